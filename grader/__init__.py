@@ -1,0 +1,3 @@
+"""Autograder for CUDA homework: builds, runs, checks, times and scores `.cu` programs."""
+
+__version__ = "0.1.0"
