@@ -1,0 +1,40 @@
+"""What can become of one testcase, and whose fault it is. Only a student's fault costs points."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Fault(StrEnum):
+    """Who caused a test not to pass."""
+
+    STUDENT = "student"
+    GRADER = "grader"
+    MACHINE = "machine"
+
+
+class Verdict(StrEnum):
+    """The outcome of one testcase."""
+
+    PASSED = "passed"
+    WRONG_ANSWER = "wrong_answer"
+    TIME_LIMIT = "time_limit"
+    MEMORY_LIMIT = "memory_limit"
+    RUNTIME_ERROR = "runtime_error"
+    NO_OUTPUT = "no_output"
+    COMPILE_ERROR = "compile_error"
+    NOT_RUN = "not_run"
+    GRADER_ERROR = "grader_error"
+
+
+STUDENT_VERDICTS = frozenset(
+    {
+        Verdict.WRONG_ANSWER,
+        Verdict.TIME_LIMIT,
+        Verdict.MEMORY_LIMIT,
+        Verdict.RUNTIME_ERROR,
+        Verdict.NO_OUTPUT,
+        Verdict.COMPILE_ERROR,
+    }
+)
+"""Verdicts that are always the submission's doing."""
