@@ -263,3 +263,15 @@ def _processes() -> list[_Process]:
 
 def _become_subreaper() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def run_attached(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command of the user's own, unconfined, on their terminal and in their folder; its exit code, 128 + N
+    when signal N ended it."""
+    process = subprocess.Popen(command, env=os.environ | environment)
+    while True:
+        try:
+            code = process.wait()
+            return code if code >= 0 else 128 - code
+        except KeyboardInterrupt:  # the program got the same Ctrl-C; it decides what to do
+            continue
