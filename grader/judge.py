@@ -52,7 +52,10 @@ def _failure(run: Run, check: Check) -> tuple[Verdict, str]:
         peak = outcome.peak_memory_bytes / 2**30
         return Verdict.MEMORY_LIMIT, f"Killed by the system, most likely for its memory: it had used {peak:.1f} GiB."
     if outcome.signal == "SIGXFSZ":
-        return Verdict.RUNTIME_ERROR, f"Stopped for writing too large a file: the output here is {check.expected_bytes:,} bytes."
+        return (
+            Verdict.RUNTIME_ERROR,
+            f"Stopped for writing too large a file: the output here is {check.expected_bytes:,} bytes.",
+        )
     if cuda is not None and cuda[1] == _OUT_OF_MEMORY:
         return Verdict.MEMORY_LIMIT, f"{cuda[0]} failed: it asked for more memory than the GPU has left."
     if outcome.signal is not None:
