@@ -1,0 +1,50 @@
+"""What kernels compute: one module per operator, found by its name.
+
+A module `grader/operators/NAME.py` that defines `OPERATOR` is the operator NAME; nothing else has to be edited
+to add one. `grader.operators.base.Operator` says what it must supply.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+
+from grader.errors import GraderFault, UsageError
+from grader.operators.base import Alternate, Dimension, Location, Operator, Run, Shape, Tensor
+
+__all__ = [
+    "Alternate",
+    "Dimension",
+    "Location",
+    "Operator",
+    "Run",
+    "Shape",
+    "Tensor",
+    "known_operators",
+    "load_operator",
+]
+
+_NOT_OPERATORS = frozenset({"base"})
+
+
+def known_operators() -> tuple[str, ...]:
+    """Names of all operators, sorted."""
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in _NOT_OPERATORS))
+
+
+def load_operator(name: str) -> Operator:
+    """The operator called `name`. Raises UsageError that lists the known ones when there is none."""
+    known = known_operators()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise UsageError(f"There is no operator {name!r}; known operators: {', '.join(known)}.{hint}")
+    module = importlib.import_module(f"{__name__}.{name}")
+    operator = getattr(module, "OPERATOR", None)
+    if not isinstance(operator, Operator) or operator.name != name:
+        raise GraderFault(
+            f"{module.__file__} must define OPERATOR, an instance of Operator whose name is {name!r}; "
+            f"found {operator!r}."
+        )
+    return operator

@@ -1,0 +1,323 @@
+"""What an operator is: the layout of its files, its float64 oracle and what it costs.
+
+Files are a header (by default one little-endian int32 per dimension) followed by float32 tensors, row-major.
+An input or output file holds the same few tensors for each *unit*, the piece that everything streams by (a
+batch, a head). Either unit after unit (Q0 K0 V0 Q1 K1 V1 …) or, for `planar` outputs, tensor after tensor
+(all O, then all dQ, …). Because readers, writers, checker and diagnosis only ever ask for "tensor t of unit u",
+an operator never handles offsets itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.errors import UsageError
+
+Shape = tuple[int, ...]
+"""The numbers of the header, in header order."""
+
+Rows = slice | NDArray[np.intp]
+"""Which rows of an output tensor: a slice or an array of row numbers."""
+
+Tensors = Sequence[NDArray[np.float32]]
+"""The input tensors of one unit, in file order, each (rows, columns)."""
+
+BYTES_PER_VALUE = 4
+"""Every tensor in every file is float32."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One number of the header and what it may be. `legal` is the sentence's end: "B must be {legal}"."""
+
+    name: str
+    legal: str
+    allows: Callable[[int], bool]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One float32 matrix of one unit."""
+
+    name: str
+    rows: int
+    columns: int
+
+    @property
+    def size(self) -> int:
+        return self.rows * self.columns
+
+
+@dataclass(frozen=True)
+class Run:
+    """A stretch of the output file that belongs to one tensor (of one unit or of several)."""
+
+    tensor: str
+    first: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where an output value is. `tensor` is empty when the operator has one output only."""
+
+    tensor: str
+    unit: int
+    row: int
+    column: int
+    label: str
+
+    def __str__(self) -> str:
+        return f"{self.label}, row {self.row}, column {self.column}"
+
+
+@dataclass(frozen=True)
+class Alternate:
+    """A wrong way to compute the operator, to recognise it in a wrong output.
+
+    `compute(shape, tensors, rows)` gives, in float64, what the first output tensor would be at `rows`.
+    `sentence` says to a student what it looks like and where to look. `unless` names shapes where this
+    alternate cannot be told from the right answer or from another one and so must not be tried.
+    """
+
+    name: str
+    sentence: str
+    compute: Callable[[Shape, Tensors, Rows], NDArray[np.float64]]
+    unless: Callable[[Shape], bool] = lambda shape: False
+
+
+class Operator(ABC):
+    """Subclass, fill in the attributes and the abstract methods, and assign an instance to OPERATOR."""
+
+    name: str
+    dimensions: tuple[Dimension, ...]
+    unit: str = "batch"
+    """What a unit is called in sentences; its plural is `units_name`."""
+    units_name: str = "batches"
+    planar_output: bool = False
+    """Output tensor after tensor rather than unit after unit."""
+    independent_rows: bool = True
+    """Whether the oracle may be asked for some rows at a cost in proportion. If not, it is asked for all."""
+
+    # ---- what an operator must say --------------------------------------------------------------------------
+
+    @abstractmethod
+    def units(self, shape: Shape) -> int:
+        """How many units a file of this shape holds."""
+
+    @abstractmethod
+    def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        """The input tensors of one unit, in file order."""
+
+    @abstractmethod
+    def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        """The output tensors of one unit, in file order."""
+
+    @abstractmethod
+    def oracle(
+        self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)
+    ) -> tuple[NDArray[np.float64], ...]:
+        """The right output of one unit in float64: each output tensor, restricted to `rows` of it."""
+
+    @abstractmethod
+    def flops(self, shape: Shape) -> int:
+        """Floating-point operations of the whole problem that count for GFLOP/s."""
+
+    def exponentials(self, shape: Shape) -> int:
+        """Exponentials of the whole problem, counted apart from `flops`."""
+        return 0
+
+    def shrink(self, shape: Shape, units: int) -> Shape:
+        """The same problem with fewer units, for timing a part of it. Raises ValueError where impossible."""
+        raise ValueError(f"{self.name} cannot be made smaller")
+
+    def alternates(self) -> tuple[Alternate, ...]:
+        """Likely mistakes, the likeliest first."""
+        return ()
+
+    def relation(self, shape: Shape) -> str:
+        """A rule between dimensions that `shape` breaks, as a whole sentence, or ''."""
+        return ""
+
+    # ---- header ---------------------------------------------------------------------------------------------
+
+    @property
+    def dimension_names(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.dimensions)
+
+    @property
+    def header_bytes(self) -> int:
+        return 4 * len(self.dimensions)
+
+    def encode_header(self, shape: Shape) -> bytes:
+        """Little-endian int32 per dimension. An operator with another header overrides this and decode_header."""
+        return struct.pack(f"<{len(shape)}i", *shape)
+
+    def decode_header(self, data: bytes) -> Shape:
+        """Inverse of encode_header; no validation."""
+        return tuple(struct.unpack(f"<{len(self.dimensions)}i", data))
+
+    def problem(self, shape: Sequence[int]) -> str:
+        """What is illegal about `shape`, as a phrase ("B must be …, found …"), or '' when it is legal."""
+        if len(shape) != len(self.dimensions):
+            names = ", ".join(self.dimension_names)
+            return f"{len(self.dimensions)} numbers ({names}) expected, found {len(shape)}"
+        for dimension, value in zip(self.dimensions, shape, strict=True):
+            if not dimension.allows(value):
+                return f"{dimension.name} must be {dimension.legal}, found {dimension.name} = {value}"
+        return self.relation(tuple(shape))
+
+    # ---- sizes ----------------------------------------------------------------------------------------------
+
+    def unit_input_bytes(self, shape: Shape) -> int:
+        return BYTES_PER_VALUE * sum(t.size for t in self.inputs(shape))
+
+    def unit_output_bytes(self, shape: Shape) -> int:
+        return BYTES_PER_VALUE * sum(t.size for t in self.outputs(shape))
+
+    def input_bytes(self, shape: Shape) -> int:
+        """Exact size of an input file, header included."""
+        return self.header_bytes + self.units(shape) * self.unit_input_bytes(shape)
+
+    def output_bytes(self, shape: Shape) -> int:
+        """Exact size of an output file."""
+        return self.units(shape) * self.unit_output_bytes(shape)
+
+    def min_bytes(self, shape: Shape) -> int:
+        """Least traffic with device memory: every input value read once, every output value written once."""
+        return self.units(shape) * (self.unit_input_bytes(shape) + self.unit_output_bytes(shape))
+
+    # ---- places in files ------------------------------------------------------------------------------------
+
+    def input_offset(self, shape: Shape, unit: int) -> int:
+        """Byte offset of a unit's first input tensor."""
+        return self.header_bytes + unit * self.unit_input_bytes(shape)
+
+    def output_offset(self, shape: Shape, tensor: int, unit: int, row: int = 0) -> int:
+        """Byte offset of a row of an output tensor of a unit."""
+        tensors = self.outputs(shape)
+        before = sum(t.size for t in tensors[:tensor])
+        if self.planar_output:
+            values = before * self.units(shape) + unit * tensors[tensor].size
+        else:
+            values = unit * sum(t.size for t in tensors) + before
+        return BYTES_PER_VALUE * (values + row * tensors[tensor].columns)
+
+    def output_runs(self, shape: Shape) -> Iterator[Run]:
+        """The output file as stretches of one tensor each, in file order, as long as they get."""
+        tensors, units = self.outputs(shape), self.units(shape)
+        if len(tensors) == 1 or self.planar_output:
+            first = 0
+            for tensor in tensors:
+                yield Run(tensor.name, first, tensor.size * units)
+                first += tensor.size * units
+            return
+        first = 0
+        for _ in range(units):
+            for tensor in tensors:
+                yield Run(tensor.name, first, tensor.size)
+                first += tensor.size
+
+    def position(self, shape: Shape, index: int) -> tuple[int, int, int, int]:
+        """(tensor, unit, row, column) of the value number `index` of the output file."""
+        tensors = self.outputs(shape)
+        if self.planar_output:
+            units = self.units(shape)
+            for number, tensor in enumerate(tensors):
+                if index < tensor.size * units:
+                    unit, rest = divmod(index, tensor.size)
+                    return number, unit, *divmod(rest, tensor.columns)
+                index -= tensor.size * units
+        else:
+            unit, index = divmod(index, sum(t.size for t in tensors))
+            if unit < self.units(shape):
+                for number, tensor in enumerate(tensors):
+                    if index < tensor.size:
+                        return number, unit, *divmod(index, tensor.columns)
+                    index -= tensor.size
+        raise IndexError("index beyond the end of the output")
+
+    def unit_label(self, shape: Shape, unit: int) -> str:
+        """How a unit is named to people: "batch 3"."""
+        return f"{self.unit} {unit}"
+
+    def locate(self, shape: Shape, index: int) -> Location:
+        """Where value number `index` of the output file is: "batch 3, row 17, column 5"."""
+        tensor, unit, row, column = self.position(shape, index)
+        tensors = self.outputs(shape)
+        name = tensors[tensor].name if len(tensors) > 1 else ""
+        label = self.unit_label(shape, unit)
+        return Location(name, unit, row, column, f"{name} of {label}" if name else label)
+
+    # ---- reading --------------------------------------------------------------------------------------------
+
+    def split_unit(self, shape: Shape, values: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
+        """Views of one unit's input values as its tensors."""
+        views, first = [], 0
+        for tensor in self.inputs(shape):
+            views.append(values[first : first + tensor.size].reshape(tensor.rows, tensor.columns))
+            first += tensor.size
+        return tuple(views)
+
+    def read_unit(self, file: IO[bytes], shape: Shape, unit: int) -> tuple[NDArray[np.float32], ...]:
+        """The input tensors of one unit, from an open input file. Raises UsageError where the file ends early."""
+        size = self.unit_input_bytes(shape)
+        file.seek(self.input_offset(shape, unit))
+        data = file.read(size)
+        if len(data) != size:
+            raise UsageError(
+                f"{file.name}: {size} bytes expected for {self.unit_label(shape, unit)}, found {len(data)}; "
+                "the file is cut short, generate or copy it again."
+            )
+        return self.split_unit(shape, np.frombuffer(data, dtype="<f4"))
+
+    def read_header(self, path: Path) -> Shape:
+        """The shape an input file says it has, after checking that it is legal and that the size fits.
+
+        Raises UsageError, one sentence: what, where, expected, found, what to do.
+        """
+        try:
+            with path.open("rb") as file:
+                data = file.read(self.header_bytes)
+            size = path.stat().st_size
+        except OSError as error:
+            raise UsageError(f"{path}: cannot read the testcase input: {error.strerror}.") from error
+        names = " ".join(self.dimension_names)
+        if len(data) < self.header_bytes:
+            raise UsageError(
+                f"{path}: the header {names} takes {self.header_bytes} bytes, the file has {size}; "
+                "generate or copy the testcase again."
+            )
+        shape = self.decode_header(data)
+        if problem := self.problem(shape):
+            raise UsageError(
+                f"{path}: the header ({names}) is not legal: {problem}; generate or copy the testcase again."
+            )
+        expected = self.input_bytes(shape)
+        if size != expected:
+            values = ", ".join(f"{n} = {v}" for n, v in zip(self.dimension_names, shape, strict=True))
+            fault = "cut short" if size < expected else "too long"
+            raise UsageError(
+                f"{path}: the file is {fault}: {values} takes {expected} bytes, found {size}; "
+                "generate or copy the testcase again."
+            )
+        return shape
+
+
+def tolerance_of(tolerance: float | Mapping[str, float], tensor: str) -> float:
+    """The tolerance of one output tensor, where it is given for all or by name."""
+    if isinstance(tolerance, Mapping):
+        if tensor not in tolerance:
+            raise UsageError(
+                f"No tolerance is given for output tensor {tensor}; given: {', '.join(tolerance) or 'none'}."
+            )
+        return tolerance[tensor]
+    return tolerance
