@@ -99,11 +99,11 @@ def _compile(
         return Build(None, made.fault, reason, log, seconds, cached=False, key=key)
     (product / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
     try:
-        os.rename(product, folder)
+        product.rename(folder)
     except OSError:  # another grader built the same at the same time, or a broken entry is in the way
         if _read_cached(folder, key) is None:
             shutil.rmtree(folder, ignore_errors=True)
-            os.rename(product, folder)
+            product.rename(folder)
     return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
 
 

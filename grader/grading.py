@@ -97,7 +97,7 @@ def _try_case(grading: Grading, program: Path, case: Case) -> TestRecord:
                 case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
             )
             cause = None
-            if not check.passed and not check.missing:
+            if check.kind == "values":
                 cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
             judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
             return _test_record(grading, case, run, check, judgement, limit_s)
@@ -133,7 +133,7 @@ def _test_record(
         fault=judgement.fault,
         reason=judgement.reason,
         max_error=check.max_error,
-        wrong_elements=check.wrong,
+        wrong_elements=check.wrong if check.kind in ("passed", "values") else None,
         wall_s=round(run.outcome.wall_s, 4),
         limit_s=limit_s,
         gpu_ms=gpu_ms,

@@ -67,11 +67,11 @@ def _failure(run: Run, check: Check) -> tuple[Verdict, str]:
         }.get(outcome.signal)
         return Verdict.RUNTIME_ERROR, f"Crashed with {outcome.signal}" + (f": {hint}." if hint else ".")
     if cuda is not None:
-        return Verdict.RUNTIME_ERROR, f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}); {check.summary}"
-    if check.missing:
-        ended = f"It ended with exit code {outcome.exit_code} and wrote no output file"
-        return Verdict.NO_OUTPUT, f"{ended}: {check.expected_bytes:,} bytes expected at the path in argv[2]."
-    return Verdict.WRONG_ANSWER, check.summary
+        return Verdict.RUNTIME_ERROR, f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}). {check.reason}"
+    if check.kind in ("missing", "not_a_file") or check.found_bytes == 0:
+        where = "the output's path is the program's second argument"
+        return Verdict.NO_OUTPUT, f"{check.reason} The program ended with exit code {outcome.exit_code}; {where}."
+    return Verdict.WRONG_ANSWER, check.reason
 
 
 def _first_error(trace: Trace | None) -> tuple[str, int, str] | None:

@@ -150,7 +150,7 @@ def write_records(records: Sequence[Record], path: Path) -> None:
                 file.write(content + b"\n")
                 file.flush()
                 os.fchmod(file.fileno(), 0o644)
-                os.replace(file.name, path)
+                Path(file.name).replace(path)
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)
                 raise

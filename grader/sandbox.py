@@ -251,13 +251,13 @@ class _Process:
 
 def _processes() -> list[_Process]:
     found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError, ValueError, IndexError):
             # pid (name, which may hold anything) state ppid pgrp session …: proc(5)
-            fields = Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()
-            found.append(_Process(int(entry), int(fields[1]), int(fields[3]), fields[0] == "Z"))
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            found.append(_Process(int(entry.name), int(fields[1]), int(fields[3]), fields[0] == "Z"))
     return found
 
 

@@ -105,7 +105,8 @@ def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
         why = f"not measured: {evidence.no_occupancy_reason}"
         return PartRecord(part=part.part, points=None, max=part.points, how=why)
     points = part.points * min(1.0, evidence.occupancy / part.full_at)
-    how = f"achieved {evidence.occupancy:.3f} on {part.tests}: {part.points:g} x min(1, {evidence.occupancy:.3f}/{part.full_at:g})"
+    formula = f"{part.points:g} x min(1, {evidence.occupancy:.3f}/{part.full_at:g})"
+    how = f"achieved {evidence.occupancy:.3f} on {part.tests}: {formula}"
     return PartRecord(part=part.part, points=round(points, 2), max=part.points, how=how)
 
 

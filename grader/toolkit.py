@@ -63,17 +63,17 @@ class Toolkit:
 
 @cache
 def find_toolkit() -> Toolkit:
-    """The first nvcc of: $NVCC, PATH, $CUDA_HOME, /usr/local/cuda, the PyPI packages. Raises MachineFault when
+    """The first nvcc of: $NVCC, PATH, $CUDA_HOME, the PyPI packages, /usr/local/cuda. Raises MachineFault when
     there is none, or the one found does not run."""
     candidates = [os.environ.get("NVCC"), shutil.which("nvcc")]
     candidates += [f"{home}/bin/nvcc" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
-    candidates += ["/usr/local/cuda/bin/nvcc", *(str(root / "bin" / "nvcc") for root in _pypi_roots())]
+    candidates += [*(str(root / "bin" / "nvcc") for root in _pypi_roots()), "/usr/local/cuda/bin/nvcc"]
     for candidate in candidates:
         if candidate and Path(candidate).is_file():
             return _toolkit(Path(candidate))
     raise MachineFault(
-        "No CUDA compiler: nvcc is neither on PATH, nor in CUDA_HOME, nor in /usr/local/cuda, nor installed from "
-        "PyPI. Run `make setup`, or `pip install 'cuda-homework-grader[cuda]'`, or install the CUDA toolkit 12 or 13."
+        "No CUDA compiler: nvcc is neither on PATH, nor in CUDA_HOME, nor installed from PyPI, nor in "
+        "/usr/local/cuda. Run `make setup`, or `pip install 'cuda-homework-grader[cuda]'`, or install the CUDA toolkit 12 or 13."
     )
 
 
