@@ -160,7 +160,7 @@ def load_assignment(name: str) -> Assignment:
     assignment = load_assignment_file(path)
     if assignment.name != name:
         raise UsageError(
-            f"{shown(path)}: name is {assignment.name!r}, expected {name!r}, the name of its folder: change one of them."
+            f"{shown(path)}: name is {assignment.name!r}, expected {name!r}, the name of its folder: change one."
         )
     return assignment
 

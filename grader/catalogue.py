@@ -279,7 +279,7 @@ def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
 
 
 def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
-    """"ready", "missing", or why the files there are not this case's ("other seed", "other size", …).
+    """ "ready", "missing", or why the files there are not this case's ("other seed", "other size", …).
 
     Looks at the sidecar and at sizes only; `verify` reads everything. Without `seed` any seed will do.
     """

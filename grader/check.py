@@ -112,8 +112,7 @@ def check_output(
         kept = os.fstat(reference.fileno()).st_size
         if kept != size:
             raise GraderFault(
-                f"{expected}: the expected output has {kept:,} bytes, {size:,} expected; generate the testcase "
-                "again."
+                f"{expected}: the expected output has {kept:,} bytes, {size:,} expected; generate the testcase again."
             )
         try:
             descriptor = open_untrusted(got)
@@ -284,9 +283,7 @@ class _Scan:
             self.worst = (first + at, float(got[at]), float(expected[at]))
         self._spread(tensor, first, wrong, nan, int((got[wrong] == 0).sum()))
 
-    def _spread(
-        self, tensor: str, first: int, wrong: NDArray[np.bool_], nan: NDArray[np.bool_], zeros: int
-    ) -> None:
+    def _spread(self, tensor: str, first: int, wrong: NDArray[np.bool_], nan: NDArray[np.bool_], zeros: int) -> None:
         kept = self.errors[tensor]
         columns = len(kept.by_column)
         grid = wrong.reshape(-1, columns)
@@ -363,9 +360,7 @@ def _with_reason(check: Check, tolerance: float | Mapping[str, float]) -> Check:
         f"{check.wrong:,} of {check.values:,} values ({share_in_words(check.wrong, check.values)}) differ by more "
         f"than {limit}"
     ]
-    odd = [
-        f"{n:,} {name}" for n, name in ((check.nan, "NaN"), (check.infinite, "infinite")) if n
-    ]
+    odd = [f"{n:,} {name}" for n, name in ((check.nan, "NaN"), (check.infinite, "infinite")) if n]
     if odd:
         parts[0] += f" ({' and '.join(odd)})"
     parts.append(f"first at {check.first}")

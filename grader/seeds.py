@@ -111,9 +111,7 @@ def hidden_seed(secret: str) -> Seed:
     return Seed("hidden", hashlib.sha256(b"grader/hidden/1\0" + secret.encode()).digest())
 
 
-def draw_unit(
-    seed: Seed, identity: str, unit: int, count: int, distribution: Distribution
-) -> NDArray[np.float32]:
+def draw_unit(seed: Seed, identity: str, unit: int, count: int, distribution: Distribution) -> NDArray[np.float32]:
     """The `count` float32 values of unit number `unit` of the case called `identity`."""
     message = b"grader/input/1\0" + identity.encode() + b"\0" + str(unit).encode()
     digest = hmac.new(seed.key, message, hashlib.sha256).digest()

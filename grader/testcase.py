@@ -150,9 +150,7 @@ class Suite:
             return name
         close = difflib.get_close_matches(name, [*self.cases, *self.groups, "all"], n=3)
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
-        raise UsageError(
-            f"{self.assignment} has no testcase {name!r}; there are {self._what_exists()}.{hint}"
-        )
+        raise UsageError(f"{self.assignment} has no testcase {name!r}; there are {self._what_exists()}.{hint}")
 
     def _what_exists(self) -> str:
         groups = [

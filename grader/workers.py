@@ -27,9 +27,7 @@ Task = TypeVar("Task")
 Work = Callable[[Task], int]
 """A module-level function. What it returns (bytes done, say) is added to the progress."""
 
-_ONE_THREAD = dict.fromkeys(
-    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1"
-)
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 
 
 def cores() -> int:

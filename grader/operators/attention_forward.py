@@ -289,8 +289,7 @@ _ALTERNATES: tuple[Alternate, ...] = (
     ),
     Alternate(
         "sign_of_scores",
-        "It matches attention with the sign of the scores turned round: look at exp(m − s) where exp(s − m) "
-        "is meant.",
+        "It matches attention with the sign of the scores turned round: look at exp(m − s) where exp(s − m) is meant.",
         _scaled(lambda d: -1.0 / float(np.sqrt(d))),
     ),
     Alternate(

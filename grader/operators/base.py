@@ -123,9 +123,7 @@ class Operator(ABC):
         """The output tensors of one unit, in file order."""
 
     @abstractmethod
-    def oracle(
-        self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)
-    ) -> tuple[NDArray[np.float64], ...]:
+    def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float64], ...]:
         """The right output of one unit in float64: each output tensor, restricted to `rows` of it."""
 
     @abstractmethod

@@ -1,0 +1,31 @@
+# make grade [SUBMISSION=path] [ARGS="--tests t01..t05"]   grade a submission; sets everything up the first time
+# make test                                                lint, types and tests; sets everything up the first time
+# make setup                                               only the set-up
+# make clean                                               remove what set-up and runs made (not the testcases)
+
+SUBMISSION ?= reference/hw4/tiled.cu
+PYTHON ?= python3
+BIN := .venv/bin
+
+grade: .venv/.ready
+	@$(BIN)/grader grade "$(SUBMISSION)" $(if $(ASSIGNMENT),--assignment $(ASSIGNMENT)) $(ARGS)
+
+test: .venv/.ready-test
+	$(BIN)/ruff check grader tests
+	$(BIN)/ruff format --check grader tests
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml tools/setup.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh
+
+.venv/.ready-test: .venv/.ready
+	@PYTHON="$(PYTHON)" tools/setup.sh test
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	find grader tests -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: grade test setup clean

@@ -1,0 +1,147 @@
+"""Submission → Build: a program to run, or the compiler's words. Builds are cached by content.
+
+The cache's key covers the files, the flags, the engine and its compiler, so a build is reused exactly when
+compiling again would give the same program. A failed build is not kept: its cause may be the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import sandbox
+from grader.assignment import Assignment
+from grader.engine import Engine
+from grader.errors import MachineFault
+from grader.paths import cache_folder
+from grader.submission import Submission
+from grader.verdict import Fault
+
+_LIBRARY_PREFIXES = {
+    "cublasLt": "cuBLASLt",
+    "cublas": "cuBLAS",
+    "cudnn": "cuDNN",
+    "cufft": "cuFFT",
+    "curand": "cuRAND",
+    "cusolver": "cuSOLVER",
+    "cusparse": "cuSPARSE",
+    "cutensor": "cuTENSOR",
+    "nccl": "NCCL",
+    "nvrtc": "NVRTC",
+    "nppc": "NPP",
+}
+_UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
+
+
+@dataclass(frozen=True)
+class Build:
+    """`program` is None when compiling failed, and `fault` then says whose failure it is. `reason` is the
+    sentence for the student; `log` is all that the compiler said; `seconds` is what compiling took, also when
+    this build came from the cache."""
+
+    program: Path | None
+    fault: Fault | None
+    reason: str
+    log: str
+    seconds: float
+    cached: bool
+    key: str
+
+    @property
+    def ok(self) -> bool:
+        return self.program is not None
+
+
+def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
+    """Compile `submission` for `engine`, or find it compiled. Raises MachineFault when the machine cannot."""
+    key = _key(submission, engine)
+    folder = cache_folder() / "builds" / key
+    if (kept := _read_cached(folder, key)) is not None:
+        return kept
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
+            return _compile(submission, assignment, engine, key, Path(scratch), folder)
+    except OSError as error:
+        raise MachineFault(
+            f"The build of {submission.id} could not be written to {folder.parent}: {error.strerror}; "
+            "free some space, or set GRADER_CACHE to another folder."
+        ) from error
+
+
+def _compile(
+    submission: Submission, assignment: Assignment, engine: Engine, key: str, scratch: Path, folder: Path
+) -> Build:
+    sources, product = scratch / "source", scratch / "build"
+    sources.mkdir()
+    product.mkdir()
+    submission.write_to(sources)
+    began = time.monotonic()
+    limit_s = assignment.build.limit_s
+    made = engine.compile(
+        submission.sources,
+        submission.flags,
+        folder=sources,
+        output=product / "program",
+        run=sandbox.runner(limit_s),
+    )
+    seconds = time.monotonic() - began
+    log = made.log.replace(f"{sources}/", "").replace(f"{sources.resolve()}/", "").strip()
+    if not made.ok:
+        reason = _failure_sentence(log, made.fault, assignment)
+        return Build(None, made.fault, reason, log, seconds, cached=False, key=key)
+    (product / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
+    try:
+        product.rename(folder)
+    except OSError:  # another grader built the same at the same time, or a broken entry is in the way
+        if _read_cached(folder, key) is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            product.rename(folder)
+    return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
+
+
+def _read_cached(folder: Path, key: str) -> Build | None:
+    try:
+        facts = json.loads((folder / "build.json").read_text())
+        log, seconds = str(facts["log"]), float(facts["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    program = folder / "program"
+    return Build(program, None, "", log, seconds, cached=True, key=key) if os.access(program, os.X_OK) else None
+
+
+def _key(submission: Submission, engine: Engine) -> str:
+    parts = [submission.sha256, engine.identity(), *submission.sources, "flags", *submission.flags]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> str:
+    """One sentence on why there is no program."""
+    if fault is Fault.GRADER:
+        return f"The emulator cannot run this program: {_first_line(log)}"
+    undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
+    for name in undefined:
+        for prefix, library in _LIBRARY_PREFIXES.items():
+            if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
+                function = re.sub(r"_v\d+$", "", name)
+                return (
+                    f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
+                )
+    if undefined:
+        return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
+    if "was stopped after" in log:
+        return f"Compiling took longer than {assignment.build.limit_s:g} s: make the code, or its templates, smaller."
+    errors = [line for line in log.splitlines() if re.search(r"\berror\b", line)]
+    count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
+    return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
+
+
+def _first_line(log: str) -> str:
+    return next((line.strip() for line in log.splitlines() if line.strip()), "the compiler said nothing")

@@ -1,0 +1,176 @@
+"""The command `grader`: commands and their options, nothing else."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from grader import session
+from grader.errors import GraderFault, MachineFault, UsageError
+from grader.report import terminal
+from grader.verdict import Verdict
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Builds, runs, checks, times and scores CUDA homework, on a GPU or on an emulator.",
+)
+testcases = typer.Typer(no_args_is_help=True, help="List, generate and verify the testcases of an assignment.")
+app.add_typer(testcases, name="testcases")
+
+AssignmentOption = Annotated[
+    str | None, typer.Option("--assignment", metavar="NAME", help="Which assignment; by default the one that fits.")
+]
+EngineOption = Annotated[
+    str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run; auto takes the GPU if any.")
+]
+TestsOption = Annotated[
+    str | None,
+    typer.Option("--tests", metavar="all|public|t01,t05..t10", help="Testcases; by default all on a GPU, else public."),
+]
+JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result record here.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show tracebacks of grader faults.")]
+
+
+@app.command()
+def check(
+    submission: Annotated[Path, typer.Argument(metavar="hw4.cu", help="A .cu file or a folder.", show_default=False)],
+    assignment: AssignmentOption = None,
+    tests: TestsOption = "public",
+    engine: EngineOption = "auto",
+    json: JsonOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """A student's quick look: the public testcases, exit 1 when one fails."""
+    records = session.grade_paths([submission], assignment=assignment, tests=tests, engine=engine, json=json)
+    print(terminal.render_check(records[0], verbose=verbose))
+    if any(test.verdict is not Verdict.PASSED for test in records[0].tests):
+        raise typer.Exit(1)
+
+
+@app.command()
+def grade(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Submissions: .cu files or folders.")],
+    assignment: AssignmentOption = None,
+    tests: TestsOption = None,
+    engine: EngineOption = "auto",
+    json: JsonOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores."""
+    records = session.grade_paths(paths, assignment=assignment, tests=tests, engine=engine, json=json)
+    print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
+    if any(record.infrastructure_failed for record in records):
+        raise typer.Exit(1)
+
+
+@app.command(context_settings={"allow_interspersed_args": True})
+def run(
+    program: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A CUDA program: a .cu file or a folder.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed to the program.")] = None,
+    engine: EngineOption = "auto",
+    assignment: AssignmentOption = None,
+) -> None:
+    """Build and run any CUDA program; its output and exit code are the program's own."""
+    raise typer.Exit(session.run_program(program, arguments or [], engine=engine, assignment=assignment))
+
+
+@app.command()
+def baseline(
+    tests: TestsOption = "all",
+    assignment: AssignmentOption = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Time again, even what is in the cache.")] = False,
+) -> None:
+    """Time the sequential program on this machine, or show the times it has."""
+    print(session.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
+
+
+@app.command()
+def assignments() -> None:
+    """What can be graded."""
+    print(session.list_assignments())
+
+
+@app.command()
+def doctor() -> None:
+    """What this machine has, what is missing, how to get it."""
+    report, usable = session.examine_machine()
+    print(report)
+    if not usable:
+        raise typer.Exit(1)
+
+
+@testcases.command("list")
+def testcases_list(assignment: AssignmentOption = None) -> None:
+    """Shapes, sizes, limits, FLOPs and what is on disk."""
+    print(session.list_testcases(assignment))
+
+
+@testcases.command("generate")
+def testcases_generate(
+    tests: Annotated[
+        list[str], typer.Argument(metavar="TESTS...", help="Names or groups: t23, t01..t10, public, all.")
+    ],
+    assignment: AssignmentOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Write again what is there already.")] = False,
+) -> None:
+    """Write input files and expected outputs; what is there and right is kept."""
+    print(session.generate_testcases(",".join(tests), assignment=assignment, force=force))
+
+
+@testcases.command("verify")
+def testcases_verify(
+    tests: Annotated[list[str] | None, typer.Argument(metavar="[TESTS]...", help="By default all on disk.")] = None,
+    assignment: AssignmentOption = None,
+    full: Annotated[bool, typer.Option("--full", help="Recompute every expected value, not a sample.")] = False,
+) -> None:
+    """Read files and expected outputs again; exit 1 when one is not what it should be."""
+    report, sound = session.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
+    print(report)
+    if not sound:
+        raise typer.Exit(1)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; every failure ends in one sentence on stderr and the exit code that DESIGN.md gives it."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    verbose = "--verbose" in words or "-v" in words
+    try:
+        code = app(args=words, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        code = 2
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except UsageError as error:
+        code = _complain("error", error, verbose, 2)
+    except MachineFault as error:
+        code = _complain("this machine cannot do that", error, verbose, 1)
+    except GraderFault as error:
+        code = _complain("the grader failed, not you", error, verbose, 1)
+    except (KeyboardInterrupt, click.Abort):
+        print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:  # the reader of our output went away: grader … | head
+        sys.stderr.close()
+        code = 1
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}; this is a bug, please report it with --verbose's output."
+        code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(what: str, error: Exception, verbose: bool, code: int) -> int:
+    if verbose:
+        traceback.print_exc()
+    print(f"grader: {what}: {error}", file=sys.stderr)
+    return code

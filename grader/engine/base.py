@@ -1,0 +1,68 @@
+"""What an engine is: it compiles a submission and says how the program is run. It runs nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from grader.process import Runner
+from grader.verdict import Fault
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came of compiling. `fault` is None when it succeeded; `log` is for the student, in their file names."""
+
+    fault: Fault | None
+    log: str
+
+    @property
+    def ok(self) -> bool:
+        return self.fault is None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to start a built program: the command, what it needs in its environment, and device nodes it opens.
+
+    `traced` says whether the program will write a trace; if not, `untraced_reason` says why, for people.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    devices: tuple[Path, ...] = ()
+    traced: bool = True
+    untraced_reason: str = ""
+
+
+class Engine(Protocol):
+    """A place where CUDA programs run."""
+
+    @property
+    def name(self) -> str:
+        """`cuda` or `emulator`."""
+
+    @property
+    def device(self) -> str:
+        """What it runs on, for people and records: a GPU's name, or the emulated architecture."""
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What a record needs to be reproduced: driver, compute capability, compiler."""
+
+    @property
+    def measures_time(self) -> bool:
+        """Whether its times say anything about a GPU."""
+
+    def identity(self) -> str:
+        """What a build depends on beside source and flags; part of the build cache's key."""
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        """Compile `sources` (relative to `folder`) into the program `output`."""
+
+    def launch(self, program: Path, arguments: Sequence[str], trace: Path) -> Launch:
+        """How to run `program` so that it writes its trace to `trace`."""

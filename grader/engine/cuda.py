@@ -1,0 +1,179 @@
+"""Runs submissions on an NVIDIA GPU, traced by our CUPTI library."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pynvml
+
+from grader import sandbox, trace
+from grader.engine.base import Compiled, Launch
+from grader.errors import GraderFault
+from grader.paths import cache_folder
+from grader.process import Runner
+from grader.stubs import STUB_HEADERS
+from grader.toolkit import Toolkit
+from grader.trace.build import build_tracer
+from grader.verdict import Fault
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as NVML describes it. `compute_capability` is (major, minor)."""
+
+    index: int
+    uuid: str
+    name: str
+    driver: str
+    compute_capability: tuple[int, int]
+    memory_bytes: int
+
+    @property
+    def architecture(self) -> str:
+        """nvcc's name for its code: sm_90a where the chip has architecture-specific instructions, else sm_86."""
+        major, minor = self.compute_capability
+        return f"{major}{minor}{'a' if major >= 9 else ''}"
+
+
+def find_gpu() -> Gpu | None:
+    """The first GPU this process may use (CUDA_VISIBLE_DEVICES is honoured); None without a GPU or driver."""
+    with _nvml() as driver:
+        if driver is None:
+            return None
+        for index in _visible(pynvml.nvmlDeviceGetCount()):
+            with contextlib.suppress(pynvml.NVMLError):
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                return Gpu(
+                    index=index,
+                    uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+                    name=_text(pynvml.nvmlDeviceGetName(handle)),
+                    driver=driver,
+                    compute_capability=tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle)),
+                    memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+                )
+    return None
+
+
+@contextlib.contextmanager
+def _nvml() -> Iterator[str | None]:
+    """The driver's version while NVML is open, or None when there is no driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield None
+        return
+    try:
+        yield _text(pynvml.nvmlSystemGetDriverVersion())
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _visible(count: int) -> list[int]:
+    """Device indices in the order CUDA_VISIBLE_DEVICES gives, all when it is unset."""
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return list(range(count))
+    indices: list[int] = []
+    for item in filter(None, (part.strip() for part in wanted.split(","))):
+        if item.isdigit():
+            indices.append(int(item))
+        elif item.startswith("GPU-"):
+            with contextlib.suppress(pynvml.NVMLError):
+                indices.append(pynvml.nvmlDeviceGetIndex(pynvml.nvmlDeviceGetHandleByUUID(item)))
+        else:  # CUDA stops at the first entry that names no device: -1 hides all that follow
+            break
+    return [index for index in indices if index < count]
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@dataclass(frozen=True)
+class CudaEngine:
+    """The `cuda` engine on one GPU."""
+
+    toolkit: Toolkit
+    gpu: Gpu
+    name: str = "cuda"
+    measures_time: bool = True
+
+    @property
+    def device(self) -> str:
+        return self.gpu.name
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        major, minor = self.gpu.compute_capability
+        return {
+            "driver": self.gpu.driver,
+            "compute_capability": f"{major}.{minor}",
+            "gpu_uuid": self.gpu.uuid,
+            "compiler": f"nvcc {self.toolkit.version}",
+        }
+
+    def identity(self) -> str:
+        return f"cuda {self.gpu.architecture} nvcc {self.toolkit.version}"
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        architecture = self.gpu.architecture
+        command = [
+            str(self.toolkit.nvcc),
+            *flags,
+            f"-gencode=arch=compute_{architecture},code=sm_{architecture}",
+            f"-isystem={STUB_HEADERS}",
+            *(f"-L{library}" for library in self.toolkit.library_folders),
+            "-o",
+            str(output),
+            *sources,
+        ]
+        done = run(command, folder)
+        return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
+
+    def launch(self, program: Path, arguments: Sequence[str], trace_file: Path) -> Launch:
+        environment = {"CUDA_VISIBLE_DEVICES": self.gpu.uuid, "CUDA_MODULE_LOADING": "LAZY"}
+        if self.tracer is not None:
+            environment |= {"CUDA_INJECTION64_PATH": str(self.tracer), trace.PATH_VARIABLE: str(trace_file)}
+        devices = (Path("/dev/nvidiactl"), Path("/dev/nvidia-uvm"), Path(f"/dev/nvidia{self.gpu.index}"))
+        return Launch(
+            command=(str(program), *arguments),
+            environment=environment,
+            devices=tuple(device for device in devices if device.exists()),
+            traced=self.tracer is not None,
+            untraced_reason="" if self.tracer else "CUPTI was not found (see `grader doctor`)",
+        )
+
+    @cached_property
+    def tracer(self) -> Path | None:
+        """The CUPTI tracer, built once per toolkit and kept in the cache; None where CUPTI is missing."""
+        cupti = self.toolkit.cupti()
+        if cupti is None:
+            return None
+        source = Path(trace.__file__).with_name("cupti_tracer.cpp")
+        key = hashlib.sha256(source.read_bytes() + f"{self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
+        built = cache_folder() / "native" / f"libgrader_tracer-{key}.so"
+        if not built.exists():
+            built.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=built.parent) as scratch:
+                fresh = Path(scratch) / built.name
+                build_tracer(
+                    fresh,
+                    cupti_include=cupti.include,
+                    cuda_include=self.toolkit.include,
+                    cupti_library=cupti.library,
+                    cxx="g++",
+                    run=sandbox.runner(120),
+                )
+                if not fresh.exists():
+                    raise GraderFault(f"Building the CUPTI tracer left no file {fresh.name}.")
+                fresh.replace(built)
+        return built

@@ -1,0 +1,59 @@
+"""Runs submissions on the CPU: nvcc's PTX translated to C. For machines without a GPU, and for its diagnostics."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import emulator, trace
+from grader.engine.base import Compiled, Launch
+from grader.process import Runner
+from grader.stubs import STUB_HEADERS
+from grader.toolkit import Toolkit
+from grader.verdict import Fault
+
+
+@dataclass(frozen=True)
+class EmulatorEngine:
+    """The `emulator` engine; `target` is the architecture it plays, such as sm_80."""
+
+    toolkit: Toolkit
+    target: str
+    name: str = "emulator"
+    measures_time: bool = False
+
+    @property
+    def device(self) -> str:
+        return f"emulated {self.target}"
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {"compiler": f"nvcc {self.toolkit.version}", "emulator": emulator.runtime_identity()[:16]}
+
+    def identity(self) -> str:
+        return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()}"
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        with tempfile.TemporaryDirectory(prefix="grader-emulate-") as work:
+            try:
+                program = emulator.compile_program(
+                    [folder / source for source in sources],
+                    output,
+                    work=Path(work),
+                    nvcc=self.toolkit.nvcc,
+                    run=run,
+                    flags=(*flags, f"-isystem={STUB_HEADERS}"),
+                    target=self.target,
+                )
+            except emulator.CompileFailed as failure:
+                return Compiled(Fault.STUDENT, failure.log)
+            except emulator.Unsupported as missing:
+                return Compiled(Fault.GRADER, str(missing))
+        return Compiled(None, program.log)
+
+    def launch(self, program: Path, arguments: Sequence[str], trace_file: Path) -> Launch:
+        return Launch(command=(str(program), *arguments), environment={trace.PATH_VARIABLE: str(trace_file)})

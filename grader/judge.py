@@ -1,0 +1,119 @@
+"""Run and Check → verdict: what became of a testcase, whose fault it is, and the sentence a student reads.
+
+The output file decides. Exit codes, signals and CUDA errors only explain an output that is wrong or missing, so a
+program that crashes after writing the right answer has passed, with a warning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.check import Check
+from grader.run import Run
+from grader.trace import Trace
+from grader.verdict import Fault, Verdict
+
+_MACHINE_ERRORS = {3, 35, 36, 46, 100, 101, 214, 226, 802, 803, 804}
+"""CUDA error codes that mean driver or GPU trouble, not a program's mistake (CUDA Runtime API, cudaError_t):
+no or unusable device, initialisation, driver version, uncorrectable ECC and NVLink errors, system not ready."""
+_OUT_OF_MEMORY = 2
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One testcase's verdict. `fault` is None when it passed; `warnings` cost nothing."""
+
+    verdict: Verdict
+    fault: Fault | None
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
+def judge(run: Run, check: Check, *, limit_s: float, limit_name: str, diagnosis: str | None = None) -> Judgement:
+    """`limit_name` says whose time limit it was; `diagnosis` a likely cause of a wrong answer."""
+    outcome, trace = run.outcome, run.trace
+    if outcome.timed_out:
+        reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
+        return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason + _told(trace))
+    if check.passed:
+        return Judgement(Verdict.PASSED, None, "", _warnings(run))
+    if (machine := _machine_error(trace)) is not None:
+        return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
+    verdict, reason = _failure(run, check)
+    if verdict is Verdict.WRONG_ANSWER and diagnosis:
+        reason = f"{reason} {diagnosis}"
+    return Judgement(verdict, Fault.STUDENT, reason + _told(trace), ())
+
+
+def _failure(run: Run, check: Check) -> tuple[Verdict, str]:
+    outcome, trace = run.outcome, run.trace
+    cuda = _first_error(trace)
+    if outcome.signal == "SIGKILL":
+        peak = outcome.peak_memory_bytes / 2**30
+        return Verdict.MEMORY_LIMIT, f"Killed by the system, most likely for its memory: it had used {peak:.1f} GiB."
+    if outcome.signal == "SIGXFSZ":
+        return (
+            Verdict.RUNTIME_ERROR,
+            f"Stopped for writing too large a file: the output here is {check.expected_bytes:,} bytes.",
+        )
+    if cuda is not None and cuda[1] == _OUT_OF_MEMORY:
+        return Verdict.MEMORY_LIMIT, f"{cuda[0]} failed: it asked for more memory than the GPU has left."
+    if outcome.signal is not None:
+        hint = {
+            "SIGSEGV": "host code touched memory that is not its own, perhaps through a device pointer",
+            "SIGABRT": "it aborted: an assert, std::terminate or corrupted heap",
+            "SIGFPE": "an integer was divided by zero on the host",
+            "SIGBUS": "it touched a mapped file beyond its end",
+        }.get(outcome.signal)
+        return Verdict.RUNTIME_ERROR, f"Crashed with {outcome.signal}" + (f": {hint}." if hint else ".")
+    if cuda is not None:
+        return Verdict.RUNTIME_ERROR, f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}). {check.reason}"
+    if check.kind in ("missing", "not_a_file") or check.found_bytes == 0:
+        where = "the output's path is the program's second argument"
+        return Verdict.NO_OUTPUT, f"{check.reason} The program ended with exit code {outcome.exit_code}; {where}."
+    return Verdict.WRONG_ANSWER, check.reason
+
+
+def _first_error(trace: Trace | None) -> tuple[str, int, str] | None:
+    """(function, code, name) of the first failing CUDA call."""
+    if trace is None or not trace.api_errors:
+        return None
+    first = trace.api_errors[0]
+    return first.function, first.code, first.name
+
+
+def _machine_error(trace: Trace | None) -> str | None:
+    for error in trace.api_errors if trace is not None else ():
+        if error.code in _MACHINE_ERRORS:
+            return f"The GPU or its driver failed: {error.function} said {error.name} (error {error.code})."
+    return None
+
+
+def _told(trace: Trace | None) -> str:
+    """What the engine itself saw go wrong: the emulator names line, thread and address."""
+    for diagnostic in trace.diagnostics if trace is not None else ():
+        if diagnostic.severity == "error":
+            advice = f" {diagnostic.advice}" if diagnostic.advice else ""
+            return f" {diagnostic.message}{advice}"
+    return ""
+
+
+def _last_seen(trace: Trace | None) -> str:
+    if trace is None:
+        return ""
+    if not trace.kernels:
+        return "; no kernel had finished"
+    return f"; {len(trace.kernels):,} kernels had finished, the last was {trace.kernels[-1].name}"
+
+
+def _warnings(run: Run) -> tuple[str, ...]:
+    warnings = []
+    if run.outcome.signal is not None or run.outcome.exit_code != 0:
+        warnings.append(f"The output is right, but the program ended with {run.outcome.ending}.")
+    if run.outcome.killed_leftovers:
+        warnings.append(f"{run.outcome.killed_leftovers} processes were still running after it and were killed.")
+    error = _first_error(run.trace)
+    if error is not None:
+        warnings.append(f"The output is right, but {error[0]} failed with {error[2]}.")
+    warnings += [d.message for d in (run.trace.diagnostics if run.trace else ()) if d.severity == "error"]
+    return tuple(warnings)

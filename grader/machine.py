@@ -1,0 +1,19 @@
+"""Facts about the machine that a record names."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def cpu_model() -> str:
+    """The processor's name as /proc/cpuinfo gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            if line.startswith(("model name", "Model")):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,146 @@
+"""Compiler flags from a student's own Makefile, as far as they are the student's to choose.
+
+`make -n` says which commands the Makefile would run; nothing is run but what make itself evaluates, in the
+sandbox. From its nvcc lines we keep flags that change the program (macros, optimisation, language, include folders
+inside the submission) and drop what is ours (architecture, output, mode) or harmful, saying so.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.process import Runner
+
+_SEPARATE_VALUE = {
+    "-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code", "-o", "--output-file",
+    "-ccbin", "--compiler-bindir", "-D", "--define-macro", "-U", "--undefine-macro", "-I", "--include-path",
+    "-isystem", "--system-include", "-L", "--library-path", "-l", "--library", "-O", "--optimize", "-std", "--std",
+    "-maxrregcount", "--maxrregcount", "-Xptxas", "--ptxas-options", "-Xcompiler", "--compiler-options", "-Xlinker",
+    "--linker-options", "-x", "--x", "-m", "--machine", "-t", "--threads", "-MF", "-MT", "-include", "--pre-include",
+    "-diag-suppress", "--diag-suppress", "-default-stream", "--default-stream", "-rdc", "--relocatable-device-code",
+    "-ftz", "--ftz", "-prec-div", "--prec-div", "-prec-sqrt", "--prec-sqrt", "-fmad", "--fmad",
+}  # fmt: skip
+"""nvcc options whose value may be the next word (nvcc --help)."""
+
+_OURS = re.compile(
+    r"-(arch|-gpu-architecture|code|-gpu-code|gencode|-generate-code|o|-output-file|ccbin|-compiler-bindir"
+    r"|x|-x|m|-machine|t|-threads|c|-compile|dc|-device-c|dlink|-device-link|link|-link|MD|MMD|MP|M|MM|MF|MT"
+    r"|run|-run|v|-verbose|keep|-keep|G|-device-debug|lib|-lib|shared|-shared|ptx|-ptx|cubin|-cubin)\b(=|$)"
+)
+_KEPT = re.compile(
+    r"-D.*|-U.*|-O[0-3]?|--define-macro=.*|--undefine-macro=.*|--optimize=.*|-{1,2}std=[\w+]+"
+    r"|-{1,2}use_fast_math|-{1,2}(ftz|prec-div|prec-sqrt|fmad)=(true|false)|-{1,2}maxrregcount=\d+"
+    r"|-{1,2}(extended-lambda|expt-extended-lambda|expt-relaxed-constexpr|restrict|extra-device-vectorization)"
+    r"|-{1,2}default-stream=[\w-]+|-(rdc|-relocatable-device-code)=(true|false)|-w|-g|-lineinfo|--generate-line-info"
+    r"|-{1,2}(diag-suppress|diag_suppress)=[\d,]+|-W[\w-]*|-{1,2}resource-usage"
+)
+_PTXAS_KEPT = re.compile(r"-v|--verbose|-O[0-3]|-dlcm=\w+|--def-load-cache=\w+|-warn-[\w-]+|--warn-[\w-]+")
+_COMPILER_KEPT = re.compile(
+    r"-O([0-3]|fast|s|g)?|-f(fast-math|unroll-loops|no-[\w-]+|openmp|tree-vectorize|PIC)|-W[\w=-]*|-w|-g|-D.+|-U.+"
+    r"|-march=native|-mtune=native|-m(avx2|avx|fma|avx512f|sse4\.2)|-std=[\w+]+|-pthread|-pedantic|-Wall,.*"
+)
+_SYSTEM_LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "c", "gomp", "cudart", "cudart_static", "cudadevrt", "cuda"}
+
+
+@dataclass(frozen=True)
+class MakefileFlags:
+    """What a Makefile asks for: flags we honour, the sources it names, and sentences about what was left out."""
+
+    flags: tuple[str, ...]
+    sources: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_makefile_flags(folder: Path, target: str, run: Runner) -> MakefileFlags | None:
+    """Flags of the nvcc commands that `make -n target` (else plain `make -n`) would run in `folder`; None when
+    make runs no nvcc there."""
+    for goal in ([target], []):
+        said = run(["make", "-n", "-B", "--no-print-directory", *goal], folder)
+        commands = nvcc_commands(said.output) if said.exit_code == 0 else []
+        if commands:
+            return sort_flags(commands, folder)
+    return None
+
+
+def nvcc_commands(output: str) -> list[list[str]]:
+    """The nvcc command lines, without nvcc itself, in what `make -n` printed."""
+    commands = []
+    for line in output.replace("\\\n", " ").splitlines():
+        for piece in re.split(r"&&|;|\|\|?", line):
+            try:
+                words = shlex.split(piece)
+            except ValueError:  # an unbalanced quote: an echo, not a compiler call
+                continue
+            place = next((i for i, word in enumerate(words) if Path(word.lstrip("@-")).name == "nvcc"), None)
+            if place is not None and all("=" in word for word in words[:place]):
+                commands.append(words[place + 1 :])
+    return commands
+
+
+def sort_flags(commands: Iterable[list[str]], folder: Path) -> MakefileFlags:
+    """Split nvcc's arguments into what is kept, the sources, and what is dropped with a note."""
+    kept: dict[str, None] = {}
+    sources: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    for command in commands:
+        for flag in _joined(command):
+            if not flag.startswith("-"):
+                if Path(flag).suffix in {".cu", ".cpp", ".cc", ".c", ".cxx"}:
+                    sources[flag] = None
+                continue
+            for keep, note in _judged(flag, folder):
+                if keep:
+                    kept[keep] = None
+                if note:
+                    notes[note] = None
+    return MakefileFlags(tuple(kept), tuple(sources), tuple(notes))
+
+
+def _joined(words: list[str]) -> list[str]:
+    """Words with the values that stand apart (`-D X`, `-Xptxas -v`) joined to their flags."""
+    joined: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in _SEPARATE_VALUE and word != "-O":
+            value = next(rest, "")
+            attached = word in {"-D", "-U", "-I", "-L", "-l"}
+            joined.append(word + value if attached else f"{word}={value}")
+        else:
+            joined.append(word)
+    return joined
+
+
+def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
+    """(flag to keep, note) for one flag; pass-through lists (-Xcompiler=a,b) are judged item by item."""
+    name, _, value = flag.partition("=")
+    if name in {"-Xptxas", "--ptxas-options"}:
+        return [_pass_through("-Xptxas", item, _PTXAS_KEPT) for item in value.split(",") if item]
+    if name in {"-Xcompiler", "--compiler-options"}:
+        return [_pass_through("-Xcompiler", item, _COMPILER_KEPT) for item in re.split(r"[, ]", value) if item]
+    if flag.startswith(("-I", "--include-path=", "-isystem=", "--system-include=")):
+        return [_include(flag.removeprefix("-I") if flag.startswith("-I") else value, folder)]
+    if re.match(r"-l\w|--library=", flag):
+        library = flag[2:] if flag.startswith("-l") and not flag.startswith("--") else value
+        return [(None, None if library in _SYSTEM_LIBRARIES else f"-l{library} is left out: libraries are not linked")]
+    if flag.startswith(("-L", "--library-path=", "-Xlinker", "--linker-options")) or _OURS.match(flag):
+        return [(None, None)]
+    if _KEPT.fullmatch(flag):
+        return [(flag, None)]
+    return [(None, f"{flag} is left out: it is not one of the flags that are honoured")]
+
+
+def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str | None, str | None]:
+    if allowed.fullmatch(item):
+        return f"{option}={item}", None
+    return None, f"{option} {item} is left out: it is not one of the flags that are honoured"
+
+
+def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
+    target = (folder / value).resolve()
+    if target.is_relative_to(folder.resolve()):
+        return f"-I{target.relative_to(folder.resolve())}", None
+    return None, f"-I{value} is left out: it lies outside the submission"

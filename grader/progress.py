@@ -1,0 +1,78 @@
+"""Progress of long work on stderr: a live bar on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+
+
+class Progress(Protocol):
+    """What long work reports to."""
+
+    def stage(self, text: str, total: int | None = None) -> None:
+        """A new stage begins, of `total` steps if that is known."""
+
+    def advance(self, done: int) -> None:
+        """`done` steps of the stage are finished."""
+
+    def line(self, text: str) -> None:
+        """Something worth a line of its own."""
+
+
+class Silent:
+    """For callers that show nothing."""
+
+    def stage(self, text: str, total: int | None = None) -> None: ...
+
+    def advance(self, done: int) -> None: ...
+
+    def line(self, text: str) -> None: ...
+
+
+class _Plain:
+    """One line per stage, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def stage(self, text: str, total: int | None = None) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def advance(self, done: int) -> None: ...
+
+    def line(self, text: str) -> None:
+        self.stage(text)
+
+
+class _Live:
+    """One bar that changes its text from stage to stage."""
+
+    def __init__(self, bar: RichProgress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("", total=None)
+
+    def stage(self, text: str, total: int | None = None) -> None:
+        self._bar.reset(self._task, description=text, total=total)
+
+    def advance(self, done: int) -> None:
+        self._bar.update(self._task, completed=done)
+
+    def line(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """Progress on stderr while the block runs; a live bar leaves no trace behind."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Plain(console)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with RichProgress(*columns, console=console, transient=True) as bar:
+        yield _Live(bar)

@@ -1,0 +1,160 @@
+"""A record as text that a student reads top to bottom: the table, a reason per failing test, the score."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from tabulate import tabulate
+
+from grader.record import Record, TestRecord
+from grader.verdict import Fault, Verdict
+
+WIDTH = 100
+
+_WORDS = {
+    Verdict.PASSED: "passed",
+    Verdict.WRONG_ANSWER: "WRONG ANSWER",
+    Verdict.TIME_LIMIT: "TIME LIMIT",
+    Verdict.MEMORY_LIMIT: "MEMORY LIMIT",
+    Verdict.RUNTIME_ERROR: "RUNTIME ERROR",
+    Verdict.NO_OUTPUT: "NO OUTPUT",
+    Verdict.COMPILE_ERROR: "COMPILE ERROR",
+    Verdict.NOT_RUN: "not run",
+    Verdict.GRADER_ERROR: "GRADER ERROR",
+}
+
+
+def render(record: Record, *, verbose: bool = False) -> str:
+    """The whole report. `verbose` adds the compiler's log and what failing programs printed."""
+    blocks = [_heading(record), *_build(record, verbose), _table(record.tests), *_reasons(record.tests, verbose)]
+    blocks += [*_warnings(record), _score(record), *_notes(record)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def render_check(record: Record, *, verbose: bool = False) -> str:
+    """A student's quick look: as `render`, with one closing sentence in place of the score."""
+    blocks = [_heading(record), *_build(record, verbose), _table(record.tests), *_reasons(record.tests, verbose)]
+    return "\n\n".join([*(block for block in blocks if block), *_warnings(record), summary(record)])
+
+
+def summary(record: Record) -> str:
+    """One sentence: how many passed."""
+    passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
+    total = len(record.tests)
+    if passed == total:
+        return f"All {total} tests passed."
+    return f"{passed} of {total} tests passed; start with {_first_failing(record.tests)}."
+
+
+def _first_failing(tests: Sequence[TestRecord]) -> str:
+    return next(test.name for test in tests if test.verdict is not Verdict.PASSED)
+
+
+def _heading(record: Record) -> str:
+    compiler = record.engine.facts.get("compiler", "")
+    flags = f"{' '.join(record.build.flags)} (flags from {record.build.flags_from})"
+    return (
+        f"{record.submission.path} ({record.submission.id}) · {record.assignment} · "
+        f"{record.engine.name}: {record.engine.device}\n{compiler} {flags}"
+    )
+
+
+def _build(record: Record, verbose: bool) -> Iterator[str]:
+    build = record.build
+    if not build.ok:
+        log = build.log.splitlines()
+        shown = log if verbose else log[:20]
+        more = f"\n… {len(log) - len(shown)} more lines with --verbose" if len(shown) < len(log) else ""
+        yield "The compiler said:\n" + textwrap.indent("\n".join(shown), "  ") + more
+    elif verbose and build.log:
+        yield "The compiler said:\n" + textwrap.indent(build.log, "  ")
+
+
+def _table(tests: Sequence[TestRecord]) -> str:
+    rows = [
+        (
+            test.name,
+            " x ".join(map(str, test.shape)),
+            _WORDS[test.verdict],
+            _number(test.max_error, "{:.1e}"),
+            _number(test.wall_s, "{:.2f}"),
+            _number(test.gpu_ms, "{:,.3f}"),
+            _number(test.speedup, "{:,.0f}x"),
+        )
+        for test in tests
+    ]
+    headers = ("test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup")
+    aligned = ("left", "left", "left", "right", "right", "right", "right")
+    return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+def _reasons(tests: Sequence[TestRecord], verbose: bool) -> Iterator[str]:
+    """One reason per failing test; neighbours with the same reason share it."""
+    failing = [test for test in tests if test.verdict is not Verdict.PASSED]
+    groups: list[list[TestRecord]] = []
+    for test in failing:
+        if groups and groups[-1][0].reason == test.reason:
+            groups[-1].append(test)
+        else:
+            groups.append([test])
+    for group in groups:
+        first, last = group[0], group[-1]
+        names = first.name if first is last else f"{first.name}..{last.name}" if len(group) > 2 else _pair(group)
+        whose = {Fault.GRADER: " [not your fault: the grader's]", Fault.MACHINE: " [not your fault: the machine's]"}
+        label = f"{names}{whose.get(first.fault, '') if first.fault else ''}: "
+        text = textwrap.fill(label + first.reason, WIDTH, subsequent_indent=" " * min(len(label), 6))
+        if verbose and first.output.strip():
+            text += "\n" + textwrap.indent("it printed:\n" + first.output.strip()[-2000:], "      ")
+        yield text
+
+
+def _pair(group: Sequence[TestRecord]) -> str:
+    return ", ".join(test.name for test in group)
+
+
+def _warnings(record: Record) -> Iterator[str]:
+    seen: dict[str, list[str]] = {}
+    for test in record.tests:
+        for warning in test.warnings:
+            seen.setdefault(warning, []).append(test.name)
+    lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.items()]
+    lines += [f"note: {note}" for note in record.notes]
+    if lines:
+        yield "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="      ") for line in lines)
+
+
+def _score(record: Record) -> str:
+    rows = [
+        (part.part, "not measured" if part.points is None else f"{part.points:g}", f"{part.max:g}", _how(part.how))
+        for part in record.parts
+    ]
+    table = tabulate(rows, headers=("score", "points", "of", "how"), tablefmt="simple", disable_numparse=True)
+    measured = [part for part in record.parts if part.points is not None]
+    points, most = sum(part.points or 0 for part in measured), sum(part.max for part in measured)
+    if record.practice:
+        closing = (
+            f"Practice score: {points:g} of {most:g} points for what ran. "
+            "There is no final total: that needs all graded testcases."
+        )
+    elif record.scores.total is None:
+        closing = f"So far {points:g} of {most:g} points; no total, since a part of the score was not measured."
+    else:
+        missing = [part.part for part in record.parts if part.points is None]
+        later = f" ({', '.join(missing)} not entered yet)" if missing else ""
+        closing = f"Total: {record.scores.total:g} of {most:g}{later}."
+    return f"{table}\n\n{closing}"
+
+
+def _how(text: str) -> str:
+    return textwrap.fill(text.removeprefix("not measured: "), 66)
+
+
+def _notes(record: Record) -> Iterator[str]:
+    described = next((test.baseline.description for test in record.tests if test.baseline), None)
+    if described:
+        yield textwrap.fill(f"Speedups are against {described}", WIDTH)

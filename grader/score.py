@@ -1,0 +1,115 @@
+"""Rubric → points. Each kind is one pure function whose words (`how`) repeat its formula with its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy
+from grader.record import PartRecord, TestRecord
+from grader.verdict import STUDENT_VERDICTS, Fault, Verdict
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the rubric is applied to.
+
+    `tests` are those that count; `graded` are the names of the whole graded group, `in_part` the names each rubric
+    part refers to. `untimed_reason` is why no GPU times exist, `occupancy` the achieved occupancy (0..1) or None
+    with `no_occupancy_reason`.
+    """
+
+    tests: tuple[TestRecord, ...]
+    graded: frozenset[str]
+    in_part: dict[str, frozenset[str]]
+    untimed_reason: str | None
+    occupancy: float | None
+    no_occupancy_reason: str
+
+
+def is_practice(evidence: Evidence) -> bool:
+    """Whether anything but exactly the graded group was run."""
+    return {test.name for test in evidence.tests} != evidence.graded
+
+
+def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
+    """Points of every part, in the rubric's order. A part without a measurement has null points."""
+    parts = []
+    for part in assignment.rubric:
+        match part:
+            case FailedTests():
+                parts.append(failed_tests(part, evidence))
+            case LogSpeedup():
+                parts.append(log_speedup(part, evidence))
+            case Occupancy():
+                parts.append(occupancy(part, evidence))
+            case Manual():
+                parts.append(PartRecord(part=part.part, points=None, max=part.points, how="entered by an assistant"))
+    return tuple(parts)
+
+
+def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
+    """`max(0, points - per_failure * failed)`.
+
+    In practice, on other tests than the graded group, `failed` is scaled to the group's size, so that failing
+    everything is worth 0 and passing everything is worth full points there too.
+    """
+    judged = [test for test in evidence.tests if test.fault is not Fault.GRADER and test.fault is not Fault.MACHINE]
+    judged = [test for test in judged if test.verdict is not Verdict.NOT_RUN]
+    if not judged:
+        return PartRecord(part=part.part, points=None, max=part.points, how="no test could be judged")
+    failed = sum(test.verdict in STUDENT_VERDICTS for test in judged)
+    if is_practice(evidence):
+        scaled = failed * len(evidence.graded) / len(judged)
+        how = (
+            f"{failed} of {len(judged)} practice tests failed, as {scaled:g} of the {len(evidence.graded)} graded ones"
+        )
+    else:
+        scaled = float(failed)
+        how = f"{failed} of {len(judged)} tests failed"
+    points = max(0.0, part.points - part.per_failure * scaled)
+    formula = f"max(0, {part.points:g} - {part.per_failure:g} x {scaled:g})"
+    return PartRecord(part=part.part, points=round(points, 2), max=part.points, how=f"{how}: {formula}")
+
+
+def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
+    """`points * log(speedup / zero_at) / log(full_at / zero_at)`, within 0 and `points`; `speedup` is the geometric
+    mean over the part's tests that ran, where a test failed by the student's fault counts as 1."""
+
+    def not_measured(why: str) -> PartRecord:
+        return PartRecord(part=part.part, points=None, max=part.points, how=f"not measured: {why}")
+
+    if evidence.untimed_reason is not None:
+        return not_measured(evidence.untimed_reason)
+    wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
+    speedups = [1.0 if test.verdict in STUDENT_VERDICTS else test.speedup for test in wanted]
+    known = [speedup for speedup in speedups if speedup is not None]
+    if not known:
+        return not_measured(f"none of {part.tests} was timed")
+    if len(known) < len(speedups):
+        return not_measured(f"{len(speedups) - len(known)} of the tests {part.tests} have no GPU time")
+    mean = geometric_mean(known)
+    share = math.log(mean / part.zero_at) / math.log(part.full_at / part.zero_at)
+    points = part.points * min(1.0, max(0.0, share))
+    how = (
+        f"geometric mean {mean:,.1f}x over {len(known)} tests ({part.tests}): "
+        f"{part.points:g} x log({mean:,.1f}/{part.zero_at:g}) / log({part.full_at:g}/{part.zero_at:g})"
+    )
+    return PartRecord(part=part.part, points=round(points, 2), max=part.points, how=how)
+
+
+def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
+    """`points * min(1, achieved / full_at)`."""
+    if evidence.occupancy is None:
+        why = f"not measured: {evidence.no_occupancy_reason}"
+        return PartRecord(part=part.part, points=None, max=part.points, how=why)
+    points = part.points * min(1.0, evidence.occupancy / part.full_at)
+    formula = f"{part.points:g} x min(1, {evidence.occupancy:.3f}/{part.full_at:g})"
+    how = f"achieved {evidence.occupancy:.3f} on {part.tests}: {formula}"
+    return PartRecord(part=part.part, points=round(points, 2), max=part.points, how=how)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of positive numbers."""
+    return math.exp(sum(math.log(value) for value in values) / len(values))

@@ -1,0 +1,206 @@
+"""What the commands do: each function is one command of cli.py, from its words to the text or records it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from tabulate import tabulate
+
+from grader import catalogue, doctor
+from grader import run as running
+from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
+from grader.baseline import Baseline, time_baseline
+from grader.build import build
+from grader.catalogue import TestcaseFiles
+from grader.engine import Engine, select_engine
+from grader.errors import UsageError
+from grader.grading import Grading, grade
+from grader.paths import shown
+from grader.progress import Progress, shown_progress
+from grader.record import Record, write_records
+from grader.sandbox import runner
+from grader.submission import read_submission
+from grader.testcase import Case, Suite, load_suite
+
+_MAKE_LIMIT_S = 10
+
+
+def grade_paths(
+    paths: Sequence[Path], *, assignment: str | None, tests: str | None, engine: str, json: Path | None
+) -> list[Record]:
+    """Grade every submission named; records are written to `json` after each, so that a later failure loses none."""
+    rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
+    suite = load_suite(rules.testcases_file)
+    submissions = [read_submission(path, rules, runner(_MAKE_LIMIT_S)) for path in paths]
+    chosen = select_engine(engine, rules.build.emulator_target)
+    cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
+    files = TestcaseFiles.beside(suite)
+    records: list[Record] = []
+    with shown_progress() as progress:
+        _ensure(cases, suite, files, progress)
+        grading = Grading(rules, suite, files, cases, chosen, _baselines(rules, chosen, progress))
+        for submission in submissions:
+            records.append(grade(grading, submission, progress))
+            if json is not None:
+                write_records(records, json)
+    return records
+
+
+def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
+    """Build any CUDA program and run it here, with its own output and exit code."""
+    rules = load_assignment(assignment or assignment_names()[0])
+    submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
+    chosen = select_engine(engine, rules.build.emulator_target)
+    built = build(submission, rules, chosen)
+    if built.program is None:
+        raise UsageError(f"{shown(program)} was not built. {built.reason}\n{built.log}")
+    return running.pass_through(chosen, built.program, arguments)
+
+
+def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
+    """Time the sequential program on the chosen testcases, or show the times that are kept."""
+    rules = _only(assignment)
+    suite = load_suite(rules.testcases_file)
+    rows = []
+    with shown_progress() as progress:
+        cases = suite.select(tests)
+        for number, case in enumerate(cases):
+            progress.stage(f"baseline {case.name}", total=len(cases))
+            progress.advance(number)
+            timed = _time(rules, case, refresh)
+            rows.append((case.name, _shape(case), f"{timed.seconds:.3f}", timed.describe()))
+    return tabulate(rows, headers=("test", "shape", "seconds", "how"), tablefmt="simple", disable_numparse=True)
+
+
+def list_assignments() -> str:
+    """A table of what can be graded here."""
+    rows = []
+    for name in assignment_names():
+        rules = load_assignment(name)
+        suite = load_suite(rules.testcases_file)
+        groups = ", ".join(f"{len(cases)} {group}" for group, cases in suite.groups.items())
+        rows.append((name, rules.title, rules.submission.main, groups, f"{rules.max_points:g}"))
+    return tabulate(rows, headers=("name", "title", "hand in", "testcases", "points"), tablefmt="simple")
+
+
+def list_testcases(assignment: str | None) -> str:
+    """A table of the testcases: shapes, sizes, limits, work, and what is on disk."""
+    rules = _only(assignment)
+    suite = load_suite(rules.testcases_file)
+    files = TestcaseFiles.beside(suite)
+    limits = {case.name: rule.seconds for rule in reversed(rules.limits.wall_s) for case in suite.select(rule.tests)}
+    rows = [
+        (
+            case.name,
+            case.group,
+            _shape(case),
+            f"{case.input_bytes:,}",
+            f"{case.output_bytes:,}",
+            f"{limits[case.name]:g}" if case.name in limits else "-",
+            f"{case.flops / 1e9:,.3f}",
+            catalogue.state(case, files),
+        )
+        for case in suite.cases.values()
+    ]
+    dimensions = " x ".join(suite.operator.dimension_names)
+    headers = ("test", "group", dimensions, "input bytes", "output bytes", "limit s", "GFLOP", "on disk")
+    aligned = ("left", "left", "right", "right", "right", "right", "right", "left")
+    return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
+
+
+def generate_testcases(tests: str, *, assignment: str | None, force: bool) -> str:
+    """Write the files of the chosen testcases; a sentence on what was done."""
+    rules = _only(assignment)
+    suite = load_suite(rules.testcases_file)
+    cases = suite.select(tests)
+    files = TestcaseFiles.beside(suite)
+    with shown_progress() as progress:
+        if force:
+            for case in cases:
+                catalogue.generate(case, files, suite.seed(case), _case_progress(case, progress))
+            made: Sequence[Case] = cases
+        else:
+            made = _ensure(cases, suite, files, progress)
+    kept = len(cases) - len(made)
+    return f"{len(made)} written, {kept} already there, in {shown(files.folder)}."
+
+
+def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
+    """Read files again; a report, and whether all are what they should be."""
+    rules = _only(assignment)
+    suite = load_suite(rules.testcases_file)
+    files = TestcaseFiles.beside(suite)
+    if tests is None:
+        cases = tuple(case for case in suite.cases.values() if catalogue.state(case, files) != "missing")
+        if not cases:
+            raise UsageError(f"No testcase is on disk in {shown(files.folder)}: generate some first.")
+    else:
+        cases = suite.select(tests)
+    lines, sound = [], True
+    with shown_progress() as progress:
+        for case in cases:
+            found = catalogue.verify(case, files, suite.seed(case), full, _case_progress(case, progress))
+            sound &= found.ok
+            lines += [f"{case.name}: ok, {found.values_recomputed:,} values recomputed"] if found.ok else []
+            lines += [f"{case.name}: {problem}" for problem in found.problems]
+    return "\n".join(lines), sound
+
+
+def examine_machine() -> tuple[str, bool]:
+    """What this machine has; whether something can be graded here."""
+    findings = doctor.examine()
+    return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)
+
+
+def _only(assignment: str | None) -> Assignment:
+    names = assignment_names()
+    if assignment is None and len(names) != 1:
+        raise UsageError(f"Which assignment? Name one with --assignment: {', '.join(names) or 'there is none here'}.")
+    return load_assignment(assignment or names[0])
+
+
+def _ensure(cases: Sequence[Case], suite: Suite, files: TestcaseFiles, progress: Progress) -> tuple[Case, ...]:
+    made: list[Case] = []
+    for case in cases:
+        made += catalogue.ensure([case], suite, files, lambda c, done, total: _case_progress(c, progress)(done, total))
+    return tuple(made)
+
+
+def _case_progress(case: Case, progress: Progress) -> Callable[[int, int], None]:
+    """Turns a case's bytes done into a stage that is announced once."""
+    announced: list[int] = []
+
+    def report(done: int, total: int) -> None:
+        if total not in announced:
+            announced.append(total)
+            progress.stage(f"testcase {case.name} ({total / 1e6:,.0f} MB)", total=total)
+        progress.advance(done)
+
+    return report
+
+
+def _baselines(rules: Assignment, engine: Engine, progress: Progress) -> Callable[[Case], Baseline] | None:
+    if not engine.measures_time:
+        return None
+
+    @cache
+    def of_case(name: str, case: Case) -> Baseline:
+        return _time(rules, case, refresh=False)
+
+    return lambda case: of_case(case.name, case)
+
+
+def _time(rules: Assignment, case: Case, refresh: bool) -> Baseline:
+    return time_baseline(
+        case,
+        source=rules.reference_folder / rules.baseline.source,
+        flags=rules.baseline.flags,
+        budget_s=rules.baseline.budget_s,
+        refresh=refresh,
+    )
+
+
+def _shape(case: Case) -> str:
+    return " x ".join(map(str, case.shape))

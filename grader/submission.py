@@ -1,0 +1,186 @@
+"""A student's files: one .cu file, or a folder with several and perhaps a Makefile.
+
+What is graded is a snapshot: the files' contents as read once, named by the SHA-256 over names and contents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.assignment import Assignment
+from grader.errors import UsageError
+from grader.makefile import MakefileFlags, read_makefile_flags
+from grader.paths import shown
+from grader.process import Runner
+
+_SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c"}
+_HEADERS = {".cuh", ".h", ".hpp", ".hh", ".inl", ".inc"}
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_MAIN = re.compile(r"\bmain\s*\(")
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The files handed in, by name relative to the submission's folder, and how they are to be compiled.
+
+    `sources` are the translation units among `files`; `flags_from` says where `flags` came from.
+    """
+
+    id: str
+    path: Path
+    files: tuple[tuple[str, bytes], ...]
+    sources: tuple[str, ...]
+    flags: tuple[str, ...]
+    flags_from: str
+    notes: tuple[str, ...]
+    sha256: str
+
+    def write_to(self, folder: Path) -> None:
+        """Lay the snapshot out in `folder`."""
+        for name, content in self.files:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+
+
+def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submission:
+    """Read what was handed in at `path`. `run` runs make, to learn the Makefile's flags. Raises UsageError with
+    one sentence when there is nothing to grade."""
+    if not path.exists():
+        raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
+    if path.is_dir():
+        folder, names = path, _files_in(path, assignment)
+        made = _makefile_flags(folder, assignment, run)
+        sources, notes = _chosen_sources(folder, names, assignment, made)
+    elif path.suffix == ".cu":
+        folder, notes = path.parent, []
+        names = _with_local_headers(path)
+        sources = [path.name]
+        made = _makefile_flags(folder, assignment, run)
+        if made is not None and path.name not in made.sources:
+            made = None
+    else:
+        raise UsageError(
+            f"{shown(path)} is not a .cu file: expected a CUDA source such as {assignment.submission.main}."
+        )
+
+    files = tuple((name, _content(folder / name)) for name in sorted(names))
+    _check_size(path, files, assignment)
+    if all(not content.strip() for name, content in files if name in sources):
+        raise UsageError(f"{shown(path)} is empty: expected CUDA source code; save your work into it.")
+    flags = made.flags if made is not None else assignment.build.default_flags
+    return Submission(
+        id=_identity(path, assignment),
+        path=path,
+        files=files,
+        sources=tuple(sources),
+        flags=flags,
+        flags_from="the submission's Makefile" if made is not None else "the assignment",
+        notes=(*notes, *(f"Makefile: {note}." for note in (made.notes if made else ()))),
+        sha256=_digest(files),
+    )
+
+
+def _files_in(folder: Path, assignment: Assignment) -> list[str]:
+    """Source and header names below `folder`; hidden folders and links are left aside."""
+    names = []
+    for path in folder.rglob("*"):
+        relative = path.relative_to(folder)
+        if any(part.startswith(".") for part in relative.parts):
+            continue
+        if path.suffix in _SOURCES | _HEADERS and path.is_file() and not path.is_symlink():
+            names.append(relative.as_posix())
+        if len(names) > assignment.submission.max_files:
+            raise UsageError(
+                f"{shown(folder)} holds more than {assignment.submission.max_files} source files: "
+                "hand in only the files of this assignment."
+            )
+    if not any(name.endswith(".cu") for name in names):
+        raise UsageError(
+            f"{shown(folder)} holds no .cu file: expected {assignment.submission.main} there; "
+            "give the folder that holds it, or the file itself."
+        )
+    return names
+
+
+def _chosen_sources(
+    folder: Path, names: list[str], assignment: Assignment, made: MakefileFlags | None
+) -> tuple[list[str], list[str]]:
+    """The translation units of a folder: those the Makefile names; else the main file and every other .cu that
+    has no `main` of its own (old versions and experiments have one)."""
+    if made is not None:
+        named = [name for name in dict.fromkeys(Path(source).as_posix() for source in made.sources) if name in names]
+        if named:
+            return named, []
+    units = sorted(name for name in names if Path(name).suffix == ".cu")
+    with_main = [name for name in units if _MAIN.search((folder / name).read_text(errors="replace"))]
+    main = assignment.submission.main
+    if main not in units:
+        if len(with_main) > 1:
+            raise UsageError(
+                f"{shown(folder)} holds {len(with_main)} programs ({', '.join(with_main)}) and none is called {main}: "
+                f"name the one to be graded {main}."
+            )
+        return units, []
+    others = [name for name in with_main if name != main]
+    notes = [f"{name} is left out: it has a main function of its own beside {main}." for name in others]
+    return [name for name in units if name not in others], notes
+
+
+def _with_local_headers(source: Path) -> list[str]:
+    """The file and what it includes from its own folder, and what that includes in turn."""
+    folder = source.parent.resolve()
+    names = {source.name}
+    waiting = [source]
+    while waiting:
+        current = waiting.pop()
+        for match in _INCLUDE.finditer(_content(current)):
+            header = (current.parent / match.group(1).decode(errors="replace")).resolve()
+            if not header.is_file() or not header.is_relative_to(folder):
+                continue
+            name = header.relative_to(folder).as_posix()
+            if name not in names:
+                names.add(name)
+                waiting.append(header)
+    return sorted(names)
+
+
+def _makefile_flags(folder: Path, assignment: Assignment, run: Runner) -> MakefileFlags | None:
+    if not any((folder / name).is_file() for name in _MAKEFILES):
+        return None
+    return read_makefile_flags(folder, Path(assignment.submission.main).stem, run)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}; check its permissions.") from error
+
+
+def _check_size(path: Path, files: tuple[tuple[str, bytes], ...], assignment: Assignment) -> None:
+    size = sum(len(content) for _, content in files)
+    if size > assignment.submission.max_bytes:
+        raise UsageError(
+            f"{shown(path)} is {size:,} bytes of source, expected at most {assignment.submission.max_bytes:,}: "
+            "hand in source code only."
+        )
+
+
+def _identity(path: Path, assignment: Assignment) -> str:
+    """Who this is: the folder's name, or the file's unless every student's file is called the same."""
+    resolved = path.resolve()
+    named_by_folder = resolved.name == assignment.submission.main
+    return resolved.parent.name if named_by_folder else resolved.stem if resolved.is_file() else resolved.name
+
+
+def _digest(files: tuple[tuple[str, bytes], ...]) -> str:
+    digest = hashlib.sha256()
+    for name, content in files:
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()

@@ -1,0 +1,37 @@
+"""Shared by all tests: a cache of their own, so that a test never sees what a user's grader built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.assignment import Assignment, load_assignment
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("GRADER_CACHE", str(tmp_path_factory.mktemp("cache")))
+    patch.setenv("GRADER_SECRET", "a secret of the tests, thirty-two bytes or more")
+
+
+@pytest.fixture
+def hw4() -> Assignment:
+    return load_assignment("hw4")
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Writes a file below the test's folder and gives its path."""
+
+    def write_file(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write_file

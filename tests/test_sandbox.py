@@ -1,0 +1,84 @@
+"""Running a program: its end is told as it was, and nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from grader.errors import UsageError
+from grader.sandbox import Job, Limits, Outcome, run, runner
+
+
+def shell(script: str, folder: Path, limits: Limits | None = None, **environment: str) -> Outcome:
+    return run(Job(("sh", "-c", script), folder, environment), limits or Limits(wall_s=20))
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_exit_code_and_both_streams_are_told(tmp_path: Path) -> None:
+    outcome = shell("echo out; echo err >&2; exit 3", tmp_path)
+    assert (outcome.exit_code, outcome.stdout, outcome.stderr) == (3, "out\n", "err\n")
+    assert outcome.ending == "exit code 3"
+
+
+def test_a_signal_is_named(tmp_path: Path) -> None:
+    outcome = shell("kill -SEGV $$", tmp_path)
+    assert (outcome.exit_code, outcome.signal, outcome.ending) == (None, "SIGSEGV", "SIGSEGV")
+
+
+def test_at_the_limit_the_whole_tree_is_killed(tmp_path: Path) -> None:
+    began = time.monotonic()
+    outcome = shell("sleep 60 & echo $! > child; wait", tmp_path, Limits(wall_s=0.5))
+    assert outcome.timed_out
+    assert time.monotonic() - began < 10
+    assert not alive(int((tmp_path / "child").read_text()))
+
+
+def test_a_daemon_does_not_outlive_the_run(tmp_path: Path) -> None:
+    outcome = shell("setsid sh -c 'echo $$ > daemon; exec sleep 60' & while [ ! -s daemon ]; do :; done", tmp_path)
+    assert not alive(int((tmp_path / "daemon").read_text()))
+    assert outcome.killed_leftovers >= 1
+    assert outcome.exit_code == 0
+
+
+def test_a_flood_of_output_is_counted_but_not_kept(tmp_path: Path) -> None:
+    outcome = shell("head -c 5000000 /dev/zero", tmp_path, Limits(wall_s=20, kept_output_bytes=1000))
+    assert outcome.output_bytes == 5_000_000
+    assert len(outcome.stdout) == 1000
+
+
+def test_a_file_cannot_grow_past_its_limit(tmp_path: Path) -> None:
+    outcome = shell("exec head -c 5000000 /dev/zero > big", tmp_path, Limits(wall_s=20, file_bytes=4096))
+    assert outcome.signal == "SIGXFSZ"
+    assert (tmp_path / "big").stat().st_size == 4096
+
+
+def test_secrets_in_the_graders_environment_stay_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADER_SECRET", "do not tell")
+    outcome = shell("env", tmp_path, GIVEN="yes")
+    assert "do not tell" not in outcome.stdout
+    assert "GIVEN=yes" in outcome.stdout
+
+
+def test_there_is_no_input_to_wait_for(tmp_path: Path) -> None:
+    assert shell('read line; echo "$line."', tmp_path).stdout == ".\n"
+
+
+def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no-such-program cannot be run: No such file"):
+        run(Job(("no-such-program",), tmp_path), Limits(wall_s=5))
+
+
+def test_a_tool_out_of_time_ends_with_124_and_says_so(tmp_path: Path) -> None:
+    done = runner(0.3)(["sleep", "60"], tmp_path)
+    assert done.exit_code == 124
+    assert "sleep was stopped after 0.3 s" in done.output

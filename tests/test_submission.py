@@ -1,0 +1,101 @@
+"""What a student hands in: one file or a folder, read once, with clear words for what cannot be graded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.assignment import Assignment
+from grader.errors import UsageError
+from grader.sandbox import runner
+from grader.submission import Submission, read_submission
+
+Write = Callable[[str, str], Path]
+PROGRAM = "int main() { return 0; }\n"
+
+
+def read(path: Path, assignment: Assignment) -> Submission:
+    return read_submission(path, assignment, runner(10))
+
+
+def test_a_single_file_brings_the_headers_it_includes_from_its_own_folder(write: Write, hw4: Assignment) -> None:
+    write("util.cuh", '#include "deep/more.h"\n')
+    write("deep/more.h", "")
+    write("unrelated.h", "")
+    submission = read(write("alice.cu", '#include "util.cuh"\n#include <cstdio>\n' + PROGRAM), hw4)
+    assert [name for name, _ in submission.files] == ["alice.cu", "deep/more.h", "util.cuh"]
+    assert submission.sources == ("alice.cu",)
+    assert submission.flags == ("-O3", "-std=c++17")
+    assert submission.id == "alice"
+
+
+def test_a_header_outside_the_folder_is_not_taken_along(write: Write, hw4: Assignment) -> None:
+    write("secret.h", "")
+    submission = read(write("bob/hw4.cu", '#include "../secret.h"\n' + PROGRAM), hw4)
+    assert [name for name, _ in submission.files] == ["hw4.cu"]
+
+
+def test_a_file_called_as_everybodys_is_named_after_its_folder(write: Write, hw4: Assignment) -> None:
+    assert read(write("carol/hw4.cu", PROGRAM), hw4).id == "carol"
+
+
+def test_in_a_folder_old_versions_with_a_main_of_their_own_are_left_out_and_named(
+    write: Write, hw4: Assignment
+) -> None:
+    folder = write("dave/hw4.cu", PROGRAM).parent
+    write("dave/kernels.cu", "__global__ void kernel() {}\n")
+    write("dave/old.cu", PROGRAM)
+    submission = read(folder, hw4)
+    assert submission.sources == ("hw4.cu", "kernels.cu")
+    assert "old.cu is left out" in submission.notes[0]
+
+
+def test_the_folders_makefile_chooses_flags_and_sources(write: Write, hw4: Assignment) -> None:
+    folder = write("eve/main.cu", PROGRAM).parent
+    write("eve/old.cu", PROGRAM)
+    write("eve/Makefile", "hw4: main.cu\n\tnvcc -O2 -DTILE=16 -arch=sm_61 main.cu -o hw4\n")
+    submission = read(folder, hw4)
+    assert submission.sources == ("main.cu",)
+    assert submission.flags == ("-O2", "-DTILE=16")
+    assert submission.flags_from == "the submission's Makefile"
+
+
+def test_the_digest_changes_with_content_and_with_names(write: Write, hw4: Assignment) -> None:
+    first = read(write("a.cu", PROGRAM), hw4).sha256
+    assert read(write("b.cu", PROGRAM), hw4).sha256 != first
+    assert read(write("a.cu", PROGRAM + "\n"), hw4).sha256 != first
+    assert read(write("a.cu", PROGRAM), hw4).sha256 == first
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "says"),
+    [
+        ({}, "nothing.cu", "does not exist: give the path"),
+        ({"a.cu": ""}, "a.cu", "is empty"),
+        ({"a.cu": " \n\t\n"}, "a.cu", "is empty"),
+        ({"a.py": "x"}, "a.py", "is not a .cu file"),
+        ({"dir/readme.txt": "x"}, "dir", "holds no .cu file: expected hw4.cu"),
+        ({"dir/a.cu": PROGRAM, "dir/b.cu": PROGRAM}, "dir", "holds 2 programs .* none is called hw4.cu"),
+    ],
+)
+def test_what_cannot_be_graded_is_said_in_one_sentence(
+    write: Write, tmp_path: Path, hw4: Assignment, files: dict[str, str], path: str, says: str
+) -> None:
+    for name, text in files.items():
+        write(name, text)
+    with pytest.raises(UsageError, match=says) as raised:
+        read(tmp_path / path, hw4)
+    assert "\n" not in str(raised.value)
+
+
+def test_too_much_source_is_refused_with_its_size(write: Write, hw4: Assignment) -> None:
+    with pytest.raises(UsageError, match=r"3,000,000 bytes of source, expected at most 2,097,152"):
+        read(write("a.cu", "x" * 3_000_000), hw4)
+
+
+def test_a_file_that_is_no_text_is_read_all_the_same(tmp_path: Path, hw4: Assignment) -> None:
+    path = tmp_path / "binary.cu"
+    path.write_bytes(b"\xff\xfe\x00\x01")
+    assert read(path, hw4).sources == ("binary.cu",)

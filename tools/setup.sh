@@ -1,0 +1,49 @@
+#!/bin/sh
+# Makes .venv with everything that `make grade` needs, or with the argument `test`, what `make test` needs beside.
+# Works on a fresh Debian or Ubuntu with Python >= 3.11 and g++; says in one sentence what is missing elsewhere.
+set -eu
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+
+fail() { echo "setup: $*" >&2; exit 1; }
+
+command -v "$python" >/dev/null || fail "$python was not found: install Python 3.11 or newer (apt install python3), or name one: make PYTHON=python3.12"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail "$python is $("$python" -V 2>&1), expected 3.11 or newer: name another one, as in make PYTHON=python3.12"
+command -v g++ >/dev/null || fail "g++ was not found: install a C++ compiler (apt install g++)"
+
+if [ ! -x .venv/bin/pip ]; then
+    echo "setup: making .venv ..." >&2
+    rm -rf .venv
+    if ! "$python" -m venv .venv >/dev/null 2>&1; then
+        # Debian and Ubuntu keep ensurepip in a package of its own.
+        rm -rf .venv
+        if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+            apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null || fail "apt-get install python3-venv failed"
+            "$python" -m venv .venv || fail "$python -m venv .venv failed, see above"
+        else
+            fail "$python cannot make a virtual environment: apt install python3-venv (as root), then run this again"
+        fi
+    fi
+fi
+pip() { .venv/bin/pip --disable-pip-version-check --quiet "$@" || fail "pip $* failed, see above: is a package index reachable?"; }
+
+if [ "${1:-}" = test ]; then
+    echo "setup: installing what the tests need ..." >&2
+    pip install -e '.[test]'
+    touch .venv/.ready-test
+    exit
+fi
+
+extras=
+command -v nvcc >/dev/null || extras=cuda
+echo "setup: installing packages${extras:+ and, since no nvcc is on PATH, the CUDA compiler} ..." >&2
+pip install -e ".${extras:+[$extras]}"
+if [ -e /dev/nvidiactl ]; then
+    # PyCUDA is compiled here and now; grading works without it, only more slowly.
+    .venv/bin/pip --disable-pip-version-check --quiet install -e '.[gpu]' ||
+        echo "setup: PyCUDA could not be built; expected outputs will be computed on the CPU." >&2
+fi
+echo "setup: building the native parts ..." >&2
+.venv/bin/grader doctor >&2 || fail "this machine lacks something, see above"
+touch .venv/.ready
