@@ -173,9 +173,7 @@ class _Times:
         return self.seconds / self.done
 
 
-def _measure(
-    case: Case, program: Path, budget_s: float, folder: Path, run: Runner, key: dict[str, Any]
-) -> Baseline:
+def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runner, key: dict[str, Any]) -> Baseline:
     operator, whole = case.operator, case.operator.units(case.shape)
     most = max(1, MAX_SAMPLE_BYTES // operator.unit_input_bytes(case.shape))
     units = min(whole, 2)
@@ -215,9 +213,7 @@ def _measure(
     )
 
 
-def _write_sample(
-    operator: Operator, shape: Shape, units: int, distribution: Distribution, path: Path
-) -> Shape:
+def _write_sample(operator: Operator, shape: Shape, units: int, distribution: Distribution, path: Path) -> Shape:
     """An input like the case's with `units` units (all of them where the operator cannot do with fewer)."""
     with contextlib.suppress(ValueError):
         shape = operator.shrink(shape, units)

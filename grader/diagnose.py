@@ -51,9 +51,7 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
     return " ".join(evidence) or None
 
 
-def _sentences(
-    check: Check, operator: Operator, shape: Shape, input: Path, expected: Path, got: Path
-) -> Iterator[str]:
+def _sentences(check: Check, operator: Operator, shape: Shape, input: Path, expected: Path, got: Path) -> Iterator[str]:
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
     yield _which_tensors(check.errors)
     if check.nan == check.values:
