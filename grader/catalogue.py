@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +167,14 @@ def generate(
     """Makes the input, the expected output and the sidecar of a case, replacing what is there.
 
     Raises MachineFault where the disk is full or cannot be written; nothing half-made is left then, nor after
-    Ctrl-C. `processes`: None for one per core, or none but this one when the case is small.
+    Ctrl-C. `processes`: None for one per core, or none but this one when the case is small. Waits while another
+    grader is making files in the same folder.
     """
+    with _folder_to_ourselves(case, files):
+        _generate(case, files, seed, progress, processes)
+
+
+def _generate(case: Case, files: TestcaseFiles, seed: Seed, progress: Progress, processes: int | None = None) -> None:
     operator, shape = case.operator, case.shape
     total = case.input_bytes + case.output_bytes
     final = (files.input(case), files.expected(case), files.sidecar(case))
@@ -181,7 +189,7 @@ def generate(
         progress(total * spent // case.output_bytes, total)
 
     try:
-        files.folder.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(final)
         _allocate(temporary[0], case.input_bytes, operator.encode_header(shape))
         _allocate(temporary[1], case.output_bytes, b"")
         work = [
@@ -217,6 +225,29 @@ def generate(
         for path in temporary:
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+@contextlib.contextmanager
+def _folder_to_ourselves(case: Case, files: TestcaseFiles) -> Iterator[None]:
+    """Makes the folder and locks it against other graders; the kernel ends the lock with the process."""
+    try:
+        files.folder.mkdir(parents=True, exist_ok=True)
+        folder = os.open(files.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _machine_fault(error, files.input(case), case.input_bytes + case.output_bytes) from error
+    try:
+        with contextlib.suppress(OSError):  # a network file system may not lock folders: then as without
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _remove_leftovers(final: Sequence[Path]) -> None:
+    """Removes what a grader that was killed left of these files. Only with the folder to ourselves."""
+    for path in final:
+        for leftover in path.parent.glob(f".{path.name}.*.part"):
+            leftover.unlink(missing_ok=True)
 
 
 def _allocate(path: Path, size: int, start: bytes) -> None:
@@ -311,9 +342,12 @@ def ensure(
     made = []
     for case in cases:
         seed = suite.seed(case)
-        if state(case, files, seed) != "ready":
-            generate(case, files, seed, lambda done, total, case=case: progress(case, done, total))  # type: ignore[misc]
-            made.append(case)
+        if state(case, files, seed) == "ready":
+            continue
+        with _folder_to_ourselves(case, files):
+            if state(case, files, seed) != "ready":  # another grader may have made it while we waited
+                _generate(case, files, seed, partial(progress, case))
+                made.append(case)
     return tuple(made)
 
 
@@ -354,7 +388,8 @@ def verify(
         return Verification(case, (f"{shown(files.input(case))} {text}; generate {case.name} again.",), 0)
     problems: list[str] = []
     sidecar = read_sidecar(case, files) or {}
-    total = case.input_bytes + case.output_bytes
+    size = case.input_bytes + case.output_bytes
+    total = 2 * size if full else size  # recomputing everything is counted as reading everything again
     read = 0
     for key, path in (("input", files.input(case)), ("expected", files.expected(case))):
         digest = hashlib.sha256()
@@ -374,7 +409,9 @@ def verify(
         found, wanted = list(shape), list(case.shape)
         problems.append(f"{shown(files.input(case))}: its header says {found}, the testcase is {wanted}.")
         return Verification(case, tuple(problems), 0)
-    recomputed, wrong = _recompute(case, files, seed, full, progress)
+    recomputed, wrong = _recompute(
+        case, files, seed, full, lambda done, units: progress(size + size * done // units, total)
+    )
     problems += wrong
     return Verification(case, tuple(problems), recomputed)
 
@@ -390,7 +427,7 @@ def _recompute(
     with files.input(case).open("rb") as source, files.expected(case).open("rb") as target:
         for number, unit in enumerate(int(u) for u in chosen):
             if full:
-                progress(number, units)
+                progress(number + 1, units)
             tensors = operator.read_unit(source, shape, unit)
             if seed is not None:
                 values = np.concatenate([tensor.ravel() for tensor in tensors])

@@ -115,14 +115,18 @@ def check_output(
                 f"{expected}: the expected output has {kept:,} bytes, {size:,} expected; generate the testcase again."
             )
         try:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-            descriptor = os.open(got, flags)
+            descriptor = open_untrusted(got)
         except OSError as error:
             return _unopened(error, size)
         try:
             return _check_open(operator, shape, reference.fileno(), descriptor, tolerance)
         finally:
             os.close(descriptor)
+
+
+def open_untrusted(path: Path) -> int:
+    """A descriptor of a file that a hostile program may have left: follows no link, waits for no pipe."""
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
 
 
 def _unopened(error: OSError, size: int) -> Check:
@@ -222,9 +226,9 @@ class _Scan:
             for first in range(run.first, run.first + run.size, step):
                 count = min(step, run.first + run.size - first)
                 e, g, work = (b[:count] for b in buffers)
-                if not _read(expected, e, 4 * first):
+                if not read_values(expected, e, 4 * first):
                     raise GraderFault("The expected output ended early while it was being read; it was changed.")
-                if not _read(got, g, 4 * first):
+                if not read_values(got, g, 4 * first):
                     return False
                 self._chunk(run.tensor, first, e, g, work, limit)
         return True
@@ -327,7 +331,8 @@ class _Scan:
         return Wrong(self.operator.locate(self.shape, index), index, got, expected)
 
 
-def _read(descriptor: int, into: NDArray[np.float32], offset: int) -> bool:
+def read_values(descriptor: int, into: NDArray[np.float32], offset: int) -> bool:
+    """Fills `into` from byte `offset` on; False where the file ends before."""
     view = into.data.cast("B")
     while view:
         count = os.preadv(descriptor, [view], offset)
@@ -339,12 +344,14 @@ def _read(descriptor: int, into: NDArray[np.float32], offset: int) -> bool:
 
 def share_in_words(part: int, whole: int) -> str:
     """A share that never says 0 % or 100 % of something that is neither."""
+    percent = 100 * part / whole
     if part == whole:
         return "100 %"
-    text = f"{100 * part / whole:.2g}"
-    if part < whole and float(text) >= 100:
+    if percent > 99.9:
         return "over 99.9 %"
-    return f"{text} %" if part * 10000 >= whole else "under 0.01 %"
+    if percent < 0.01:
+        return "under 0.01 %"
+    return f"{percent:.1f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def _with_reason(check: Check, tolerance: float | Mapping[str, float]) -> Check:

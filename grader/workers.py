@@ -10,6 +10,7 @@ outlives its parent. Tasks write their results into files at their own offsets; 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -139,4 +140,6 @@ if __name__ == "__main__":
     # Whatever a task prints goes to stderr: stdout is the parent's pipe.
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _serve(sys.stdin.buffer, pipe)
+    with contextlib.suppress(BrokenPipeError):  # the parent was killed: nobody is left to tell
+        _serve(sys.stdin.buffer, pipe)
+    os._exit(0)

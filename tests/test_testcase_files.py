@@ -5,6 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -231,6 +235,59 @@ def test_a_folder_that_cannot_be_made_is_a_machine_fault(case, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineFault, match="cannot be written"):
         generate(case, TestcaseFiles(tmp_path / "file" / "sub"), SEED)
+
+
+def test_what_a_killed_grader_left_is_removed_by_the_next(case, files):
+    files.folder.mkdir()
+    (files.folder / ".s01.in.4242.part").write_bytes(b"half")
+    (files.folder / ".s02.in.4242.part").write_bytes(b"of another case")
+    generate(case, files, SEED)
+    assert listing(files) == [".s02.in.4242.part", "s01.in", "s01.json", "s01.out"]
+
+
+def test_two_graders_at_once_make_a_case_once(tmp_path):
+    suite, files = load_suite(HW4), TestcaseFiles(tmp_path)
+    cases = suite.select("s01,s02,s03")
+    made: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: made.extend(c.name for c in ensure(cases, suite, files))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(made) == ["s01", "s02", "s03"]
+    assert all(verify(c, files, suite.seed(c)).ok for c in cases)
+
+
+def test_a_killed_grader_takes_its_workers_along_and_leaves_no_finished_looking_case(case, files, tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(
+        "import os, signal, sys\n"
+        "from dataclasses import replace\n"
+        "from pathlib import Path\n"
+        "from grader import catalogue\n"
+        "from grader.seeds import public_seed\n"
+        "from grader.testcase import load_suite\n"
+        f"case = replace(load_suite(Path({str(HW4)!r})).cases['s01'], shape=(64, 128, 32))\n"
+        "catalogue.PIECE_FLOPS = 1\n"
+        "def die(done, total):\n"
+        "    if done: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"catalogue.generate(case, catalogue.TestcaseFiles(Path({str(files.folder)!r})), public_seed('x'), die, 2)\n"
+    )
+    # The workers hold the pipe of stderr: reading it to its end waits for them, too.
+    ended = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=HW4.parent.parent,
+        env={**os.environ, "PYTHONPATH": str(HW4.parent.parent)},
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert b"Traceback" not in ended.stderr
+    assert all(name.endswith(".part") for name in listing(files)) and listing(files)
+    assert state(case, files, SEED) == "missing"
 
 
 # ---- workers --------------------------------------------------------------------------------------------------

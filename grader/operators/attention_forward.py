@@ -318,6 +318,7 @@ _ALTERNATES: tuple[Alternate, ...] = (
         "It matches a softmax over the queries instead of over the keys: maximum and sum belong to a row of "
         "the scores.",
         _softmax_over_queries,
+        lambda shape: shape[1] > 8192,  # it costs as much as the whole batch
     ),
     Alternate(
         "not_normalised_shifted",

@@ -83,15 +83,16 @@ class Location:
 class Alternate:
     """A wrong way to compute the operator, to recognise it in a wrong output.
 
-    `compute(shape, tensors, rows)` gives, in float64, what the first output tensor would be at `rows`.
-    `sentence` says to a student what it looks like and where to look. `unless` names shapes where this
-    alternate cannot be told from the right answer or from another one and so must not be tried.
+    `compute(shape, tensors, rows)` gives, in float64, what output tensor number `tensor` of a unit would be at
+    `rows`. `sentence` says to a student what it looks like and where to look. `unless` names shapes where this
+    alternate is impossible, costs too much, or cannot be told from the right answer.
     """
 
     name: str
     sentence: str
     compute: Callable[[Shape, Tensors, Rows], NDArray[np.float64]]
     unless: Callable[[Shape], bool] = lambda shape: False
+    tensor: int = 0
 
 
 class Operator(ABC):

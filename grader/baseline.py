@@ -1,0 +1,290 @@
+"""Times the sequential program that speedups are measured against, on this machine, and keeps the times.
+
+The program's contract: `./seq INPUT OUTPUT TIMES BUDGET_S` does outer iterations of equal cost until all are done
+or BUDGET_S seconds of computing are spent, and writes one line to TIMES, `compute_seconds done total`. Reading and
+writing files is not in these seconds. Because iterations cost the same, the time of all of them is the measured
+time multiplied by total / done.
+
+For the same reason the input need not be the testcase's own. Time does not depend on the values, so one is made
+from a public seed; and it is linear in the number of units (batches), so only as many are written as the
+budget needs. The 944 MB of the largest testcase are never written for this. A Baseline says how much was
+measured and how much scaled.
+
+Of several runs within the budget the fastest counts: what disturbs a run on one core (interrupts, neighbours)
+only ever makes it slower.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from grader.errors import GraderFault, MachineFault
+from grader.machine import cpu_model
+from grader.operators import Operator, Shape
+from grader.paths import cache_folder, shown
+from grader.process import Runner
+from grader.sandbox import runner
+from grader.seeds import Distribution, draw_unit, public_seed
+from grader.testcase import Case
+
+MAX_SAMPLE_BYTES = 128 << 20
+"""Largest input written for a measurement; less than the budget is measured where it does not reach."""
+
+MAX_RUNS = 5
+"""Short cases are run this often, as long as the budget lasts."""
+
+GROWTH = 1.5
+"""A sample that was done before the budget is enlarged to this many times what should fill the budget."""
+
+_COMPILE_LIMIT_S = 60
+_CACHE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The sequential time of one shape. `seconds` is for the whole problem, `measured_seconds` for `done` of its
+    `total` iterations; both are computing only, of the fastest of `runs` runs."""
+
+    shape: Shape
+    seconds: float
+    measured_seconds: float
+    done: int
+    total: int
+    runs: int
+    cpu: str
+    core: int
+    compiler: str
+    flags: tuple[str, ...]
+    source_sha256: str
+    date: str
+
+    @property
+    def scaled(self) -> bool:
+        return self.done < self.total
+
+    def describe(self) -> str:
+        """What was measured and what was scaled, in a sentence."""
+        how = f"one core of {self.cpu}, {self.compiler}, {' '.join(self.flags)}"
+        if not self.scaled:
+            times = "once" if self.runs == 1 else f"fastest of {self.runs} runs"
+            return f"measured whole, {times}: {self.seconds:.4g} s ({how})."
+        return (
+            f"scaled from a sample: {self.measured_seconds:.3g} s measured for {self.done:,} of {self.total:,} "
+            f"iterations of equal cost, {self.seconds:.4g} s for all ({how})."
+        )
+
+
+def time_baseline(
+    case: Case,
+    *,
+    source: Path,
+    flags: Sequence[str] = ("-O3",),
+    budget_s: float = 2.0,
+    refresh: bool = False,
+    run: Runner | None = None,
+) -> Baseline:
+    """The sequential time of a case's shape on this machine: the one that is kept, or (`refresh`, or none kept) a
+    new one.
+
+    `run` runs the compiler and the program; by default the grader's own runner under a time limit.
+    Raises MachineFault where there is no C compiler or no room, GraderFault where the program does not compile or
+    breaks its contract.
+    """
+    run = run or runner(max(_COMPILE_LIMIT_S, 10 * budget_s))
+    try:
+        text = source.read_bytes()
+    except OSError as error:
+        raise GraderFault(f"{shown(source)}: the sequential program cannot be read ({error.strerror}).") from error
+    compiler = _compiler()
+    key: dict[str, Any] = {
+        "version": _CACHE_VERSION,
+        "operator": case.operator.name,
+        "shape": list(case.shape),
+        "cpu": cpu_model(),
+        "compiler": _compiler_version(compiler, run),
+        "flags": list(flags),
+        "source_sha256": hashlib.sha256(text).hexdigest(),
+        "budget_s": budget_s,
+    }
+    kept_at = _cache_file(key)
+    if not refresh and (kept := _read(kept_at, key)) is not None:
+        return kept
+    try:
+        with tempfile.TemporaryDirectory(prefix="grader-baseline-") as folder:
+            program = _compile(compiler, source, flags, Path(folder), run)
+            baseline = _measure(case, program, budget_s, Path(folder), run, key)
+    except OSError as error:
+        raise MachineFault(
+            f"The sequential program could not be timed on {case.name}: {error.strerror}; up to "
+            f"{MAX_SAMPLE_BYTES * 4 // 3:,} bytes are needed in {tempfile.gettempdir()}."
+        ) from error
+    _write(kept_at, key, baseline)
+    return baseline
+
+
+# ---- compiling --------------------------------------------------------------------------------------------------
+
+
+def _compiler() -> str:
+    found = shutil.which("gcc")
+    if found is None:
+        raise MachineFault("No gcc is on PATH, it is needed to time the sequential program: apt install gcc.")
+    return found
+
+
+def _compiler_version(compiler: str, run: Runner) -> str:
+    completed = run([compiler, "--version"], Path(tempfile.gettempdir()))
+    return completed.output.splitlines()[0].strip() if completed.output else compiler
+
+
+def _compile(compiler: str, source: Path, flags: Sequence[str], folder: Path, run: Runner) -> Path:
+    program = folder / "seq"
+    command = [compiler, *flags, "-o", str(program), str(source.resolve()), "-lm"]
+    completed = run(command, folder)
+    if completed.exit_code != 0 or not program.exists():
+        raise GraderFault(
+            f"{shown(source)}: the sequential program does not compile (`{' '.join(command[:-4])}`):\n"
+            f"{completed.output.strip()}"
+        )
+    return program
+
+
+# ---- measuring --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Times:
+    seconds: float
+    done: int
+    total: int
+
+    @property
+    def per_iteration(self) -> float:
+        return self.seconds / self.done
+
+
+def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runner, key: dict[str, Any]) -> Baseline:
+    operator, whole = case.operator, case.operator.units(case.shape)
+    most = max(1, MAX_SAMPLE_BYTES // operator.unit_input_bytes(case.shape))
+    units = min(whole, 2)
+    source = folder / "input"
+    with _pinned() as core:
+        shape = _write_sample(operator, case.shape, units, case.distribution, source)
+        units = operator.units(shape)
+        times = _run_once(program, source, budget_s, folder, run)
+        while times.done == times.total and units < min(whole, max(most, 2)):
+            wanted = GROWTH * budget_s / times.seconds * units
+            units = max(units + 1, min(whole, most, int(min(wanted, float(whole)))))
+            _write_sample(operator, case.shape, units, case.distribution, source)
+            times = _run_once(program, source, budget_s, folder, run)
+            if times.seconds >= 0.7 * budget_s:
+                break
+        runs, spent = 1, times.seconds
+        while runs < MAX_RUNS and spent + times.seconds <= budget_s:
+            again = _run_once(program, source, budget_s, folder, run)
+            runs, spent = runs + 1, spent + again.seconds
+            if again.per_iteration < times.per_iteration:
+                times = again
+    total = times.total * whole // units
+    seconds = times.seconds if times.done == total else times.per_iteration * total
+    return Baseline(
+        shape=case.shape,
+        seconds=seconds,
+        measured_seconds=times.seconds,
+        done=times.done,
+        total=total,
+        runs=runs,
+        cpu=key["cpu"],
+        core=core,
+        compiler=key["compiler"],
+        flags=tuple(key["flags"]),
+        source_sha256=key["source_sha256"],
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _write_sample(operator: Operator, shape: Shape, units: int, distribution: Distribution, path: Path) -> Shape:
+    """An input like the case's with `units` units (all of them where the operator cannot do with fewer)."""
+    with contextlib.suppress(ValueError):
+        shape = operator.shrink(shape, units)
+    seed = public_seed("baseline")
+    count = operator.unit_input_bytes(shape) // 4
+    with path.open("wb") as file:
+        file.write(operator.encode_header(shape))
+        for unit in range(operator.units(shape)):
+            file.write(draw_unit(seed, operator.name, unit, count, distribution).data)
+    return shape
+
+
+def _run_once(program: Path, source: Path, budget_s: float, folder: Path, run: Runner) -> _Times:
+    times = folder / "times"
+    times.unlink(missing_ok=True)
+    completed = run([str(program), str(source), str(folder / "output"), str(times), f"{budget_s:g}"], folder)
+    text = times.read_text(encoding="utf-8", errors="replace") if times.exists() else ""
+    try:
+        seconds, done, total = text.split()
+        found = _Times(float(seconds), int(done), int(total))
+    except ValueError:
+        found = _Times(0.0, 0, 0)
+    if completed.exit_code != 0 or not (0 < found.done <= found.total and found.seconds > 0):
+        raise GraderFault(
+            "The sequential program broke its contract: it must exit with 0 (found "
+            f"{completed.exit_code}) and write `compute_seconds done total` to its third argument (found "
+            f"{text.strip()[:80]!r}). Its messages: {completed.output.strip()[:500] or 'none'}"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def _pinned() -> Iterator[int]:
+    """Children started inside run on one core: the last one allowed, since the first takes most interrupts."""
+    allowed = os.sched_getaffinity(0)
+    core = max(allowed)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield core
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+# ---- what is kept -----------------------------------------------------------------------------------------------
+
+
+def _cache_file(key: dict[str, Any]) -> Path:
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
+    return cache_folder() / "baseline" / f"{name}.json"
+
+
+def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
+    """The kept time, or None where there is none, or it is damaged or of something else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["key"] != key:
+            return None
+        fields = dict(content["baseline"])
+        fields["shape"], fields["flags"] = tuple(fields["shape"]), tuple(fields["flags"])
+        return Baseline(**fields)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(path: Path, key: dict[str, Any], baseline: Baseline) -> None:
+    """Keeps a time. A cache that cannot be written costs time, not the measurement."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps({"key": key, "baseline": asdict(baseline)}, indent=2) + "\n", encoding="utf-8")
+        temporary.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

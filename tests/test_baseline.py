@@ -1,0 +1,172 @@
+"""The sequential program is played by a fake runner whose speed is known, so that times are exact."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from grader import baseline as module
+from grader.baseline import time_baseline
+from grader.errors import GraderFault, MachineFault
+from grader.process import Completed
+from grader.testcase import Case, load_suite
+
+REPOSITORY = Path(__file__).parent.parent
+HW4 = REPOSITORY / "testcases" / "hw4.yaml"
+
+
+@dataclass
+class Machine:
+    """A compiler that always works and a program that takes `per_tile` seconds for a tile of 32 rows."""
+
+    per_tile: float
+    answer: str | None = None
+    exit_code: int = 0
+    compiles: bool = True
+    version: str = "gcc 12.2.0"
+    inputs: list[tuple[int, ...]] = field(default_factory=list)
+    cores: list[set[int]] = field(default_factory=list)
+
+    def __call__(self, command: Sequence[str], folder: Path) -> Completed:
+        if command[1:] == ["--version"]:
+            return Completed(0, f"{self.version}\nmore\n")
+        if "-lm" in command:
+            if self.compiles:
+                Path(command[command.index("-o") + 1]).touch()
+            return Completed(0 if self.compiles else 1, "" if self.compiles else "seq.c:3: error: expected ';'")
+        _, source, _, times, budget = command
+        b, n, d = struct.unpack("<3i", Path(source).read_bytes()[:12])
+        assert Path(source).stat().st_size == 12 + 12 * b * n * d
+        self.inputs.append((b, n, d))
+        self.cores.append(os.sched_getaffinity(0))
+        total = b * n // 32
+        done = min(total, int(float(budget) / self.per_tile) + 1)
+        text = f"{done * self.per_tile} {done} {total}\n" if self.answer is None else self.answer
+        Path(times).write_text(text)
+        return Completed(self.exit_code, "")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "_compiler", lambda: "/usr/bin/gcc")
+
+
+@pytest.fixture
+def source(tmp_path) -> Path:
+    path = tmp_path / "seq.c"
+    path.write_text("int main(void) { return 0; }\n")
+    return path
+
+
+def case(*shape: int) -> Case:
+    return replace(load_suite(HW4).cases["t01"], shape=shape)
+
+
+def test_a_short_case_is_measured_whole(source):
+    found = time_baseline(case(4, 128, 32), source=source, run=Machine(0.01))
+    assert found.seconds == pytest.approx(0.16)
+    assert (found.done, found.total, found.scaled, found.runs) == (16, 16, False, 5)
+    assert found.describe().startswith("measured whole, fastest of 5 runs: 0.16 s (one core of ")
+    assert "gcc 12.2.0, -O3" in found.describe()
+
+
+def test_a_long_case_is_scaled_from_what_the_budget_allows(source):
+    machine = Machine(0.1)
+    found = time_baseline(case(100, 4096, 32), source=source, run=machine, budget_s=2)
+    assert found.seconds == pytest.approx(0.1 * 100 * 128)
+    assert found.total == 12800 and found.done == 21
+    assert machine.inputs == [(2, 4096, 32)]
+    assert "2.1 s measured for 21 of 12,800 iterations of equal cost, 1280 s for all" in found.describe()
+
+
+def test_only_as_many_batches_are_written_as_the_budget_needs(source):
+    machine = Machine(0.001)
+    found = time_baseline(case(13600, 128, 32), source=source, run=machine, budget_s=2)
+    assert found.seconds == pytest.approx(0.001 * 13600 * 4)
+    assert machine.inputs[0] == (2, 128, 32)
+    assert 500 <= machine.inputs[-1][0] <= 1000
+
+
+def test_a_sample_never_outgrows_its_limit(source, monkeypatch):
+    monkeypatch.setattr(module, "MAX_SAMPLE_BYTES", 1 << 20)
+    machine = Machine(1e-6)
+    found = time_baseline(case(13600, 128, 32), source=source, run=machine, budget_s=2)
+    assert max(b for b, _, _ in machine.inputs) == (1 << 20) // (12 * 128 * 32)
+    assert found.scaled and found.seconds == pytest.approx(1e-6 * 13600 * 4)
+
+
+def test_the_program_runs_on_one_core_and_the_grader_gets_its_cores_back(source):
+    before = os.sched_getaffinity(0)
+    machine = Machine(0.01)
+    found = time_baseline(case(4, 128, 32), source=source, run=machine)
+    assert all(cores == {found.core} for cores in machine.cores)
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_time_is_kept_until_something_it_depends_on_changes(source):
+    machine = Machine(0.01)
+    first = time_baseline(case(4, 128, 32), source=source, run=machine)
+    runs = len(machine.inputs)
+    assert time_baseline(case(4, 128, 32), source=source, run=machine) == first
+    assert len(machine.inputs) == runs
+    faster = Machine(0.005)
+    again = time_baseline(case(4, 128, 32), source=source, run=faster, refresh=True)
+    assert again.seconds == pytest.approx(0.08)
+    for changed in ({"flags": ("-O2",)}, {"budget_s": 1.0}, {"run": Machine(0.02, version="gcc 13")}):
+        arguments = {"run": Machine(0.02)} | changed
+        assert time_baseline(case(4, 128, 32), source=source, **arguments).seconds == pytest.approx(0.32)
+    source.write_text("int main(void) { return 1; }\n")
+    assert time_baseline(case(4, 128, 32), source=source, run=Machine(0.04)).seconds == pytest.approx(0.64)
+
+
+def test_a_damaged_cache_is_measured_again(source, tmp_path):
+    time_baseline(case(4, 128, 32), source=source, run=Machine(0.01))
+    (kept,) = (tmp_path / "cache" / "baseline").iterdir()
+    kept.write_text(kept.read_text()[:50])
+    assert time_baseline(case(4, 128, 32), source=source, run=Machine(0.02)).seconds == pytest.approx(0.32)
+
+
+def test_a_cache_that_cannot_be_written_does_not_lose_the_measurement(source, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "file"))
+    assert time_baseline(case(4, 128, 32), source=source, run=Machine(0.01)).seconds == pytest.approx(0.16)
+
+
+@pytest.mark.parametrize("answer", ["", "nan 1 1", "1.0 0 4", "1.0 5 4", "0 4 4", "-1 4 4", "fast", "1 2 3 4"])
+def test_a_program_that_breaks_its_contract_is_the_graders_fault(source, answer):
+    with pytest.raises(GraderFault, match="broke its contract"):
+        time_baseline(case(4, 128, 32), source=source, run=Machine(0.01, answer=answer))
+
+
+def test_a_program_that_fails_is_the_graders_fault(source):
+    with pytest.raises(GraderFault, match=r"must exit with 0 \(found 3\)"):
+        time_baseline(case(4, 128, 32), source=source, run=Machine(0.01, exit_code=3))
+
+
+def test_a_program_that_does_not_compile_shows_the_compilers_words(source):
+    with pytest.raises(GraderFault, match=r"does not compile.*\n.*expected ';'"):
+        time_baseline(case(4, 128, 32), source=source, run=Machine(0.01, compiles=False))
+
+
+def test_without_gcc_the_machine_is_at_fault(source, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(MachineFault, match="No gcc is on PATH"):
+        time_baseline(case(4, 128, 32), source=source, run=Machine(0.01))
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_the_sequential_program_of_hw4_keeps_the_contract():
+    source = REPOSITORY / "reference" / "hw4" / "seq_flash_attention.c"
+    whole = time_baseline(case(2, 128, 32), source=source, budget_s=0.2)
+    assert (whole.done, whole.total) == (8, 8) and whole.seconds > 0
+    sampled = time_baseline(case(2, 4096, 64), source=source, budget_s=0.05)
+    assert sampled.scaled and sampled.total == 256
+    assert sampled.seconds == pytest.approx(sampled.measured_seconds * 256 / sampled.done)

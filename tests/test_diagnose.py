@@ -1,0 +1,157 @@
+"""Wrong kernels in numpy, float32 like a GPU's, and what a student is told about each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grader.catalogue import TestcaseFiles, generate
+from grader.check import check_output
+from grader.diagnose import diagnose
+from grader.operators import load_operator
+from grader.seeds import public_seed
+from grader.testcase import load_suite
+
+ATTENTION = load_operator("attention_forward")
+HW4 = Path(__file__).parent.parent / "testcases" / "hw4.yaml"
+B, N, D = SHAPE = (4, 256, 32)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    case = replace(load_suite(HW4).cases["s01"], shape=SHAPE)
+    files = TestcaseFiles(tmp_path_factory.mktemp("case"))
+    generate(case, files, public_seed("diagnose"))
+    return files.input(case), files.expected(case)
+
+
+@pytest.fixture
+def says(case, tmp_path):
+    """Writes `output(q, k, v)` (each B, N, d) as a program would and gives back what the student reads."""
+    source, expected = case
+    tensors = np.fromfile(source, dtype="<f4", offset=12).reshape(B, 3, N, D)
+    right = np.fromfile(expected, dtype="<f4").reshape(B, N, D)
+
+    def run(output):
+        q, k, v = (tensors[:, i].copy() for i in range(3))
+        got = tmp_path / "got"
+        np.ascontiguousarray(output(q, k, v, right.copy()), dtype="<f4").tofile(got)
+        check = check_output(ATTENTION, SHAPE, expected, got, 5e-3)
+        return diagnose(check, ATTENTION, source, expected, got)
+
+    return run
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def attention(q, k, v, scale=D**-0.5):
+    return softmax(q @ k.transpose(0, 2, 1) * np.float32(scale)) @ v
+
+
+def online(q, k, v, tile, rescale_o=True, rescale_l=True):
+    top = np.full((B, N, 1), -np.inf, np.float32)
+    total = np.zeros((B, N, 1), np.float32)
+    out = np.zeros_like(q)
+    for first in range(0, N, tile):
+        part = q @ k[:, first : first + tile].transpose(0, 2, 1) / np.float32(D**0.5)
+        new = np.maximum(top, part.max(axis=2, keepdims=True))
+        weights, shrink = np.exp(part - new), np.exp(top - new)
+        total = total * (shrink if rescale_l else 1) + weights.sum(axis=2, keepdims=True)
+        out = out * (shrink if rescale_o else 1) + weights @ v[:, first : first + tile]
+        top = new
+    return out / total
+
+
+def patched(right, where, value):
+    right[where] = value
+    return right
+
+
+KERNELS = {
+    "no scale": (lambda q, k, v, o: attention(q, k, v, 1.0), "without the scale"),
+    "scale 1/d": (lambda q, k, v, o: attention(q, k, v, 1 / D), "scale 1/d"),
+    "scale sqrt d": (lambda q, k, v, o: attention(q, k, v, D**0.5), "multiplied by √d"),
+    "mean of V": (lambda q, k, v, o: attention(0 * q, k, v), "mean of V"),
+    "Q and K swapped": (lambda q, k, v, o: attention(k, q, v), "Q and K exchanged"),
+    "K and V swapped": (lambda q, k, v, o: attention(q, v, k), "K and V exchanged"),
+    "not normalised": (
+        lambda q, k, v, o: np.exp(q @ k.transpose(0, 2, 1) / np.float32(D**0.5)) @ v,
+        "exp(scores) V without the division",
+    ),
+    "softmax over queries": (
+        lambda q, k, v, o: softmax(k @ q.transpose(0, 2, 1) / np.float32(D**0.5)).transpose(0, 2, 1) @ v,
+        "over the queries instead of over the keys",
+    ),
+    "last 32 keys": (lambda q, k, v, o: attention(q, k[:, :-32], v[:, :-32]), "ignores the last 32 keys"),
+    "last 16 keys": (lambda q, k, v, o: attention(q, k[:, :-16], v[:, :-16]), "ignores the last 16 keys"),
+    "first tile only": (lambda q, k, v, o: attention(q, k[:, :64], v[:, :64]), "over the first 64 keys only"),
+    "causal": (
+        lambda q, k, v, o: softmax(np.where(np.tri(N, dtype=bool), q @ k.transpose(0, 2, 1) / D**0.5, -np.inf)) @ v,
+        "causal attention",
+    ),
+    "O not rescaled": (lambda q, k, v, o: online(q, k, v, 32, rescale_o=False), "O (the accumulated output) is not"),
+    "l not rescaled": (lambda q, k, v, o: online(q, k, v, 64, rescale_l=False), "l (the running sum) is not"),
+    "neither rescaled": (lambda q, k, v, o: online(q, k, v, 32, False, False), "neither O nor l is"),
+    "V returned": (lambda q, k, v, o: v, "equals V"),
+    "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: this part of the output was never written"),
+    "constant": (lambda q, k, v, o: 0 * o + 7, "is 7: the output was filled"),
+    "all NaN": (lambda q, k, v, o: o * np.nan, "Every value is NaN"),
+    "one NaN": (lambda q, k, v, o: patched(o, (2, 5, 6), np.nan), "only batch 2 of 4 is wrong"),
+    "batch 0 only": (
+        lambda q, k, v, o: patched(o, slice(1, None), 0),
+        "only batch 0 is right, all batches after the first are wrong",
+    ),
+    "batch 0 everywhere": (lambda q, k, v, o: np.broadcast_to(o[:1], o.shape), "the output of batch 0"),
+    "one batch late": (lambda q, k, v, o: np.roll(o, 1, axis=0), "batch 1 has that of batch 0"),
+    "half of each tile": (
+        lambda q, k, v, o: patched(o.reshape(B, N // 64, 64, D), np.s_[:, :, 32:], 0).reshape(o.shape),
+        "rows 32 to 63 of every tile of 64 are wrong",
+    ),
+    "half of the columns": (lambda q, k, v, o: patched(o, np.s_[..., 16:], 0), "only columns 16 to 31 of 32"),
+    "transposed": (lambda q, k, v, o: o.transpose(0, 2, 1), "the right one transposed"),
+    "off by one row": (lambda q, k, v, o: np.roll(o, 1, axis=1), "right values of"),
+    "tripled": (lambda q, k, v, o: 3 * o, "the right one times 3"),
+    "half precision": (lambda q, k, v, o: o + 0.02 * np.sin(np.arange(D)), "near the right ones"),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_cause_is_named(says, kernel):
+    output, sentence = KERNELS[kernel]
+    with np.errstate(all="ignore"):
+        text = says(output)
+    assert text is not None and sentence in text
+
+
+def test_a_right_output_has_no_diagnosis(says):
+    assert says(lambda q, k, v, o: o) is None
+
+
+def test_noise_gets_no_invented_cause(says):
+    noise = np.random.default_rng(3).normal(size=SHAPE)
+    assert says(lambda q, k, v, o: noise) is None
+
+
+def test_place_and_cause_are_both_told(says):
+    text = says(lambda q, k, v, o: np.concatenate([o[:2], attention(q, k, v, 1.0)[2:]]))
+    assert "batches from 2 on are wrong" in text and "without the scale" in text
+
+
+def test_a_link_put_in_place_of_the_output_is_not_followed(case, tmp_path):
+    source, expected = case
+    got = tmp_path / "got"
+    np.zeros(B * N * D, np.float32).tofile(got)
+    values = np.fromfile(got, dtype="<f4")
+    values[:] = 1
+    values[0] = 2
+    values.tofile(got)
+    check = check_output(ATTENTION, SHAPE, expected, got, 5e-3)
+    got.unlink()
+    got.symlink_to(expected)
+    assert diagnose(check, ATTENTION, source, expected, got) is None
