@@ -49,6 +49,8 @@ class Limits(_Strict):
 
     wall_s: tuple[WallLimit, ...]
     emulator_wall_s: PositiveFloat = 60
+    memory_bytes: PositiveInt = 16 << 30
+    processes: PositiveInt = 512
     stdout_bytes: PositiveInt = 64 * 1024
 
 

@@ -90,7 +90,7 @@ def _compile(
         submission.flags,
         folder=sources,
         output=product / "program",
-        run=sandbox.runner(limit_s),
+        run=sandbox.runner(limit_s, readable=engine.build_paths, writable=(scratch,)),
     )
     seconds = time.monotonic() - began
     log = made.log.replace(f"{sources}/", "").replace(f"{sources.resolve()}/", "").strip()

@@ -6,15 +6,17 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from grader import session
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.report import terminal
 from grader.verdict import Verdict
+
+# Typer before 0.16 builds on click, later ones on a copy of their own; the exception has one name in both.
+_WrongWords: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 app = typer.Typer(
     add_completion=False,
@@ -145,10 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     verbose = "--verbose" in words or "-v" in words
     try:
         code = app(args=words, standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        code = 2
-    except click.ClickException as error:
+    except _WrongWords as error:
         error.show()
         code = 2
     except UsageError as error:
@@ -157,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _complain("this machine cannot do that", error, verbose, 1)
     except GraderFault as error:
         code = _complain("the grader failed, not you", error, verbose, 1)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
         code = 130
     except BrokenPipeError:  # the reader of our output went away: grader … | head
@@ -174,3 +173,7 @@ def _complain(what: str, error: Exception, verbose: bool, code: int) -> int:
         traceback.print_exc()
     print(f"grader: {what}: {error}", file=sys.stderr)
     return code
+
+
+if __name__ == "__main__":
+    main()

@@ -91,7 +91,7 @@ def _try_case(grading: Grading, program: Path, case: Case) -> TestRecord:
             files.input(case),
             output_bytes=case.output_bytes,
             wall_s=limit_s,
-            kept_output_bytes=grading.assignment.limits.stdout_bytes,
+            limits=grading.assignment.limits,
         ) as run:
             check = check_output(
                 case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
@@ -186,7 +186,7 @@ def _record(grading: Grading, submission: Submission, built: Build, tests: tuple
             files=tuple(name for name, _ in submission.files),
         ),
         engine=EngineRecord(name=engine.name, device=engine.device, facts=dict(engine.facts)),
-        machine=MachineRecord(host=platform.node(), cpu=cpu_model(), confinement=sandbox.CONFINEMENT),
+        machine=MachineRecord(host=platform.node(), cpu=cpu_model(), confinement=sandbox.confinement()),
         build=BuildRecord(
             ok=built.ok,
             log=built.log,

@@ -35,6 +35,8 @@ def judge(run: Run, check: Check, *, limit_s: float, limit_name: str, diagnosis:
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
         return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason + _told(trace))
+    if outcome.broke:
+        return Judgement(*_broken_limit(run, check))
     if check.passed:
         return Judgement(Verdict.PASSED, None, "", _warnings(run))
     if (machine := _machine_error(trace)) is not None:
@@ -43,6 +45,18 @@ def judge(run: Run, check: Check, *, limit_s: float, limit_name: str, diagnosis:
     if verdict is Verdict.WRONG_ANSWER and diagnosis:
         reason = f"{reason} {diagnosis}"
     return Judgement(verdict, Fault.STUDENT, reason + _told(trace), ())
+
+
+def _broken_limit(run: Run, check: Check) -> tuple[Verdict, Fault, str]:
+    peak = run.outcome.peak_memory_bytes / 2**30
+    match run.outcome.broke:
+        case "memory":
+            return Verdict.MEMORY_LIMIT, Fault.STUDENT, f"Stopped for its host memory: it had used {peak:.1f} GiB."
+        case "folder":
+            size = f"{check.expected_bytes:,} bytes"
+            return Verdict.RUNTIME_ERROR, Fault.STUDENT, f"Stopped for filling the disk: the output here is {size}."
+        case _:
+            return Verdict.RUNTIME_ERROR, Fault.STUDENT, "Stopped for starting too many processes or threads."
 
 
 def _failure(run: Run, check: Check) -> tuple[Verdict, str]:

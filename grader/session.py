@@ -164,7 +164,10 @@ def _only(assignment: str | None) -> Assignment:
 def _ensure(cases: Sequence[Case], suite: Suite, files: TestcaseFiles, progress: Progress) -> tuple[Case, ...]:
     made: list[Case] = []
     for case in cases:
-        made += catalogue.ensure([case], suite, files, lambda c, done, total: _case_progress(c, progress)(done, total))
+        seed = suite.seed(case)
+        if catalogue.state(case, files, seed) != "ready":
+            catalogue.generate(case, files, seed, _case_progress(case, progress))
+            made.append(case)
     return tuple(made)
 
 

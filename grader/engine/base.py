@@ -25,13 +25,15 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start a built program: the command, what it needs in its environment, and device nodes it opens.
+    """How to start a built program: the command, what it needs in its environment, files it reads beside its
+    own, and device nodes it opens.
 
     `traced` says whether the program will write a trace; if not, `untraced_reason` says why, for people.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    readable: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()
     traced: bool = True
     untraced_reason: str = ""
@@ -58,6 +60,10 @@ class Engine(Protocol):
 
     def identity(self) -> str:
         """What a build depends on beside source and flags; part of the build cache's key."""
+
+    @property
+    def build_paths(self) -> tuple[Path, ...]:
+        """Files and folders that compiling reads beside the sources and the system."""
 
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner

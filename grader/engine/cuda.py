@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +14,11 @@ import pynvml
 
 from grader import sandbox, trace
 from grader.engine.base import Compiled, Launch
-from grader.errors import GraderFault
 from grader.paths import cache_folder
 from grader.process import Runner
 from grader.stubs import STUB_HEADERS
 from grader.toolkit import Toolkit
-from grader.trace.build import build_tracer
+from grader.trace.build import SOURCES, build_tracer
 from grader.verdict import Fault
 
 
@@ -122,6 +120,10 @@ class CudaEngine:
     def identity(self) -> str:
         return f"cuda {self.gpu.architecture} nvcc {self.toolkit.version}"
 
+    @property
+    def build_paths(self) -> tuple[Path, ...]:
+        return (self.toolkit.root, STUB_HEADERS)
+
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
@@ -143,10 +145,12 @@ class CudaEngine:
         environment = {"CUDA_VISIBLE_DEVICES": self.gpu.uuid, "CUDA_MODULE_LOADING": "LAZY"}
         if self.tracer is not None:
             environment |= {"CUDA_INJECTION64_PATH": str(self.tracer), trace.PATH_VARIABLE: str(trace_file)}
-        devices = (Path("/dev/nvidiactl"), Path("/dev/nvidia-uvm"), Path(f"/dev/nvidia{self.gpu.index}"))
+        devices = [Path(name) for name in ("/dev/nvidiactl", "/dev/nvidia-uvm", f"/dev/nvidia{self.gpu.index}")]
+        cupti = self.toolkit.cupti()
         return Launch(
             command=(str(program), *arguments),
             environment=environment,
+            readable=tuple(path for path in (self.tracer, cupti and cupti.library.resolve().parent) if path),
             devices=tuple(device for device in devices if device.exists()),
             traced=self.tracer is not None,
             untraced_reason="" if self.tracer else "CUPTI was not found (see `grader doctor`)",
@@ -158,22 +162,18 @@ class CudaEngine:
         cupti = self.toolkit.cupti()
         if cupti is None:
             return None
-        source = Path(trace.__file__).with_name("cupti_tracer.cpp")
-        key = hashlib.sha256(source.read_bytes() + f"{self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
+        content = b"".join(source.read_bytes() for source in SOURCES)
+        key = hashlib.sha256(content + f"{self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
         built = cache_folder() / "native" / f"libgrader_tracer-{key}.so"
         if not built.exists():
+            paths = (self.toolkit.root, cupti.include, cupti.library.parent, *(source.parent for source in SOURCES))
             built.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=built.parent) as scratch:
-                fresh = Path(scratch) / built.name
-                build_tracer(
-                    fresh,
-                    cupti_include=cupti.include,
-                    cuda_include=self.toolkit.include,
-                    cupti_library=cupti.library,
-                    cxx="g++",
-                    run=sandbox.runner(120),
-                )
-                if not fresh.exists():
-                    raise GraderFault(f"Building the CUPTI tracer left no file {fresh.name}.")
-                fresh.replace(built)
+            build_tracer(
+                built,
+                cupti_include=cupti.include,
+                cuda_include=self.toolkit.include,
+                cupti_library=cupti.library,
+                cxx="g++",
+                run=sandbox.runner(120, readable=paths),
+            )
         return built

@@ -35,6 +35,10 @@ class EmulatorEngine:
     def identity(self) -> str:
         return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()}"
 
+    @property
+    def build_paths(self) -> tuple[Path, ...]:
+        return (self.toolkit.root, STUB_HEADERS, Path(emulator.__file__).parent)
+
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
