@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import UsageError
+from grader.errors import GraderFault, UsageError
 from grader.sandbox import Job, Limits, Outcome, run, runner
 
 
@@ -74,7 +74,7 @@ def test_there_is_no_input_to_wait_for(tmp_path: Path) -> None:
 
 
 def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no-such-program cannot be run: No such file"):
+    with pytest.raises(UsageError, match="no-such-program cannot be run"):
         run(Job(("no-such-program",), tmp_path), Limits(wall_s=5))
 
 
@@ -82,3 +82,8 @@ def test_a_tool_out_of_time_ends_with_124_and_says_so(tmp_path: Path) -> None:
     done = runner(0.3)(["sleep", "60"], tmp_path)
     assert done.exit_code == 124
     assert "sleep was stopped after 0.3 s" in done.output
+
+
+def test_a_sandbox_that_cannot_be_set_up_is_the_graders_fault_and_never_the_programs(tmp_path: Path) -> None:
+    with pytest.raises(GraderFault, match="could not be set up.*not-there"):
+        run(Job(("true",), tmp_path, readable=(tmp_path / "not-there",)), Limits(wall_s=5))

@@ -38,9 +38,14 @@ def problem() -> str | None:
     return None
 
 
-def command_line(job: Job, environment: dict[str, str], seccomp_fd: int | None) -> list[str]:
-    """bwrap and its arguments, then the job's own command."""
+def command_line(job: Job, environment: dict[str, str], seccomp_fd: int | None, status_fd: int) -> list[str]:
+    """bwrap and its arguments, then the job's own command.
+
+    bwrap writes JSON to `status_fd`; there is an `exit-code` in it only if the container could be set up, which
+    tells its own failure from the program's.
+    """
     words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    words += ["--json-status-fd", str(status_fd)]
     words += ["--uid", _USER, "--gid", _USER, "--hostname", "sandbox"]
     for name in _SYSTEM:
         link = Path(name)

@@ -23,6 +23,7 @@ import errno
 import os
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import threading
@@ -33,7 +34,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from grader.errors import MachineFault, UsageError
+from grader.errors import GraderFault, MachineFault, UsageError
 from grader.process import Completed, Runner
 from grader.sandbox import bubblewrap, cgroup, seccomp
 from grader.sandbox.job import Job, Limits, Outcome
@@ -70,30 +71,32 @@ def run(job: Job, limits: Limits) -> Outcome:
     _start_watcher()
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     environment |= {"HOME": str(job.folder), "TMPDIR": "/tmp", "LC_ALL": "C.UTF-8", **job.environment}
+    if shutil.which(job.command[0], path=environment.get("PATH")) is None:
+        raise UsageError(f"{job.command[0]} cannot be run: there is no such program.")
     group = cgroup.make(limits.memory_bytes, limits.processes)
     try:
-        with _confined_command(job, environment) as (command, descriptors):
-            return _supervise(job, limits, command, environment, descriptors, group)
+        if bubblewrap.problem() is not None:
+            return _supervise(job, limits, list(job.command), environment, (), group)
+        with _memory_file(seccomp.filter_program() or b"") as filter_fd, _memory_file(b"") as status_fd:
+            has_filter = os.fstat(filter_fd).st_size > 0
+            command = bubblewrap.command_line(job, environment, filter_fd if has_filter else None, status_fd)
+            outcome = _supervise(job, limits, command, environment, (filter_fd, status_fd), group)
+            if not outcome.broke and b"exit-code" not in os.pread(status_fd, 1 << 16, 0):
+                raise GraderFault(f"The sandbox for {Path(job.command[0]).name} could not be set up: {outcome.stderr}")
+            return outcome
     finally:
         if group is not None:
             group.remove()
 
 
 @contextlib.contextmanager
-def _confined_command(job: Job, environment: dict[str, str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """The command to execute and the descriptors it needs."""
-    if bubblewrap.problem() is not None:
-        yield list(job.command), ()
-        return
-    program = seccomp.filter_program()
-    if program is None:
-        yield bubblewrap.command_line(job, environment, None), ()
-        return
-    descriptor = os.memfd_create("seccomp")
+def _memory_file(content: bytes) -> Iterator[int]:
+    """A descriptor of a file in memory, at its beginning."""
+    descriptor = os.memfd_create("grader")
     try:
-        os.write(descriptor, program)
+        os.write(descriptor, content)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        yield bubblewrap.command_line(job, environment, descriptor), (descriptor,)
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -130,13 +130,9 @@ class _Building:
                 )
             case "memset":
                 start_ns, end_ns = _times(entry)
-                self.memsets.append(
-                    MemsetEvent(_count(entry, "bytes"), start_ns, end_ns, _count(entry, "stream"))
-                )
+                self.memsets.append(MemsetEvent(_count(entry, "bytes"), start_ns, end_ns, _count(entry, "stream")))
             case "api_error":
-                self.api_errors.append(
-                    ApiError(_text(entry, "function"), _count(entry, "code"), _text(entry, "name"))
-                )
+                self.api_errors.append(ApiError(_text(entry, "function"), _count(entry, "code"), _text(entry, "name")))
             case "diagnostic":
                 self.diagnostics.append(_diagnostic(entry))
             case "tracer_error":
