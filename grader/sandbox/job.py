@@ -1,0 +1,71 @@
+"""What is run, what it may see and take, and how it ended: the values that go into and come out of the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may take; None is no limit.
+
+    `memory_bytes` and `processes` are of the whole process tree, `file_bytes` of any one file, `folder_bytes` of
+    all that lies in the writable folders. `cpu_s` is of any one process.
+    """
+
+    wall_s: float
+    cpu_s: float | None = None
+    memory_bytes: int | None = None
+    processes: int | None = 512
+    file_bytes: int | None = None
+    folder_bytes: int | None = None
+    kept_output_bytes: int = 64 * 1024
+    open_files: int = 1024
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command, the folder it runs in and may write to, and what it sees beside the system.
+
+    `readable` and `writable` are files or folders that keep their paths inside; `devices` are device nodes.
+    `environment` is added to the little that is passed on.
+    """
+
+    command: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    devices: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. `exit_code` is None when a signal ended it; `signal` then names it (SIGSEGV).
+
+    `broke` names the limit that stopped it: "time", "memory", "folder", or "" for none.
+    """
+
+    exit_code: int | None
+    signal: str | None
+    broke: str
+    wall_s: float
+    cpu_s: float
+    peak_memory_bytes: int
+    stdout: str
+    stderr: str
+    output_bytes: int
+    killed_leftovers: int = 0
+
+    @property
+    def timed_out(self) -> bool:
+        return self.broke == "time"
+
+    @property
+    def ending(self) -> str:
+        """For people: 'exit code 3', 'SIGSEGV', 'stopped at its time limit'."""
+        if self.broke:
+            return f"stopped at its {self.broke} limit"
+        return self.signal or f"exit code {self.exit_code}"

@@ -1,0 +1,121 @@
+"""The system calls a confined program may not make, as a seccomp filter in classic BPF.
+
+Written by hand because the filter is 60 comparisons and libseccomp would be a package of its own. Denied calls fail
+with EPERM; `clone3` with ENOSYS, since its flags lie in memory where a filter cannot see them, and the C library
+then falls back to `clone`, whose flags we check for new namespaces. Numbers are those of the kernel's tables
+(asm/unistd_64.h, asm-generic/unistd.h).
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+
+_LOAD_WORD = 0x20  # BPF_LD | BPF_W | BPF_ABS
+_JUMP_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+_JUMP_GREATER_EQUAL = 0x35
+_JUMP_ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+_RETURN = 0x06
+
+_ALLOW = 0x7FFF0000
+_ERRNO = 0x00050000
+_KILL = 0x80000000
+
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+_X32 = 0x40000000
+_NEW_NAMESPACES = 0x7E020000  # CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS}
+
+_AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_CLONE3 = 435
+
+# name: (x86_64, aarch64); None where that architecture lacks the call
+_DENIED: dict[str, tuple[int | None, int | None]] = {
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "move_mount": (429, 429),
+    "open_tree": (428, 428),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "open_by_handle_at": (304, 265),
+    "name_to_handle_at": (303, 264),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "quotactl": (179, 60),
+    "acct": (163, 89),
+    "syslog": (103, 116),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "modify_ldt": (154, None),
+    "vhangup": (153, 58),
+    "fanotify_init": (300, 262),
+}
+
+
+def filter_program(machine: str | None = None) -> bytes | None:
+    """The filter for this machine's architecture, as `bwrap --seccomp` reads it; None where we have no numbers."""
+    machine = machine or platform.machine()
+    if machine not in _AUDIT:
+        return None
+    column = 0 if machine == "x86_64" else 1
+    denied = sorted(number for pair in _DENIED.values() if (number := pair[column]) is not None)
+    program = [
+        _instruction(_LOAD_WORD, _ARCHITECTURE),
+        _instruction(_JUMP_EQUAL, _AUDIT[machine], true=1),
+        _instruction(_RETURN, _KILL),  # a 32-bit call would have other numbers
+        _instruction(_LOAD_WORD, _NUMBER),
+    ]
+    if machine == "x86_64":
+        program += [_instruction(_JUMP_GREATER_EQUAL, _X32, false=1), _fail(errno.ENOSYS)]
+    program += [_instruction(_JUMP_EQUAL, _CLONE3, false=1), _fail(errno.ENOSYS)]
+    for number in denied:
+        program += [_instruction(_JUMP_EQUAL, number, false=1), _fail(errno.EPERM)]
+    program += [
+        _instruction(_JUMP_EQUAL, _CLONE[machine], false=3),
+        _instruction(_LOAD_WORD, _FIRST_ARGUMENT),
+        _instruction(_JUMP_ANY_BIT, _NEW_NAMESPACES, false=1),
+        _fail(errno.EPERM),
+        _instruction(_RETURN, _ALLOW),
+    ]
+    return b"".join(program)
+
+
+def _instruction(code: int, value: int, true: int = 0, false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, true, false, value)
+
+
+def _fail(number: int) -> bytes:
+    return _instruction(_RETURN, _ERRNO | number)

@@ -1,0 +1,33 @@
+"""What a program did on the GPU: events, what they add up to, and the reader of the file they come in.
+
+The CUPTI tracer (cupti_tracer.cpp) and the emulator write the same file, one JSON object a line; `events`
+says what each holds.
+"""
+
+from grader.trace.events import (
+    ApiError,
+    Diagnostic,
+    KernelEvent,
+    KernelSummary,
+    MemcpyEvent,
+    MemsetEvent,
+    Trace,
+    TracerError,
+)
+from grader.trace.reader import read_trace
+
+PATH_VARIABLE = "GRADER_TRACE"
+"""The environment variable that tells the traced program where to write."""
+
+__all__ = [
+    "PATH_VARIABLE",
+    "ApiError",
+    "Diagnostic",
+    "KernelEvent",
+    "KernelSummary",
+    "MemcpyEvent",
+    "MemsetEvent",
+    "Trace",
+    "TracerError",
+    "read_trace",
+]

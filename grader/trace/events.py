@@ -1,0 +1,184 @@
+"""The events of a trace, and the times that follow from them. Times are nanoseconds on the tracer's clock."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+Dim3 = tuple[int, int, int]
+Direction = Literal["HtoD", "DtoH", "DtoD", "HtoH"]
+Severity = Literal["error", "warning"]
+Tool = Literal["memory", "race", "init", "sync", "api"]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEvent:
+    """One kernel that ran. `registers` and `local_bytes` are per thread, shared bytes per block."""
+
+    name: str
+    grid: Dim3
+    block: Dim3
+    registers: int
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    local_bytes: int
+    start_ns: int
+    end_ns: int
+    stream: int
+    counters: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MemcpyEvent:
+    direction: Direction
+    bytes: int
+    start_ns: int
+    end_ns: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemsetEvent:
+    bytes: int
+    start_ns: int
+    end_ns: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiError:
+    """A CUDA call that failed: cudaMalloc, 2, cudaErrorMemoryAllocation."""
+
+    function: str
+    code: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What a sanitizer saw. What it could not tell is None."""
+
+    severity: Severity
+    tool: Tool
+    message: str
+    kernel: str | None = None
+    block: Dim3 | None = None
+    thread: Dim3 | None = None
+    file: str | None = None
+    line: int | None = None
+    advice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TracerError:
+    """Something that CUPTI refused the tracer, so that the trace may lack events."""
+
+    call: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSummary:
+    """All launches of the kernels of one name. `share` is of the sum over all kernels, 0..1."""
+
+    name: str
+    launches: int
+    total_ns: int
+    share: float
+
+
+Interval = tuple[int, int]
+
+
+def union_ns(intervals: Iterable[Interval]) -> int:
+    """The time during which at least one of the intervals (start, end) was going on.
+
+    >>> union_ns([(0, 10), (5, 12), (20, 21)])
+    13
+    """
+    total, covered_to = 0, None
+    for start, end in sorted(intervals):
+        if covered_to is None or start > covered_to:
+            total += end - start
+            covered_to = end
+        elif end > covered_to:
+            total += end - covered_to
+            covered_to = end
+    return total
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the file held. It was written from within the program it describes: evidence, not proof.
+
+    Events are in the file's order. `dropped` counts events the tracer knows it lost, `malformed_lines` lines
+    that are not what the tracer writes, `unknown_lines` objects of a kind this reader does not know;
+    `truncated` says that the file went on after the reader's limits. `starts` and `ends` count the processes
+    that began and finished a trace.
+    """
+
+    kernels: tuple[KernelEvent, ...] = ()
+    memcpys: tuple[MemcpyEvent, ...] = ()
+    memsets: tuple[MemsetEvent, ...] = ()
+    api_errors: tuple[ApiError, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    tracer_errors: tuple[TracerError, ...] = ()
+    engine: str | None = None
+    device: str | None = None
+    compute_capability: str | None = None
+    driver: str | None = None
+    clock_ns: int | None = None
+    dropped: int = 0
+    api_errors_suppressed: int = 0
+    malformed_lines: int = 0
+    unknown_lines: int = 0
+    truncated: bool = False
+    starts: int = 0
+    ends: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Every process that started a trace also ended it, and all of it was read."""
+        return self.starts > 0 and self.starts == self.ends and not self.truncated
+
+    @cached_property
+    def gpu_ns(self) -> int:
+        """Time in which a kernel or memset was running. Kernels of different streams overlap: a sum of their
+        times would count some twice."""
+        return union_ns(self._compute_intervals())
+
+    @cached_property
+    def copy_ns(self) -> int:
+        """Time in which a copy was running, whatever else was."""
+        return union_ns(self._copy_intervals())
+
+    @cached_property
+    def idle_ns(self) -> int:
+        """Time between the first and the last event in which neither kernel, memset nor copy was running."""
+        intervals = [*self._compute_intervals(), *self._copy_intervals()]
+        if not intervals:
+            return 0
+        span = max(end for _, end in intervals) - min(start for start, _ in intervals)
+        return span - union_ns(intervals)
+
+    def kernel_summaries(self) -> tuple[KernelSummary, ...]:
+        """One for each kernel name, the longest total first."""
+        times: defaultdict[str, list[int]] = defaultdict(list)
+        for kernel in self.kernels:
+            times[kernel.name].append(kernel.end_ns - kernel.start_ns)
+        everything = sum(map(sum, times.values()))
+        summaries = (
+            KernelSummary(name, len(each), sum(each), sum(each) / everything if everything else 0.0)
+            for name, each in times.items()
+        )
+        return tuple(sorted(summaries, key=lambda summary: (-summary.total_ns, summary.name)))
+
+    def _compute_intervals(self) -> list[Interval]:
+        kernels = [(kernel.start_ns, kernel.end_ns) for kernel in self.kernels]
+        return kernels + [(memset.start_ns, memset.end_ns) for memset in self.memsets]
+
+    def _copy_intervals(self) -> list[Interval]:
+        return [(copy.start_ns, copy.end_ns) for copy in self.memcpys]

@@ -1,0 +1,254 @@
+"""Reads a trace file without trusting it: a student's program had it open for writing.
+
+Whatever the file is, reading it ends, takes bounded memory and raises nothing about its content. A line that
+is not exactly what a tracer writes is counted and left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, get_args
+
+from grader.trace.events import (
+    ApiError,
+    Diagnostic,
+    Dim3,
+    Direction,
+    KernelEvent,
+    MemcpyEvent,
+    MemsetEvent,
+    Severity,
+    Tool,
+    Trace,
+    TracerError,
+)
+
+MAX_FILE_BYTES = 768 << 20
+MAX_EVENTS = 3_000_000
+"""Above what an honest program does: one launch for each pair of 32 x 32 tiles of hw4's t23 is 1.6 million
+kernels, some 550 MB."""
+MAX_LINE_BYTES = 64 << 10
+MAX_TEXT = 4096
+"""Characters kept of a name or message; mangled template names run to thousands."""
+_MAX_INT = 2**63 - 1
+_NO_COUNTERS: dict[str, float] = {}
+
+
+class _Malformed(Exception):
+    pass
+
+
+def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
+    """The trace in the file, or an empty, incomplete one where there is no regular file of that name.
+
+    Links are not followed, and a FIFO put in the file's place does not block.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return Trace()
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return Trace()
+    with os.fdopen(descriptor, "rb") as file:
+        return _read(file, max_bytes)
+
+
+def _read(file: BinaryIO, max_bytes: int) -> Trace:
+    building = _Building()
+    left = max_bytes
+    while left > 0 and building.events < MAX_EVENTS and (line := file.readline(min(MAX_LINE_BYTES, left))):
+        left -= len(line)
+        if line.endswith(b"\n"):
+            building.take(line)
+            continue
+        building.malformed_lines += 1  # too long, or cut off
+        while left > 0 and line and not line.endswith(b"\n"):
+            line = file.readline(min(MAX_LINE_BYTES, left))
+            left -= len(line)
+    return building.trace(truncated=file.read(1) != b"")
+
+
+class _Building:
+    def __init__(self) -> None:
+        self.kernels: list[KernelEvent] = []
+        self.memcpys: list[MemcpyEvent] = []
+        self.memsets: list[MemsetEvent] = []
+        self.api_errors: list[ApiError] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.tracer_errors: list[TracerError] = []
+        self.start: dict[str, Any] = {}
+        self.starts = self.ends = 0
+        self.dropped = self.api_errors_suppressed = 0
+        self.malformed_lines = self.unknown_lines = self.events = 0
+        self.names: dict[str, str] = {}
+        self.dims: dict[Dim3, Dim3] = {}
+
+    def trace(self, *, truncated: bool) -> Trace:
+        return Trace(
+            kernels=tuple(self.kernels),
+            memcpys=tuple(self.memcpys),
+            memsets=tuple(self.memsets),
+            api_errors=tuple(self.api_errors),
+            diagnostics=tuple(self.diagnostics),
+            tracer_errors=tuple(self.tracer_errors),
+            **self.start,
+            dropped=self.dropped,
+            api_errors_suppressed=self.api_errors_suppressed,
+            malformed_lines=self.malformed_lines,
+            unknown_lines=self.unknown_lines,
+            truncated=truncated,
+            starts=self.starts,
+            ends=self.ends,
+        )
+
+    def take(self, line: bytes) -> None:
+        try:
+            entry = json.loads(line)
+            if not isinstance(entry, dict):
+                raise _Malformed
+            self._take(entry)
+        except (_Malformed, ValueError, OverflowError, RecursionError):
+            self.malformed_lines += 1
+        else:
+            self.events += 1
+
+    def _take(self, entry: Mapping[str, object]) -> None:
+        match entry.get("kind"):
+            case "kernel":
+                self.kernels.append(self._kernel(entry))
+            case "memcpy":
+                direction = _one_of(entry, "direction", get_args(Direction))
+                start_ns, end_ns = _times(entry)
+                self.memcpys.append(
+                    MemcpyEvent(direction, _count(entry, "bytes"), start_ns, end_ns, _count(entry, "stream"))
+                )
+            case "memset":
+                start_ns, end_ns = _times(entry)
+                self.memsets.append(
+                    MemsetEvent(_count(entry, "bytes"), start_ns, end_ns, _count(entry, "stream"))
+                )
+            case "api_error":
+                self.api_errors.append(
+                    ApiError(_text(entry, "function"), _count(entry, "code"), _text(entry, "name"))
+                )
+            case "diagnostic":
+                self.diagnostics.append(_diagnostic(entry))
+            case "tracer_error":
+                self.tracer_errors.append(TracerError(_text(entry, "call"), _text(entry, "message")))
+            case "start":
+                self._start(entry)
+            case "end":
+                dropped = _count(entry, "dropped")
+                suppressed = _count(entry, "api_errors_suppressed") if "api_errors_suppressed" in entry else 0
+                self.dropped += dropped
+                self.api_errors_suppressed += suppressed
+                self.ends += 1
+            case str():
+                self.unknown_lines += 1
+            case _:
+                raise _Malformed
+
+    def _start(self, entry: Mapping[str, object]) -> None:
+        start = {
+            "engine": _text(entry, "engine"),
+            "device": _optional_text(entry, "device"),
+            "compute_capability": _optional_text(entry, "compute_capability"),
+            "driver": _optional_text(entry, "driver"),
+            "clock_ns": _count(entry, "clock_ns"),
+        }
+        self.starts += 1
+        if not self.start:
+            self.start = start
+
+    def _kernel(self, entry: Mapping[str, object]) -> KernelEvent:
+        start_ns, end_ns = _times(entry)
+        name, grid, block = _text(entry, "name"), _dim3(entry.get("grid")), _dim3(entry.get("block"))
+        return KernelEvent(
+            name=self.names.setdefault(name, name),  # one object however many launches
+            grid=self.dims.setdefault(grid, grid),
+            block=self.dims.setdefault(block, block),
+            registers=_count(entry, "registers"),
+            static_shared_bytes=_count(entry, "static_shared_bytes"),
+            dynamic_shared_bytes=_count(entry, "dynamic_shared_bytes"),
+            local_bytes=_count(entry, "local_bytes"),
+            start_ns=start_ns,
+            end_ns=end_ns,
+            stream=_count(entry, "stream"),
+            counters=_counters(entry.get("counters", {})),
+        )
+
+
+def _diagnostic(entry: Mapping[str, object]) -> Diagnostic:
+    line = entry.get("line")
+    block, thread = entry.get("block"), entry.get("thread")
+    return Diagnostic(
+        severity=_one_of(entry, "severity", get_args(Severity)),
+        tool=_one_of(entry, "tool", get_args(Tool)),
+        message=_text(entry, "message"),
+        kernel=_optional_text(entry, "kernel"),
+        block=None if block is None else _dim3(block),
+        thread=None if thread is None else _dim3(thread),
+        file=_optional_text(entry, "file"),
+        line=None if line is None else _whole(line),
+        advice=_optional_text(entry, "advice"),
+    )
+
+
+def _whole(value: object) -> int:
+    """A whole number in 0 .. 2^63 - 1."""
+    if type(value) is not int or not 0 <= value <= _MAX_INT:
+        raise _Malformed
+    return value
+
+
+def _count(entry: Mapping[str, object], key: str) -> int:
+    return _whole(entry.get(key))
+
+
+def _text(entry: Mapping[str, object], key: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str):
+        raise _Malformed
+    # A lone surrogate is legal JSON and cannot be printed; control characters would reach a terminal.
+    clean = value[:MAX_TEXT].encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() or c == "\n" else "�" for c in clean)
+
+
+def _optional_text(entry: Mapping[str, object], key: str) -> str | None:
+    return None if entry.get(key) is None else _text(entry, key)
+
+
+def _one_of(entry: Mapping[str, object], key: str, allowed: tuple[Any, ...]) -> Any:
+    value = entry.get(key)
+    if not isinstance(value, str) or value not in allowed:
+        raise _Malformed
+    return value
+
+
+def _dim3(value: object) -> Dim3:
+    if not isinstance(value, list) or len(value) != 3:
+        raise _Malformed
+    x, y, z = (_whole(part) for part in value)
+    return x, y, z
+
+
+def _times(entry: Mapping[str, object]) -> tuple[int, int]:
+    start_ns, end_ns = _count(entry, "start_ns"), _count(entry, "end_ns")
+    if end_ns < start_ns:
+        raise _Malformed
+    return start_ns, end_ns
+
+
+def _counters(value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or len(value) > 256:
+        raise _Malformed
+    for number in value.values():
+        if type(number) not in (int, float) or not math.isfinite(number):
+            raise _Malformed
+    return value or _NO_COUNTERS

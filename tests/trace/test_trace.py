@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.trace import ApiError, Diagnostic, KernelSummary, Trace, TracerError, read_trace
+from grader.trace import reader as reader_module
+
+Read = Callable[..., Trace]
+
+START = {
+    "kind": "start",
+    "engine": "cuda",
+    "device": "NVIDIA H200",
+    "compute_capability": "9.0",
+    "driver": "13.0",
+    "pid": 71,
+    "clock_ns": 900,
+}
+END = {"kind": "end", "dropped": 0, "api_errors_suppressed": 0}
+
+
+def kernel(
+    start_ns: int, end_ns: int, name: str = "attention(float*)", stream: int = 7, **other: object
+) -> dict[str, object]:
+    return {
+        "kind": "kernel",
+        "name": name,
+        "grid": [128, 1, 1],
+        "block": [32, 32, 1],
+        "registers": 56,
+        "static_shared_bytes": 16640,
+        "dynamic_shared_bytes": 0,
+        "local_bytes": 0,
+        "start_ns": start_ns,
+        "end_ns": end_ns,
+        "stream": stream,
+        "counters": {},
+    } | other
+
+
+def memcpy(start_ns: int, end_ns: int, direction: str = "HtoD") -> dict[str, object]:
+    return {
+        "kind": "memcpy",
+        "direction": direction,
+        "bytes": 4096,
+        "start_ns": start_ns,
+        "end_ns": end_ns,
+        "stream": 7,
+    }
+
+
+def memset(start_ns: int, end_ns: int) -> dict[str, object]:
+    return {"kind": "memset", "bytes": 512, "start_ns": start_ns, "end_ns": end_ns, "stream": 7}
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Writes entries (objects, or raw lines) to a file and reads it as a trace."""
+
+    def write_and_read(*entries: object, **options: int) -> Trace:
+        file = tmp_path / "trace.jsonl"
+        lines = [e if isinstance(e, bytes) else json.dumps(e).encode() + b"\n" for e in entries]
+        file.write_bytes(b"".join(lines))
+        return read_trace(file, **options)
+
+    return write_and_read
+
+
+def test_a_whole_trace_is_read_with_every_field(read: Read) -> None:
+    trace = read(
+        START,
+        memcpy(1000, 1100),
+        kernel(1200, 1500, counters={"global_bytes": 64}),
+        memcpy(1600, 1650, "DtoH"),
+        END,
+    )
+
+    assert trace.complete
+    assert (trace.engine, trace.device, trace.compute_capability) == ("cuda", "NVIDIA H200", "9.0")
+    assert (trace.driver, trace.clock_ns) == ("13.0", 900)
+    (only,) = trace.kernels
+    assert (only.name, only.grid, only.block) == ("attention(float*)", (128, 1, 1), (32, 32, 1))
+    assert (only.registers, only.static_shared_bytes, only.counters) == (56, 16640, {"global_bytes": 64})
+    assert [(copy.direction, copy.bytes) for copy in trace.memcpys] == [("HtoD", 4096), ("DtoH", 4096)]
+    assert (trace.gpu_ns, trace.copy_ns, trace.idle_ns) == (300, 150, 200)
+    assert trace.malformed_lines == trace.unknown_lines == trace.dropped == 0
+
+
+def test_kernels_that_overlap_on_two_streams_count_once(read: Read) -> None:
+    trace = read(
+        START,
+        kernel(100, 200),
+        kernel(150, 260, stream=13),
+        kernel(160, 170, stream=14),
+        kernel(300, 310),
+        END,
+    )
+
+    assert trace.gpu_ns == 160 + 10
+    assert trace.idle_ns == 40
+
+
+def test_memsets_are_gpu_time_and_copies_are_not(read: Read) -> None:
+    trace = read(START, memset(0, 10), kernel(5, 20), memcpy(15, 50), END)
+
+    assert trace.gpu_ns == 20
+    assert trace.copy_ns == 35
+    assert trace.idle_ns == 0
+
+
+def test_events_may_come_in_any_order(read: Read) -> None:
+    assert read(START, kernel(500, 600), kernel(100, 200), END).gpu_ns == 200
+
+
+def test_kernels_are_summed_up_by_name_longest_first(read: Read) -> None:
+    trace = read(START, kernel(0, 10, "init"), kernel(10, 30, "main"), kernel(30, 100, "main"), END)
+
+    assert trace.kernel_summaries() == (KernelSummary("main", 2, 90, 0.9), KernelSummary("init", 1, 10, 0.1))
+
+
+def test_a_trace_without_events_has_no_time(read: Read) -> None:
+    trace = read(START | {"device": None, "compute_capability": None}, END)
+
+    assert trace.complete and trace.device is None
+    assert trace.gpu_ns == trace.copy_ns == trace.idle_ns == 0
+    assert trace.kernel_summaries() == ()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [(START,), (END,), (), (START, START, END)],
+    ids=["cut", "headless", "empty", "second process cut"],
+)
+def test_a_trace_is_complete_only_when_every_start_has_its_end(read: Read, entries) -> None:
+    assert not read(*entries).complete
+
+
+def test_errors_and_diagnostics_are_read(read: Read) -> None:
+    diagnostic = {
+        "kind": "diagnostic",
+        "severity": "error",
+        "tool": "memory",
+        "message": "write past the end",
+        "kernel": "attention",
+        "block": [1, 0, 0],
+        "thread": [31, 2, 0],
+        "file": "hw4.cu",
+        "line": 40,
+        "advice": "check the bound",
+    }
+    error = {"kind": "api_error", "function": "cudaMalloc", "code": 2, "name": "cudaErrorMemoryAllocation"}
+    refused = {
+        "kind": "tracer_error",
+        "call": "cuptiSubscribe",
+        "message": "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS",
+    }
+    bare = {
+        "kind": "diagnostic",
+        "severity": "warning",
+        "tool": "init",
+        "message": "read of memory never written",
+        "line": None,
+    }
+    trace = read(START, diagnostic, error, refused, bare, END)
+
+    assert trace.diagnostics[0] == Diagnostic(
+        "error",
+        "memory",
+        "write past the end",
+        "attention",
+        (1, 0, 0),
+        (31, 2, 0),
+        "hw4.cu",
+        40,
+        "check the bound",
+    )
+    assert trace.diagnostics[1] == Diagnostic("warning", "init", "read of memory never written")
+    assert trace.api_errors == (ApiError("cudaMalloc", 2, "cudaErrorMemoryAllocation"),)
+    assert trace.tracer_errors == (TracerError("cuptiSubscribe", "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS"),)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json\n",
+        b"[1, 2]\n",
+        b"{}\n",
+        b'{"kind": 3}\n',
+        b"\xff\xfe\n",
+        b"[" * 20000 + b"\n",
+        b'{"kind": "end"}\n',
+        kernel(200, 100),
+        kernel(-5, 100),
+        kernel(1, 100, grid=[1, 2]),
+        kernel(1, 100, grid=None),
+        kernel(1, 100, registers="64"),
+        kernel(1, 100, registers=True),
+        kernel(1, 100, name=None),
+        kernel(1, 2**63),
+        kernel(1.0, 2.0),
+        kernel(1, 100, counters={"flops": float("nan")}),
+        kernel(1, 100, counters={"flops": 10**400}),
+        kernel(1, 100, counters=[1]),
+        memcpy(1, 2, "sideways"),
+        {"kind": "diagnostic", "severity": "fatal", "tool": "memory", "message": ""},
+        {"kind": "start", "engine": "cuda"},
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_line_that_no_tracer_writes_is_counted_and_left_out(read: Read, line) -> None:
+    trace = read(START, line, kernel(10, 20), END)
+
+    assert trace.malformed_lines == 1
+    assert [each.end_ns for each in trace.kernels] == [20]
+    assert trace.complete
+
+
+def test_a_line_longer_than_any_event_is_skipped_whole(read: Read) -> None:
+    endless = json.dumps(kernel(1, 2, name="x" * 300_000)).encode() + b"\n"
+    trace = read(START, endless, kernel(10, 20), END)
+
+    assert trace.malformed_lines == 1
+    assert len(trace.kernels) == 1 and trace.complete
+
+
+def test_a_last_line_without_its_end_is_malformed(read: Read) -> None:
+    trace = read(START, kernel(10, 20), b'{"kind": "end", "dropped": 0}')
+
+    assert trace.malformed_lines == 1 and not trace.complete
+
+
+def test_an_event_of_a_later_version_is_not_malformed(read: Read) -> None:
+    trace = read(START, {"kind": "cooling"}, END)
+
+    assert (trace.unknown_lines, trace.malformed_lines, trace.complete) == (1, 0, True)
+
+
+def test_reading_stops_at_the_size_limit_and_says_so(read: Read) -> None:
+    whole = [START, *(kernel(n, n + 1) for n in range(100)), END]
+    size = sum(len(json.dumps(entry)) + 1 for entry in whole)
+
+    assert read(*whole, max_bytes=size).complete
+    cut = read(*whole, max_bytes=size // 2)
+    assert cut.truncated and not cut.complete
+    assert 0 < len(cut.kernels) < 100
+
+
+def test_reading_stops_at_the_limit_of_events(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "MAX_EVENTS", 10)
+    trace = read(START, *(kernel(n, n + 1) for n in range(100)), END)
+
+    assert trace.truncated and len(trace.kernels) == 9
+
+
+def test_control_characters_of_a_name_do_not_reach_the_terminal(read: Read) -> None:
+    trace = read(START, kernel(1, 2, name="\x1b[31mred\ud800"), END)
+
+    assert trace.kernels[0].name == "\N{REPLACEMENT CHARACTER}[31mred?"
+
+
+def test_a_missing_file_a_link_a_fifo_and_a_folder_are_empty_traces(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.write_text(json.dumps(START) + "\n" + json.dumps(END) + "\n")
+    (tmp_path / "link").symlink_to(real)
+    os.mkfifo(tmp_path / "fifo")
+
+    assert read_trace(real).complete
+    for name in ("missing", "link", "fifo", "."):
+        assert read_trace(tmp_path / name) == Trace()
