@@ -143,13 +143,15 @@ def _compiler() -> str:
 
 
 def _compiler_version(compiler: str, run: Runner) -> str:
-    completed = run([compiler, "--version"], Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix="grader-baseline-") as folder:
+        completed = run([compiler, "--version"], Path(folder))
     return completed.output.splitlines()[0].strip() if completed.output else compiler
 
 
 def _compile(compiler: str, source: Path, flags: Sequence[str], folder: Path, run: Runner) -> Path:
-    program = folder / "seq"
-    command = [compiler, *flags, "-o", str(program), str(source.resolve()), "-lm"]
+    program, copied = folder / "seq", folder / source.name
+    shutil.copyfile(source, copied)  # a runner may see nothing outside the folder
+    command = [compiler, *flags, "-o", str(program), str(copied), "-lm"]
     completed = run(command, folder)
     if completed.exit_code != 0 or not program.exists():
         raise GraderFault(

@@ -48,6 +48,7 @@ class TensorErrors:
     """How the wrong values of one output tensor are spread: counts by unit, by row and by column."""
 
     tensor: str
+    tolerance: float
     by_unit: NDArray[np.int64]
     by_row: NDArray[np.int64]
     by_column: NDArray[np.int64]
@@ -159,8 +160,8 @@ def _check_open(
         )
     if before.st_size != size:
         return Check("size", _size_reason(operator, shape, before.st_size), size, before.st_size)
-    scan = _Scan(operator, shape)
-    complete = scan.all(expected, got, tolerance)
+    scan = _Scan(operator, shape, tolerance)
+    complete = scan.all(expected, got)
     after = os.fstat(got)
     if not complete or (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
         reason = (
@@ -194,12 +195,13 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
 class _Scan:
     """Reads both files in chunks of whole rows and keeps what is wrong."""
 
-    def __init__(self, operator: Operator, shape: Shape) -> None:
+    def __init__(self, operator: Operator, shape: Shape, tolerance: float | Mapping[str, float]) -> None:
         self.operator, self.shape = operator, shape
         units = operator.units(shape)
         self.errors = {
             t.name: TensorErrors(
                 t.name,
+                tolerance_of(tolerance, t.name),
                 np.zeros(units, np.int64),
                 np.zeros(t.rows, np.int64),
                 np.zeros(t.columns, np.int64),
@@ -215,14 +217,14 @@ class _Scan:
         self.worst: tuple[int, float, float] | None = None
         self.worst_error = -1.0
 
-    def all(self, expected: int, got: int, tolerance: float | Mapping[str, float]) -> bool:
+    def all(self, expected: int, got: int) -> bool:
         """Compares everything; False when `got` ended early."""
         columns = {t.name: t.columns for t in self.operator.outputs(self.shape)}
         widest = max(CHUNK_VALUES, *columns.values())
         buffers = [np.empty(widest, dtype="<f4") for _ in range(3)]
         for run in self.operator.output_runs(self.shape):
             step = max(1, CHUNK_VALUES // columns[run.tensor]) * columns[run.tensor]
-            limit = tolerance_of(tolerance, run.tensor)
+            limit = self.errors[run.tensor].tolerance
             for first in range(run.first, run.first + run.size, step):
                 count = min(step, run.first + run.size - first)
                 e, g, work = (b[:count] for b in buffers)
@@ -305,10 +307,7 @@ class _Scan:
             return Check("passed", "", size, size, values, max_error=largest, max_finite_error=largest)
         assert self.first is not None
         first, worst = self._wrong(self.first), self.worst and self._wrong(self.worst)
-        errors = tuple(
-            TensorErrors(e.tensor, e.by_unit, e.by_row, e.by_column, e.nan_by_unit, self.zeros[e.tensor])
-            for e in self.errors.values()
-        )
+        errors = tuple(replace(e, zeros=self.zeros[e.tensor]) for e in self.errors.values())
         check = Check(
             "values",
             "",

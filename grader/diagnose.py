@@ -5,7 +5,7 @@ Three kinds of evidence, put together into at most a few sentences:
 - whether wrong rows equal something right in the wrong place (another batch, another row, a transpose, a factor);
 - whether wrong rows equal one of the operator's alternates: a known wrong way to compute it.
 
-A match counts only when every sampled wrong row agrees to about a tenth of what a wrong value is off by, so a
+A match counts only when every sampled wrong row agrees to about a tenth of the tolerance, so a
 diagnosis is a statement about the numbers. What explains nothing is not said.
 """
 
@@ -26,8 +26,9 @@ from grader.operators import Operator, Shape
 
 SAMPLED_UNITS = 3
 SAMPLED_ROWS = 6
-RTOL, ATOL = 1e-3, 5e-4
-"""How near a sampled value must be to count as equal: float32 attention is within 1e-5 of float64."""
+RTOL = 1e-3
+"""How near a sampled value must be to count as equal, beside a tenth of the tensor's tolerance. float32 attention
+is within 1e-5 of float64."""
 
 TILES = (16, 32, 64, 128, 256)
 
@@ -76,7 +77,7 @@ def _sentences(check: Check, operator: Operator, shape: Shape, input: Path, expe
     cause = _constant(samples) or _alternate(operator, shape, number, samples) or _misplaced(operator, samples)
     if cause:
         yield cause
-    elif check.max_finite_error is not None and check.max_finite_error < 0.1 and check.infinite == 0:
+    elif check.max_finite_error is not None and check.max_finite_error < 20 * errors.tolerance and check.infinite == 0:
         yield (
             f"The values are near the right ones (the largest error is {check.max_finite_error:.2g}): it looks "
             "like lost precision, such as half precision somewhere, or a few terms of the sums missing or counted "
@@ -172,6 +173,7 @@ class _Sample:
     """Some wrong rows of one unit, with all there is to explain them."""
 
     unit: int
+    atol: float
     rows: NDArray[np.intp]
     tensors: tuple[F32, ...]
     got: F32
@@ -206,7 +208,7 @@ def _samples(
                 right = _read_tensor(kept.fileno(), operator, shape, number, unit)
                 if mine is None or right is None:
                     return []
-                wrong_rows = _wrong_rows(mine, right)
+                wrong_rows = _wrong_rows(mine, right, errors.tolerance)
                 if not len(wrong_rows):
                     continue
                 picks = np.unique(np.linspace(0, len(wrong_rows) - 1, SAMPLED_ROWS).astype(int))
@@ -216,7 +218,7 @@ def _samples(
                         values = _read_tensor(kept.fileno(), operator, shape, number, other)
                         if values is not None:
                             others[other] = values
-                samples.append(_Sample(unit, wrong_rows[picks], tensors, mine, right, others))
+                samples.append(_Sample(unit, errors.tolerance / 10, wrong_rows[picks], tensors, mine, right, others))
             return samples
     finally:
         os.close(output)
@@ -229,17 +231,16 @@ def _read_tensor(descriptor: int, operator: Operator, shape: Shape, number: int,
     return values if read_values(descriptor, values.reshape(-1), offset) else None
 
 
-def _wrong_rows(got: F32, expected: F32) -> NDArray[np.intp]:
+def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.abs(got - expected).max(axis=1)
-    # A row counts when it is off by more than a match may be: the checker's tolerance is not known here.
-    return np.flatnonzero(~(off <= 10 * ATOL * 0.8))
+    return np.flatnonzero(~(off <= tolerance))
 
 
-def _distance(got: F32, alternate: F32 | F64) -> float:
+def _distance(got: F32, alternate: F32 | F64, atol: float) -> float:
     """The largest difference in units of what still counts as equal: at most 1 is a match."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        distance = float((np.abs(got - alternate) / (ATOL + RTOL * np.abs(alternate))).max())
+        distance = float((np.abs(got - alternate) / (atol + RTOL * np.abs(alternate))).max())
     return distance if np.isfinite(distance) else np.inf
 
 
@@ -265,7 +266,7 @@ def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sam
         for sample in samples:
             with np.errstate(all="ignore"):
                 values = alternate.compute(shape, sample.tensors, sample.rows)
-            worst = max(worst, _distance(sample.got[sample.rows], values))
+            worst = max(worst, _distance(sample.got[sample.rows], values, sample.atol))
             if worst > best:
                 break
         if worst < best:  # the first of several equal ones stays: the likeliest comes first
@@ -286,7 +287,7 @@ def _misplaced(operator: Operator, samples: list[_Sample]) -> str:
             f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
             "copied before they are ready."
         )
-    if all(_distance(s.got.reshape(-1), s.expected.T.reshape(-1)) <= 1 for s in samples):
+    if all(_distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.atol) <= 1 for s in samples):
         return "The output is the right one transposed: it must be row-major, row after row."
     if shift := _row_moves(samples):
         return shift
@@ -296,7 +297,7 @@ def _misplaced(operator: Operator, samples: list[_Sample]) -> str:
 def _holds(sample: _Sample) -> int | None:
     """Another unit whose right output stands in the wrong rows of this one."""
     for other, values in sorted(sample.others.items()):
-        if _distance(sample.got[sample.rows], values[sample.rows]) <= 1:
+        if _distance(sample.got[sample.rows], values[sample.rows], sample.atol) <= 1:
             return other
     return None
 
@@ -308,7 +309,7 @@ def _row_moves(samples: list[_Sample]) -> str:
             with np.errstate(invalid="ignore", over="ignore"):
                 off = np.abs(sample.expected - sample.got[row]).max(axis=1)
             nearest = int(np.nanargmin(off)) if not np.isnan(off).all() else int(row)
-            if nearest == row or _distance(sample.got[row], sample.expected[nearest]) > 1:
+            if nearest == row or _distance(sample.got[row], sample.expected[nearest], sample.atol) > 1:
                 return ""
             moves.append((int(row), nearest))
     row, source = moves[0]
@@ -330,14 +331,14 @@ def _factor(samples: list[_Sample]) -> str:
     if not np.isfinite(got).all() or not (right @ right) > 0:
         return ""
     factor = float(got @ right / (right @ right))
-    if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=RTOL, atol=ATOL * abs(factor)):
+    if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=RTOL, atol=samples[0].atol * abs(factor)):
         return f"Every wrong row is the right one times {factor:.4g}."
     per_row = []
     for sample in samples:
         for row in sample.rows:
             g, e = sample.got[row].astype(np.float64), sample.expected[row].astype(np.float64)
             c = float(g @ e / (e @ e)) if e @ e > 0 else 0.0
-            if abs(c) < 1e-3 or not np.allclose(g, c * e, rtol=RTOL, atol=ATOL * max(1.0, abs(c))):
+            if abs(c) < 1e-3 or not np.allclose(g, c * e, rtol=RTOL, atol=sample.atol * max(1.0, abs(c))):
                 return ""
             per_row.append(c)
     low, high = min(per_row), max(per_row)

@@ -1,0 +1,125 @@
+"""A new operator is one module: two planar outputs of different widths, rows that depend on all rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import grader.operators
+from grader.catalogue import TestcaseFiles, generate, verify
+from grader.check import check_output
+from grader.diagnose import diagnose
+from grader.operators import known_operators, load_operator
+from grader.testcase import load_suite
+
+MODULE = '''
+import numpy as np
+from grader.operators.base import Alternate, Dimension, Operator, Tensor
+
+
+class Centre(Operator):
+    """Y = X minus the mean of its column; norm = the length of each row of Y."""
+
+    name = "centre"
+    dimensions = (
+        Dimension("G", "at least 1", lambda v: v >= 1),
+        Dimension("rows", "at least 2", lambda v: v >= 2),
+        Dimension("columns", "at least 1", lambda v: v >= 1),
+    )
+    unit, units_name = "group", "groups"
+    planar_output = True
+    independent_rows = False
+
+    def units(self, shape):
+        return shape[0]
+
+    def inputs(self, shape):
+        return (Tensor("X", shape[1], shape[2]),)
+
+    def outputs(self, shape):
+        return (Tensor("Y", shape[1], shape[2]), Tensor("norm", shape[1], 1))
+
+    def flops(self, shape):
+        return 4 * shape[0] * shape[1] * shape[2]
+
+    def oracle(self, shape, tensors, rows=slice(None)):
+        x = tensors[0].astype(np.float64)
+        y = x - x.mean(axis=0)
+        return y[rows], np.sqrt((y * y).sum(axis=1, keepdims=True))[rows]
+
+    def alternates(self):
+        return (
+            Alternate("squared", "It matches the square of the length: take the root.", self._squared, tensor=1),
+        )
+
+    def _squared(self, shape, tensors, rows):
+        return self.oracle(shape, tensors)[1][rows] ** 2
+
+
+OPERATOR = Centre()
+'''
+
+SUITE = """\
+assignment: lab
+operator: centre
+groups:
+  - name: public
+    graded: true
+    hidden: false
+    seed: lab
+    distribution: {kind: uniform, low: 0, high: 2}
+    cases:
+      c1: [3, 10, 7]
+"""
+
+
+@pytest.fixture
+def case(tmp_path, monkeypatch):
+    (tmp_path / "centre.py").write_text(MODULE)
+    (tmp_path / "lab.yaml").write_text(SUITE)
+    monkeypatch.setattr(grader.operators, "__path__", [*grader.operators.__path__, str(tmp_path)])
+    monkeypatch.delitem(__import__("sys").modules, "grader.operators.centre", raising=False)
+    suite = load_suite(tmp_path / "lab.yaml")
+    files = TestcaseFiles.beside(suite)
+    case = suite.cases["c1"]
+    generate(case, files, suite.seed(case))
+    assert verify(case, files, suite.seed(case), full=True).ok
+    return case, files, tmp_path / "got"
+
+
+def check(case, files, got: Path):
+    tolerance = {"Y": 1e-3, "norm": 1e-2}
+    found = check_output(case.operator, case.shape, files.expected(case), got, tolerance)
+    return found, diagnose(found, case.operator, files.input(case), files.expected(case), got)
+
+
+def test_the_module_is_found_by_its_name(case):
+    assert "centre" in known_operators() and load_operator("centre").units_name == "groups"
+
+
+def test_its_files_are_made_checked_and_explained(case):
+    case, files, got = case
+    right = np.fromfile(files.expected(case), dtype="<f4")
+    assert len(right) == 3 * 10 * 7 + 3 * 10
+    right.tofile(got)
+    assert check(case, files, got)[0].passed
+
+    wrong = right.copy()
+    wrong[210:] = wrong[210:] ** 2
+    wrong.tofile(got)
+    found, text = check(case, files, got)
+    assert str(found.first.location) == "norm of group 0, row 0, column 0"
+    assert text.startswith("norm is wrong, Y right.")
+    assert "the square of the length" in text
+
+
+def test_a_wrong_group_is_named_as_such(case):
+    case, files, got = case
+    wrong = np.fromfile(files.expected(case), dtype="<f4")
+    wrong[2 * 70 : 3 * 70] += 5
+    wrong.tofile(got)
+    found, text = check(case, files, got)
+    assert found.wrong == 70
+    assert "only group 2 of 3 is wrong" in text
