@@ -10,9 +10,17 @@
 
 inline const char *_cudaGetErrorEnum(cudaError_t error) { return cudaGetErrorName(error); }
 
-inline void check(cudaError_t result, const char *call, const char *file, int line) {
-    if (result == cudaSuccess) return;
-    std::fprintf(stderr, "%s:%d: %s failed: %s (%s)\n", file, line, call, cudaGetErrorName(result), cudaGetErrorString(result));
+template <typename LibraryStatus>
+const char *_cudaGetErrorEnum(LibraryStatus) {
+    return "library error";
+}
+
+// `result` is a cudaError_t, or the status type of a library; zero is success for all of them.
+template <typename Status>
+void check(Status result, const char *call, const char *file, int line) {
+    if (static_cast<int>(result) == 0) return;
+    std::fprintf(stderr, "%s:%d: %s failed: %d (%s)\n", file, line, call, static_cast<int>(result),
+                 _cudaGetErrorEnum(result));
     std::exit(EXIT_FAILURE);
 }
 
