@@ -73,7 +73,8 @@ def find_toolkit() -> Toolkit:
             return _toolkit(Path(candidate))
     raise MachineFault(
         "No CUDA compiler: nvcc is neither on PATH, nor in CUDA_HOME, nor installed from PyPI, nor in "
-        "/usr/local/cuda. Run `make setup`, or `pip install 'cuda-homework-grader[cuda]'`, or install the CUDA toolkit 12 or 13."
+        "/usr/local/cuda. Run `make setup`, or `pip install 'cuda-homework-grader[cuda]'`, or install the CUDA "
+        "toolkit 12 or 13."
     )
 
 

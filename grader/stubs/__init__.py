@@ -1,10 +1,14 @@
-"""Headers that stand in for libraries students include without using (cublas_v2.h, …).
+"""Headers of CUDA libraries and of the CUDA samples, for files that include them and use little or nothing of them.
 
-They declare and define nothing that could be linked: a program that includes one compiles, a program that calls the
-library fails to link. A real header of the same name wins, since these are searched last.
+Real homework often includes cublas_v2.h, or helper_cuda.h from the samples, out of habit; a build must not fail for
+that where the library is not installed. The library headers declare the common types and functions, and nothing
+defines them: a program that calls one does not link. helper_cuda.h, helper_functions.h and helper_timer.h are
+working replacements.
+
+The folder goes last in the search order (-isystem), so that a toolkit's own header wins where there is one.
 """
 
 from pathlib import Path
 
 STUB_HEADERS = Path(__file__).with_name("include")
-"""The folder to search."""
+"""The folder to search last for headers."""
