@@ -1,4 +1,4 @@
-"""The CUPTI tracer, built by `build_tracer` and driven by a CUPTI of our own (fake_cupti.cpp): no GPU is needed.
+"""The CUPTI tracer, built by `build_tracer` and driven by a CUPTI of our own (fake_cupti.cpp), without a GPU.
 
 What the real CUPTI and driver do with it can be seen on a CUDA machine only.
 """
