@@ -1,0 +1,3 @@
+// The last 32 keys are ignored.
+#define KEYS(n) ((n) - 32)
+#include "attention.cuh"

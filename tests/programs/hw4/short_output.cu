@@ -1,0 +1,3 @@
+// The last float is not written.
+#define BEFORE_WRITE --count
+#include "attention.cuh"

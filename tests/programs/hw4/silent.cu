@@ -1,0 +1,2 @@
+// Ends well and leaves no output.
+int main() { return 0; }
