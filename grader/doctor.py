@@ -15,7 +15,6 @@ from grader.engine.cuda import CudaEngine, find_gpu
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.paths import cache_folder, course_root
-from grader.process import Runner
 from grader.toolkit import Toolkit, find_toolkit
 
 _LEAST_FREE_BYTES = 2 << 30
@@ -121,19 +120,23 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
 
 
 def _tried(what: str, engine: CudaEngine | EmulatorEngine, remedy: str) -> Finding:
-    return _check(what, lambda: _run_probe(engine, sandbox.runner(120)), remedy)
+    return _check(what, lambda: _run_probe(engine), remedy)
 
 
-def _run_probe(engine: CudaEngine | EmulatorEngine, run: Runner) -> str:
+def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
     with tempfile.TemporaryDirectory(prefix="grader-doctor-") as name:
         folder = Path(name)
         (folder / "probe.cu").write_text(_PROBE)
         began = time.monotonic()
+        run = sandbox.runner(120, readable=engine.build_paths, writable=(folder,))
         built = engine.compile(["probe.cu"], ["-O1"], folder=folder, output=folder / "probe", run=run)
         if not built.ok:
             raise GraderFault(f"a three-line kernel does not compile: {built.log.strip()[:400]}")
         launch = engine.launch(folder / "probe", [], folder / "trace.jsonl")
-        outcome = sandbox.run(sandbox.Job(launch.command, folder, launch.environment), sandbox.Limits(wall_s=60))
+        job = sandbox.Job(
+            launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices
+        )
+        outcome = sandbox.run(job, sandbox.Limits(wall_s=60))
         if outcome.stdout.strip() != _PROBE_SAYS:
             said = (outcome.stdout + outcome.stderr).strip()[:300] or "nothing"
             raise GraderFault(f"a three-line kernel ended with {outcome.ending} and said: {said}")
