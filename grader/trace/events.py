@@ -141,9 +141,9 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """Whether every event is here, so that times can be reported: each process that started its trace also
-        ended it, nothing was dropped, refused to the tracer, or left unread. Otherwise GPU time is unknown:
-        without it, a trace in which CUPTI refused to record kernels would report 0 ns."""
+        """Whether every event is here, so that times may be reported: each process that started its trace ended
+        it, and nothing was dropped, refused to the tracer, or left unread. A trace in which CUPTI refused to
+        record kernels has a `gpu_ns` of 0 that nobody measured."""
         ended = self.starts > 0 and self.starts == self.ends
         return ended and not (self.dropped or self.tracer_errors or self.truncated)
 
