@@ -1,4 +1,4 @@
-"""The whole way, from a .cu file to a record, as a user goes it: the command line, nvcc, the emulator, real programs."""
+"""The whole way from a .cu file to a record, as a user goes it: command line, nvcc, emulator, real programs."""
 
 from __future__ import annotations
 
