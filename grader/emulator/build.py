@@ -13,25 +13,26 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from grader.emulator.nvcc_flags import NvccFlags
-from grader.emulator.ptx import PtxSyntaxError, parse
+from grader.emulator.ptx import Module, PtxSyntaxError, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
-from grader.emulator.translate import Finding, translate_module
-from grader.errors import MachineFault
+from grader.emulator.translate import Finding, Translation, translate_module
+from grader.errors import GraderFault, MachineFault
 from grader.process import Completed, Runner
 
 RUNTIME = Path(__file__).parent / "runtime"
 HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512", "-ffp-contract=off", "-std=gnu17", "-fno-strict-aliasing")
 RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
-KERNEL_FLAGS = (*HOST_FLAGS, "-O2", "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
+KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
-FUNCTION_LIMIT = 4000  # instructions of one function from which it is compiled with less optimisation
+PART_BYTES = 60_000  # C text compiled in one go
+HUGE_BYTES = 3_000_000  # C text from which gcc -O2 would take too long
 
 
 class CompileFailed(Exception):
@@ -111,8 +112,8 @@ def compile_program(
             findings += found
             if found:
                 continue
-            for text, name in _sources(translation, prefix):
-                objects.append(pool.submit(_gcc, text, work / f"unit{i}" / f"{name}.c", run))
+            for text, name, level in _sources(translation, prefix):
+                objects.append(pool.submit(_gcc, text, work / f"unit{i}" / f"{name}.c", level, run))
             objects.append(pool.submit(_rename_registration, unit, prefix, run))
         if findings:
             raise Unsupported(findings)
@@ -232,7 +233,7 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
     return read_ptxas(done.output), done.output if flags.verbose_ptxas else ""
 
 
-def _parse(unit: _Unit):  # type: ignore[no-untyped-def]
+def _parse(unit: _Unit) -> Module:
     try:
         return parse(unit.ptx.read_text())
     except PtxSyntaxError as error:
@@ -243,32 +244,40 @@ def _parse(unit: _Unit):  # type: ignore[no-untyped-def]
 # ---- gcc --------------------------------------------------------------------------------------------------------------
 
 
-def _sources(translation, prefix: str) -> Iterable[tuple[str, str]]:  # type: ignore[no-untyped-def]
-    """C files of a module: small functions together, large ones alone, so that they compile side by side."""
-    batch: list[str] = []
-    size = number = 0
-    for text in sorted(translation.functions.values(), key=len, reverse=True):
-        batch.append(text)
-        size += len(text)
-        if size > 60_000:
-            yield translation.common + "\n".join(batch), f"{prefix}_{number}"
-            batch, size, number = [], 0, number + 1
-    if batch:
-        yield translation.common + "\n".join(batch), f"{prefix}_{number}"
+def _sources(translation: Translation, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """(C text, name, optimisation) of a module's files: small parts together, large ones alone, largest first, so that
+    they compile side by side."""
+    number = 0
+    for hot in (True, False):
+        batch: list[str] = []
+        size = 0
+        for part in sorted((p for p in translation.parts if p.hot == hot), key=lambda p: -len(p.text)):
+            batch.append(part.text)
+            size += len(part.text)
+            if size > PART_BYTES:
+                yield translation.common + "\n".join(batch), f"{prefix}_{number}", _level(hot, size)
+                batch, size, number = [], 0, number + 1
+        if batch:
+            yield translation.common + "\n".join(batch), f"{prefix}_{number}", _level(hot, size)
+            number += 1
     registration = (
         f"\nvoid **emu_register(struct module_info *);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
         f"{{ (void)image; return emu_register(&{prefix}_module); }}\n"
     )
-    yield translation.tables + registration, f"{prefix}_tables"
+    yield translation.tables + registration, f"{prefix}_tables", "-O0"
 
 
-def _gcc(text: str, path: Path, run: Runner) -> Path:
+def _level(hot: bool, size: int) -> str:
+    return "-O2" if hot and size < HUGE_BYTES else "-O1"
+
+
+def _gcc(text: str, path: Path, level: str, run: Runner) -> Path:
     path.write_text(text)
     out = path.with_suffix(".o")
-    command = [_host_compiler(), *KERNEL_FLAGS, *_isa_flags(), f"-I{RUNTIME}", "-c", str(path), "-o", str(out)]
+    command = [_host_compiler(), *KERNEL_FLAGS, level, *_isa_flags(), f"-I{RUNTIME}", "-c", str(path), "-o", str(out)]
     done = run(command, path.parent)
     if done.exit_code != 0:
-        raise AssertionError(f"the translation of a kernel does not compile ({path}):\n{done.output[:4000]}")
+        raise GraderFault(f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}")
     return out
 
 

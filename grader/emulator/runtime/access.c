@@ -17,8 +17,6 @@ static const char *access_word(struct warp *w, u32 site) {
     return s->kind == SITE_STORE ? "write" : s->kind == SITE_ATOMIC ? "atomic operation" : "read";
 }
 
-static const char OUTSIDE[] = "Check the index against the size of the array, for the last block and the last thread too.";
-
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
     if (space == SPACE_GENERIC) {
         if (is_shared(addr)) space = SPACE_SHARED, addr -= SHARED_WINDOW;
@@ -59,61 +57,65 @@ void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 by
 
 static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space == SPACE_GENERIC && is_local(a)); }
 
-static u64 read_bytes(const u8 *p, u32 bytes) {
-    switch (bytes) {
-    case 1: return *p;
-    case 2: return *(const u16a *)p;
-    case 4: return *(const u32a *)p;
-    default: return *(const u64a *)p;
+/* The host address of a lane's access when the quick test passes, else the long way, which reports faults. */
+static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
+    if (space == SPACE_SHARED) {
+        if (LIKELY(addr + bytes <= w->shared_size && !(addr & (bytes - 1)))) return w->shared + addr;
+    } else if (space == SPACE_GLOBAL || (space == SPACE_GENERIC && addr < SHARED_WINDOW)) {
+        const struct site *c = &w->sites[site];
+        if (LIKELY(addr >= c->lo && addr + bytes <= c->hi && !(addr & (bytes - 1)))) return (u8 *)(addr + (u64)c->delta);
     }
-}
-static void write_bytes(u8 *p, u32 bytes, u64 v) {
-    switch (bytes) {
-    case 1: *p = (u8)v; break;
-    case 2: *(u16a *)p = (u16)v; break;
-    case 4: *(u32a *)p = (u32)v; break;
-    default: *(u64a *)p = v; break;
-    }
+    return rt_address(w, site, space, addr, lane, bytes);
 }
 
-void rt_load(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, u64 *out) {
-    for (u32 l = 0; l < 32; l++) {
-        if (!(m >> l & 1)) {
-            for (u32 c = 0; c < count; c++) out[32 * c + l] = 0;
-            continue;
+#define LOAD_LANES(T, ROW)                                                                                             \
+    for (u32 l = 0; l < 32; l++)                                                                                       \
+        if (m >> l & 1) {                                                                                              \
+            const u8 *p = lane_host(w, site, space, ADDRESS, l, whole);                                                \
+            if (UNLIKELY(in_local(space, ADDRESS))) {                                                                  \
+                for (u32 c = 0; c < count; c++) {                                                                      \
+                    u32 low = ((u32)ADDRESS & 3) + c * (u32)sizeof(T);                                                 \
+                    const u8 *q = p - ((u32)ADDRESS & 3) + (low >> 2) * 128 + (low & 3);                               \
+                    ((ROW *)out)[32 * c + l] = sizeof(T) == 8 ? (ROW)(*(const u32a *)q | (u64) * (const u32a *)(q + 128) << 32) : (ROW) * (const T *)q; \
+                }                                                                                                      \
+            } else                                                                                                     \
+                for (u32 c = 0; c < count; c++) ((ROW *)out)[32 * c + l] = ((const T *)p)[c];                          \
         }
-        const u8 *p = rt_address(w, site, space, addr[l], l, bytes * count);
-        int local = in_local(space, addr[l]);
-        for (u32 c = 0; c < count; c++) {
-            u64 at = (u64)c * bytes;
-            if (!local) out[32 * c + l] = read_bytes(p + at, bytes);
-            else if (bytes == 8) out[32 * c + l] = *(const u32a *)(p + (at >> 2) * 128) | (u64) * (const u32a *)(p + (at >> 2) * 128 + 128) << 32;
-            else {
-                u64 low = (addr[l] & 3) + at;
-                out[32 * c + l] = read_bytes(p - (addr[l] & 3) + (low >> 2) * 128 + (low & 3), bytes);
-            }
+#define STORE_LANES(T, ROW)                                                                                            \
+    for (u32 l = 0; l < 32; l++)                                                                                       \
+        if (m >> l & 1) {                                                                                              \
+            u8 *p = lane_host(w, site, space, ADDRESS, l, whole);                                                      \
+            if (UNLIKELY(in_local(space, ADDRESS))) {                                                                  \
+                for (u32 c = 0; c < count; c++) {                                                                      \
+                    u32 low = ((u32)ADDRESS & 3) + c * (u32)sizeof(T);                                                 \
+                    u8 *q = p - ((u32)ADDRESS & 3) + (low >> 2) * 128 + (low & 3);                                     \
+                    u64 v = ((const ROW *)in)[32 * c + l];                                                             \
+                    if (sizeof(T) == 8) *(u32a *)q = (u32)v, *(u32a *)(q + 128) = (u32)(v >> 32);                      \
+                    else *(T *)q = (T)v;                                                                               \
+                }                                                                                                      \
+            } else                                                                                                     \
+                for (u32 c = 0; c < count; c++) ((T *)p)[c] = (T)((const ROW *)in)[32 * c + l];                        \
         }
+#define BY_SIZE(LANES)                                                                                                 \
+    u32 whole = bytes * count;                                                                                         \
+    switch (bytes) {                                                                                                   \
+    case 1: LANES(u8, u32) break;                                                                                      \
+    case 2: LANES(u16a, u32) break;                                                                                    \
+    case 4: LANES(u32a, u32) break;                                                                                    \
+    default: LANES(u64a, u64)                                                                                          \
     }
-}
 
-void rt_store(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const u64 *in) {
-    for (u32 l = 0; l < 32; l++) {
-        if (!(m >> l & 1)) continue;
-        u8 *p = rt_address(w, site, space, addr[l], l, bytes * count);
-        int local = in_local(space, addr[l]);
-        for (u32 c = 0; c < count; c++) {
-            u64 at = (u64)c * bytes, v = in[32 * c + l];
-            if (!local) write_bytes(p + at, bytes, v);
-            else if (bytes == 8) {
-                *(u32a *)(p + (at >> 2) * 128) = (u32)v;
-                *(u32a *)(p + (at >> 2) * 128 + 128) = (u32)(v >> 32);
-            } else {
-                u64 low = (addr[l] & 3) + at;
-                write_bytes(p - (addr[l] & 3) + (low >> 2) * 128 + (low & 3), bytes, v);
-            }
-        }
-    }
-}
+/* Addresses: evenly spaced (_a; 32 bits wide in shared and local memory), rows of 32 bits (_w) or of 64 (_q). */
+#define ADDRESS (space == SPACE_SHARED || space == SPACE_LOCAL ? (u64)(u32)(base + (u64)stride * l) : base + (u64)stride * l)
+void rt_load_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
+void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
+#undef ADDRESS
+#define ADDRESS ((u64)addr[l])
+void rt_load_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
+void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
+void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
+void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
+#undef ADDRESS
 
 void rt_shuffle_check(struct warp *w, u32 site, u32 m, u32 members) {
     u32 outside = m & ~members, missing = members & w->live & ~m;

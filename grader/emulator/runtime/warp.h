@@ -16,7 +16,7 @@
  * the block's other warps have arrived.
  *
  * Memory accesses carry a site number. A worker thread keeps, for each site, the bounds of the allocation it last
- * touched; an access inside them is a plain load or store, everything else goes to rt_load/rt_store (access.c), which
+ * touched; an access inside them is a plain load or store, everything else goes to rt_load_… and rt_store_… (access.c), which
  * knows all allocations and address windows and reports what is wrong.
  */
 #ifndef WARP_H
@@ -113,9 +113,14 @@ struct addresses { u64 lane[32]; };
 
 /* Finds the allocation that holds [addr, addr + bytes) and points the site's bounds at it; 0 when there is none. */
 int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) COLD;
-/* Loads `count` elements of `bytes` each at the address of every lane in m. out[element * 32 + lane]. */
-void rt_load(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, u64 *out) COLD;
-void rt_store(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const u64 *in) COLD;
+/* Loads and stores `count` elements of `bytes` each for every lane in m. Addresses are evenly spaced (_a), or rows of 32
+ * (_w) or 64 bits (_q); values are rows, one element after the other, of 32 bits or, for 8-byte elements, of 64. */
+void rt_load_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, void *out);
+void rt_load_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, void *out);
+void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out);
+void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in);
+void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in);
+void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
 /* The host address of one lane's access, or no return. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
 void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int aligned);

@@ -188,6 +188,11 @@ def load(w: Writer, instr: Instr) -> None:
         return
     uniform_result = kind == 0
     raw = declare_raw(w, count, bits, uniform_result)
+    if w.slow:  # divided warps are rare: keep their code small
+        cold_load(w, mem, space, site, raw, count, size)
+        for c, item in enumerate(items):
+            deliver(w, item, t, raw, c)
+        return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
     for c in range(count):
@@ -277,21 +282,30 @@ def fetch(w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, 
             w.line(f"{name} = gather{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
 
 
+def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
+    """Which rt_load/rt_store takes this address, and its arguments; writes a row of addresses where one is needed."""
+    t = "u32" if space in ("shared", "local") else "u64"
+    if address_shape(w, mem) < 2:
+        return "a", f"{base_address(w, mem, t)}, {address_stride(w, mem)}"
+    w.line(f"{t} aa[32] __attribute__((aligned(64)));")
+    step = w.lanes if t == "u32" else w.lanes // 2
+    for i in w.pieces(t):
+        w.line(f"*({FORMS[t].vector} *)&aa[{i * step}] = {vector_address(w, mem, t, i)};")
+    return ("w" if t == "u32" else "q"), "aa"
+
+
 def cold_load(w: Writer, mem: Mem, space: str, site: int, raw: Raw, count: int, size: int) -> None:
-    lane_addresses(w, mem, "aa", space)
-    w.line(f"u64 oo[{32 * count}] __attribute__((aligned(64)));")
-    w.line(f"rt_load(w, {site}, {_SPACE_CODES[space]}, aa, {w.mask}, {size}, {count}, oo);")
+    form, arguments = address_arguments(w, mem, space)
+    kind = "u64" if size == 8 else "u32"
+    w.line(f"{kind} oo[{32 * count}] __attribute__((aligned(64)));")
+    w.line(f"rt_load_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {count}, oo);")
     for c, names in enumerate(raw.names):
         if raw.uniform:
-            kind = "u64" if size == 8 else "u32"
-            w.line(f"{names[0]} = ({kind})oo[{32 * c} + lowest_lane({w.mask})];")
+            w.line(f"{names[0]} = oo[{32 * c} + lowest_lane({w.mask})];")
             continue
         for i, name in enumerate(names):
-            if size == 8:
-                w.line(f"{name} = *(const VQ *)&oo[{32 * c + i * w.lanes // 2}];")
-            else:
-                at = 32 * c + i * w.lanes
-                w.line(f"{name} = narrow_q(*(const VQ *)&oo[{at}], *(const VQ *)&oo[{at + w.lanes // 2}]);")
+            step = w.lanes // 2 if size == 8 else w.lanes
+            w.line(f"{name} = *(const {FORMS[kind].vector} *)&oo[{32 * c + i * step}];")
 
 
 def row_load(w: Writer, raw: Raw, c: int, p: str, offset: str, relative: str, bits: int) -> None:
@@ -397,6 +411,9 @@ def store(w: Writer, instr: Instr) -> None:
         else:
             cold_store(w, mem, space, site, items, as_read, size)
         return
+    if w.slow:
+        cold_store(w, mem, space, site, items, as_read, size)
+        return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
     if kind == 2 and space != "shared":
@@ -472,11 +489,14 @@ def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> 
 
 
 def cold_store(w: Writer, mem: Mem, space: str, site: int, items: tuple[Operand, ...], read: str, size: int) -> None:
-    lane_addresses(w, mem, "aa", space)
-    w.line(f"u64 vv[{32 * len(items)}] __attribute__((aligned(64)));")
+    form, arguments = address_arguments(w, mem, space)
+    kind = "u64" if size == 8 else "u32"
+    w.line(f"{kind} vv[{32 * len(items)}] __attribute__((aligned(64)));")
     for c, item in enumerate(items):
-        value_lanes(w, item, read, "vv", 32 * c)
-    w.line(f"rt_store(w, {site}, {_SPACE_CODES[space]}, aa, {w.mask}, {size}, {len(items)}, vv);")
+        step = w.lanes // 2 if size == 8 else w.lanes
+        for i in w.pieces(kind):
+            w.line(f"*({FORMS[kind].vector} *)&vv[{32 * c + i * step}] = ({FORMS[kind].vector}){w.v(item, read, i)};")
+    w.line(f"rt_store_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {len(items)}, vv);")
 
 
 @handles("prefetch", "prefetchu", "discard", "applypriority")

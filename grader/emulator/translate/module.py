@@ -24,14 +24,21 @@ _FAMILIES = (arith, atomics, barriers, calls, convert, memory, warp_ops)
 
 
 @dataclass(frozen=True)
+class Part:
+    """C text of one form of one function. `hot`: worth optimising well."""
+
+    text: str
+    hot: bool
+
+
+@dataclass(frozen=True)
 class Translation:
-    """`common` holds declarations that `functions` (C text by PTX name) need before them; `tables` what the runtime
-    reads. Each function's file is common + function; one file is common + tables."""
+    """`common` holds declarations that every part needs before it; `tables` is what the runtime reads, a file of its
+    own. A part is one form of one function; parts compile independently."""
 
     common: str
     tables: str
-    functions: dict[str, str]
-    entries: tuple[str, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass
@@ -79,17 +86,16 @@ class _ModuleWriter:
         self.names = {name: f"{prefix}_f{i}" for i, name in enumerate(module.functions)}
 
     def run(self) -> tuple[Translation, list[Finding]]:
-        texts: dict[str, str] = {}
+        parts: list[Part] = []
         for function in self.module.functions.values():
             if not function.defined:
                 continue
             try:
-                texts[function.name] = self._function(function)
+                parts += self._function(function)
             except Refused as refused:
                 self._find(refused)
         common = self._common()
-        entries = tuple(f.name for f in self.module.functions.values() if f.entry and f.defined)
-        return Translation(common, self._tables(), texts, entries), self.findings
+        return Translation(common, self._tables(), tuple(parts)), self.findings
 
     def _find(self, refused: Refused) -> None:
         file = self.module.files.get(refused.loc.file) if refused.loc.line else None
@@ -167,7 +173,7 @@ class _ModuleWriter:
             self._used_cache = used
         return self._used_cache
 
-    def _function(self, function: Function) -> str:
+    def _function(self, function: Function) -> list[Part]:
         symbol = self.names[function.name]
         shared, _ = self._shared(function)
         local: dict[str, int] = {}
@@ -193,7 +199,7 @@ class _ModuleWriter:
             {n: s for n, s in self.names.items() if self.module.functions[n].defined},
             self._addresses(), self.sites.add, self.lanes,
         )  # fmt: skip
-        return _FunctionText(layout).text()
+        return _FunctionText(layout).parts()
 
     # ---- common parts -----------------------------------------------------------------------------------------------
 
@@ -308,7 +314,7 @@ class _FunctionText:
         self.function = layout.function
         self.pieces = 32 // layout.warp_lanes
 
-    def text(self) -> str:
+    def parts(self) -> list[Part]:
         function = self.function
         per_lane = frozenset(v.name for v in function.variables if v.space == "param") | (
             frozenset() if function.entry else frozenset(self.layout.params)
@@ -332,15 +338,27 @@ class _FunctionText:
             raise AssertionError("forms of one function must have the same webs")
         self.blocks = len(graph.blocks)
         needed = self._slow_blocks(graph, general, values, bool(guards))
-        parts = [self._frame(general)]
-        if needed:
-            parts.append(self._slow(graph, general, needed))
+        head = self._frame(general) + self._prototypes()
         fast = graph.reducible
+        parts = []
+        if needed:
+            parts.append(Part(head + self._slow(graph, general, needed), hot=False))
         if fast:
-            parts.append(self._fast(graph, values, general, "linear"))
-            parts.append(self._fast(graph, general, general, "general"))
-        parts.append(self._entry(fast))
-        return "\n".join(parts)
+            parts.append(Part(head + self._fast(graph, values, general, "linear"), hot=True))
+            parts.append(Part(head + self._fast(graph, general, general, "general") + self._entry(fast), hot=True))
+        else:
+            parts.append(Part(head + self._entry(fast), hot=False))
+        return parts
+
+    def _prototypes(self) -> str:
+        symbol, args = self.layout.symbol, self._arguments()
+        frame = f"struct {symbol}_frame *restrict F"
+        exited = "" if self.function.entry else ", u32 *exited_out"
+        return (
+            f"\nu32 {symbol}_slow(struct warp *w, {frame}, u32 *pend, u32 next, int stop{args}{exited}, u32 local_base);\n"
+            f"u32 {symbol}_linear(struct warp *w, u32 m, {frame}{args}, u32 local_base);\n"
+            f"u32 {symbol}_general(struct warp *w, u32 m, {frame}{args}, u32 local_base);\n"
+        )
 
     def _slow_blocks(self, graph: Graph, general: Values, linear: Values, guards: bool) -> set[int]:
         everything = {b.number for b in graph.blocks}
@@ -397,7 +415,7 @@ class _FunctionText:
         has_barrier = any(is_barrier(i) for b in graph.blocks if b.number in needed for i in b.instrs)
         exited = "" if self.function.entry else ", u32 *exited_out"
         writer.line(
-            f"static u32 __attribute__((noinline)) {symbol}_slow(struct warp *w, struct {symbol}_frame *restrict F, u32 *pend, u32 next, int stop"
+            f"u32 {symbol}_slow(struct warp *w, struct {symbol}_frame *restrict F, u32 *pend, u32 next, int stop"
             f"{self._arguments()}{exited}, u32 local_base) {{"
         )
         for text in self._preamble():
@@ -436,7 +454,7 @@ class _FunctionText:
         writer = Writer(self.layout, graph, values, form, general.shape)
         symbol = self.layout.symbol
         header = (
-            f"static u32 __attribute__((noinline)) {symbol}_{form}(struct warp *w, u32 m, struct {symbol}_frame *restrict F"
+            f"u32 {symbol}_{form}(struct warp *w, u32 m, struct {symbol}_frame *restrict F"
             f"{self._arguments()}, u32 local_base) {{"
         )
         for block in graph.blocks:
@@ -448,7 +466,7 @@ class _FunctionText:
             lines.append("const u32 m_entry = m; u32 left_exited = 0;\n#define LEFT_ (m_entry & ~left_exited)")
         for web in sorted(writer.used):
             lines += writer._declare(web)
-        text = "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_"])
+        text = "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_", ""])
         return text
 
     def _entry(self, fast: bool) -> str:
