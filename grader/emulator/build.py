@@ -296,10 +296,12 @@ def _runtime_object(toolkit: _Toolkit, run: Runner, work: Path) -> Path:
         if path.is_file():
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     digest.update(" ".join((*RUNTIME_FLAGS, *_isa_flags(), str(toolkit.include))).encode())
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader"
+    home = cache_folder() / "native"
     cached = home / f"emulator-runtime-{digest.hexdigest()[:24]}.o"
+    lent = work / "runtime.o"  # a copy: the linker may be confined to `work`
     if cached.exists():
-        return cached
+        shutil.copyfile(cached, lent)
+        return lent
     home.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home) as folder:
         parts = []
@@ -316,8 +318,9 @@ def _runtime_object(toolkit: _Toolkit, run: Runner, work: Path) -> Path:
         done = run(["ld", "-r", *parts, "-o", str(whole)], Path(folder))
         if done.exit_code != 0:
             raise MachineFault(f"The emulator's runtime does not link here:\n{done.output}")
+        shutil.copyfile(whole, lent)
         whole.replace(cached)
-    return cached
+    return lent
 
 
 # ---- link ---------------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class EmulatorEngine:
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
-        with tempfile.TemporaryDirectory(prefix="grader-emulate-") as work:
+        with tempfile.TemporaryDirectory(dir=output.parent, prefix="emulate-") as work:
             try:
                 program = emulator.compile_program(
                     [folder / source for source in sources],
