@@ -24,6 +24,7 @@ from grader.emulator.ptx import Module, PtxSyntaxError, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.emulator.translate import Finding, Translation, translate_module
 from grader.errors import GraderFault, MachineFault
+from grader.paths import cache_folder
 from grader.process import Completed, Runner
 
 RUNTIME = Path(__file__).parent / "runtime"
