@@ -60,4 +60,8 @@ class EmulatorEngine:
         return Compiled(None, program.log)
 
     def launch(self, program: Path, arguments: Sequence[str], trace_file: Path) -> Launch:
-        return Launch(command=(str(program), *arguments), environment={trace.PATH_VARIABLE: str(trace_file)})
+        return Launch(
+            command=(str(program), *arguments),
+            environment={trace.PATH_VARIABLE: str(trace_file)},
+            file_sizes_limited=False,  # device memory is a file in memory
+        )
