@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
@@ -97,7 +97,8 @@ def _space(folder: Path, what: str) -> Finding:
 
 
 def _emulator(toolkit: Toolkit) -> Finding:
-    return _tried("emulator", EmulatorEngine(toolkit, "sm_80"), "see the message; `make setup` installs what it needs")
+    found = _tried("emulator", EmulatorEngine(toolkit, "sm_80"), "see the message; `make setup` installs what it needs")
+    return replace(found, needed=find_gpu() is None)
 
 
 def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
@@ -133,9 +134,7 @@ def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
         if not built.ok:
             raise GraderFault(f"a three-line kernel does not compile: {built.log.strip()[:400]}")
         launch = engine.launch(folder / "probe", [], folder / "trace.jsonl")
-        job = sandbox.Job(
-            launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices
-        )
+        job = sandbox.Job(launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices)
         outcome = sandbox.run(job, sandbox.Limits(wall_s=60))
         if outcome.stdout.strip() != _PROBE_SAYS:
             said = (outcome.stdout + outcome.stderr).strip()[:300] or "nothing"
