@@ -37,9 +37,9 @@ def problem() -> str | None:
     path = shutil.which("bwrap")
     if path is None:
         return "bubblewrap is not installed (apt install bubblewrap)"
-    command = [path, "--unshare-all", "--unshare-user", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    command = [path, "--unshare-all", "--unshare-user", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     try:
-        tried = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        tried = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
     if tried.returncode != 0:

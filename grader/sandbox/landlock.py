@@ -48,8 +48,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 @cache
 def version() -> int:
     """Landlock's version (ABI) in this kernel; 0 without it."""
-    found = _libc.syscall(_CREATE_RULESET, None, 0, 1)
-    return max(0, found)
+    return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, 1)))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -15,10 +16,8 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 def hidden_in_system() -> tuple[Path, ...]:
     """Private folders and files that lie inside what is shown of the system (a course under /usr/local, say)."""
     private = [cache_folder()]
-    try:
+    with contextlib.suppress(UsageError):
         private.append(course_root())
-    except UsageError:
-        pass
     if named := os.environ.get("GRADER_SECRET_FILE"):
         private.append(Path(named).expanduser())
     system = [Path(name).resolve() for name in SYSTEM]

@@ -7,7 +7,7 @@ import os
 import socket
 import tempfile
 import threading
-from typing import IO, BinaryIO
+from typing import IO
 
 
 class Drain:
@@ -52,7 +52,7 @@ class Receiver:
         self._ours.shutdown(socket.SHUT_WR)
         for end, option in ((self._ours, socket.SO_RCVBUF), (self._theirs, socket.SO_SNDBUF)):
             end.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
-        self._file = tempfile.TemporaryFile(prefix="grader-trace-")  # noqa: SIM115 (closed in close)
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="grader-trace-")  # noqa: SIM115 (closed in close)
         self._most = most_bytes
         self.received = 0
         self._thread: threading.Thread | None = None
@@ -72,14 +72,14 @@ class Receiver:
                     self._file.write(chunk[: self._most - self.received + 1])  # one more: read_trace sees it is cut
                 self.received += len(chunk)
 
-    def finish(self) -> BinaryIO:
+    def finish(self) -> IO[bytes]:
         """What was received, at its beginning; called when every process of the run is dead."""
         self._theirs.close()
         if self._thread is not None:
             self._thread.join(timeout=60)
         self._file.flush()
         self._file.seek(0)
-        return self._file  # type: ignore[return-value]
+        return self._file
 
     def close(self) -> None:
         self._theirs.close()
