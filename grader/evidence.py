@@ -79,9 +79,11 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
     wall_ns = witness.wall_s * 1e9
     if trace.gpu_ns > wall_ns:
         found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
-    events = [*trace.kernels, *trace.memsets, *trace.memcpys]
-    if trace.clock_ns and events:
-        first, last = min(event.start_ns for event in events), max(event.end_ns for event in events)
+    spans = [(event.start_ns, event.end_ns) for event in trace.kernels]
+    spans += [(event.start_ns, event.end_ns) for event in trace.memsets]
+    spans += [(event.start_ns, event.end_ns) for event in trace.memcpys]
+    if trace.clock_ns and spans:
+        first, last = min(start for start, _ in spans), max(end for _, end in spans)
         if first < trace.clock_ns - _CLOCK_SLACK_NS:
             found.append("Its trace has events from before the program began.")
         if last > trace.clock_ns + wall_ns + _CLOCK_SLACK_NS:
