@@ -60,4 +60,7 @@ class EmulatorEngine:
         return Compiled(None, program.log)
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
-        return Launch(command=(str(program), *arguments), environment={trace.PATH_VARIABLE: trace_target})
+        return Launch(
+            command=(str(program), *arguments),
+            environment={trace.PATH_VARIABLE: trace_target},
+        )

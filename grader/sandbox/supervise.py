@@ -127,14 +127,14 @@ def _run_restricted(job: Job, limits: Limits, environment: dict[str, str], group
     """Under Landlock, seccomp and resource limits."""
 
     def end_all(pid: int) -> int:
-        leftovers = process_tree.kill_session(pid, itself=True)
-        return leftovers + _kill_orphans(pid)
+        leftovers = process_tree.kill_session(pid, itself=True) + _kill_orphans(pid)
+        watcher.session_ended(pid)
+        return leftovers
 
     confined = landlock.rules(job)
     try:
         return _supervise(job, limits, list(job.command), environment, job.descriptors, group, confined, end_all)
     finally:
-        watcher.claim_session(0)
         confined.close()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from grader.sandbox import cgroup
 
-# Lines on stdin: "session ID", "group FOLDER" (where control groups are), "place FOLDER" (where temporary folders are).
+# Lines on stdin: "session ID", "ended ID", "group FOLDER" (where control groups are), "place FOLDER" (where temporary folders are).
 # $1 is the beginning of our names in them.
 _SCRIPT = r"""
 trap '' INT TERM HUP
@@ -24,12 +24,16 @@ nl='
 '
 while IFS=' ' read -r kind value; do
     case $kind in
-        session) sessions=$value ;;
+        session) sessions="$sessions $value" ;;
+        ended)
+            living=
+            for session in $sessions; do [ "$session" = "$value" ] || living="$living $session"; done
+            sessions=$living ;;
         group) groups=$groups$value$nl ;;
         place) places=$places$value$nl ;;
     esac
 done
-[ -n "$sessions" ] && pkill -KILL -s "$sessions"
+for session in $sessions; do pkill -KILL -s "$session"; done
 IFS=$nl
 for again in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     left=
@@ -67,8 +71,12 @@ def claim_place(folder: Path) -> None:
 
 
 def claim_session(session: int) -> None:
-    """The session of the run that is going on is ended if the grader is killed; 0 when it is over."""
-    _tell(f"session {session or ''}", again=True)
+    """The session of a run is ended if the grader is killed, until `session_ended` is told of it."""
+    _tell(f"session {session}", again=True)
+
+
+def session_ended(session: int) -> None:
+    _tell(f"ended {session}", again=True)
 
 
 def _tell(line: str, again: bool = False) -> None:
