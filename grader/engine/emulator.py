@@ -63,4 +63,5 @@ class EmulatorEngine:
         return Launch(
             command=(str(program), *arguments),
             environment={trace.PATH_VARIABLE: trace_target},
+            file_sizes_limited=False,  # device memory is a file in memory
         )
