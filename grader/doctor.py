@@ -133,9 +133,7 @@ def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
         if not built.ok:
             raise GraderFault(f"a three-line kernel does not compile: {built.log.strip()[:400]}")
         launch = engine.launch(folder / "probe", [], folder / "trace.jsonl")
-        job = sandbox.Job(
-            launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices
-        )
+        job = sandbox.Job(launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices)
         outcome = sandbox.run(job, sandbox.Limits(wall_s=60))
         if outcome.stdout.strip() != _PROBE_SAYS:
             said = (outcome.stdout + outcome.stderr).strip()[:300] or "nothing"

@@ -151,9 +151,7 @@ def test_failing_calls_are_reported_once_and_answers_of_queries_are_not_failures
 
     assert trace.api_errors == (
         ApiError("cudaMalloc", 2, "cudaErrorMemoryAllocation"),
-        ApiError(
-            "cuLaunchKernel", 700, trace.api_errors[1].name
-        ),  # the driver has the name; there may be none
+        ApiError("cuLaunchKernel", 700, trace.api_errors[1].name),  # the driver has the name; there may be none
         ApiError("cudaLaunchKernel", 9, "cudaErrorInvalidConfiguration"),
     )
 
