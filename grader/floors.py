@@ -132,9 +132,9 @@ def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[U
     peaks = [peak for unit in units if (peak := peak_flops(facts, unit)) is not None]
     if rates is None or not peaks:
         return None
-    peak, source = max(peaks)
+    fastest, source = max(peaks)
     flops = operator.flops(shape)
-    arithmetic = flops / peak * 1e3
+    arithmetic = flops / fastest * 1e3
     special = rates.special * facts.sms * facts.clock_mhz * 1e6
     exponentials = operator.exponentials(shape) / special * 1e3
     moved = operator.min_bytes(shape)

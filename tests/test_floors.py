@@ -27,8 +27,17 @@ V100 = gpu((7, 0), 80, 1530, 877, 4096, 6 << 20)
 @pytest.mark.parametrize(
     ("facts", "unit", "teraflops"),
     # the makers' datasheets: V100 15.7 / 125, A100 19.5 / 156 / 312; an H200 at 1980 MHz: 67 and 1070
-    [(V100, "fp32", 15.7), (V100, "fp16", 125), (A100, "fp32", 19.5), (A100, "tf32", 156), (A100, "bf16", 312)]
-    + [(H200, "fp32", 66.9), (H200, "fp16", 1070), (H200, "tf32", 535), (H200, "bf16x3", 357)],
+    [
+        (V100, "fp32", 15.7),
+        (V100, "fp16", 125),
+        (A100, "fp32", 19.5),
+        (A100, "tf32", 156),
+        (A100, "bf16", 312),
+        (H200, "fp32", 66.9),
+        (H200, "fp16", 1070),
+        (H200, "tf32", 535),
+        (H200, "bf16x3", 357),
+    ],
 )
 def test_peaks_are_those_of_the_datasheets(facts: GpuFacts, unit: str, teraflops: float) -> None:
     peak = peak_flops(facts, unit)  # type: ignore[arg-type]
