@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
@@ -97,7 +97,8 @@ def _space(folder: Path, what: str) -> Finding:
 
 
 def _emulator(toolkit: Toolkit) -> Finding:
-    return _tried("emulator", EmulatorEngine(toolkit, "sm_80"), "see the message; `make setup` installs what it needs")
+    found = _tried("emulator", EmulatorEngine(toolkit, "sm_80"), "see the message; `make setup` installs what it needs")
+    return replace(found, needed=find_gpu() is None)
 
 
 def _gpu(toolkit: Toolkit) -> Iterator[Finding]:

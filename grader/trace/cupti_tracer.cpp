@@ -474,7 +474,7 @@ void Tracer::start_cupti() {
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY), "cuptiActivityEnable(memcpy)");
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY2), "cuptiActivityEnable(memcpy2)");
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET), "cuptiActivityEnable(memset)");
-    check(cuptiActivityFlushPeriod(kFlushPeriodMs), "cuptiActivityFlushPeriod");
+    cuptiActivityFlushPeriod(kFlushPeriodMs);    // where it is refused, only killed programs lose events
 }
 
 }    // namespace
