@@ -76,10 +76,15 @@ def summarise(samples: Sequence[Sample]) -> GpuState | None:
 
 
 class Watch:
-    """Collects samples while a block runs; `state` afterwards."""
+    """Collects samples until it is stopped; `state` afterwards."""
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
+        self.ended = threading.Event()
+
+    def stop(self) -> None:
+        """What is watched has ended, even if the block goes on."""
+        self.ended.set()
 
     @property
     def state(self) -> GpuState | None:
@@ -96,7 +101,6 @@ def watching(read: Reader | None, every_s: float = SAMPLE_EVERY_S) -> Iterator[W
     if read is None:
         yield watch
         return
-    ended = threading.Event()
 
     def sample() -> None:
         while True:
@@ -104,7 +108,7 @@ def watching(read: Reader | None, every_s: float = SAMPLE_EVERY_S) -> Iterator[W
             if reading is None:
                 return
             watch.samples.append(reading)
-            if ended.wait(every_s):
+            if watch.ended.wait(every_s):
                 return
 
     thread = threading.Thread(target=sample, daemon=True)
@@ -112,7 +116,7 @@ def watching(read: Reader | None, every_s: float = SAMPLE_EVERY_S) -> Iterator[W
     try:
         yield watch
     finally:
-        ended.set()
+        watch.stop()
         thread.join()
 
 
