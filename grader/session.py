@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from grader import catalogue, doctor
 from grader import run as running
 from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
 from grader.baseline import Baseline, time_baseline
+from grader.bench import open_bench
 from grader.build import build
 from grader.catalogue import TestcaseFiles
 from grader.engine import Engine, select_engine
@@ -38,9 +40,11 @@ def grade_paths(
     cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
     files = TestcaseFiles.beside(suite)
     records: list[Record] = []
-    with shown_progress() as progress:
+    with shown_progress() as progress, open_bench(chosen, rules, suite, files) as bench:
+        began = time.monotonic()
         _ensure(cases, suite, files, progress)
-        grading = Grading(rules, suite, files, cases, chosen, _baselines(rules, chosen, progress))
+        prepared_s = time.monotonic() - began
+        grading = Grading(rules, suite, files, cases, chosen, _baselines(rules, chosen, progress), bench, prepared_s)
         for submission in submissions:
             records.append(grade(grading, submission, progress))
             if json is not None:
