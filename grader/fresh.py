@@ -22,6 +22,7 @@ import numpy as np
 from grader.check import open_untrusted
 from grader.errors import MachineFault
 from grader.operators.base import tolerance_of
+from grader.scratch import scratch_folder
 from grader.seeds import Seed, draw_unit
 from grader.testcase import Case
 from grader.workers import cores
@@ -107,8 +108,8 @@ def fresh_input(case: Case, seed: Callable[[str], Seed]) -> Iterator[FreshInput]
     """A fresh input of `case`, removed afterwards; `seed` turns a nonce into a seed. Raises MachineFault where it
     cannot be written."""
     try:
-        with tempfile.TemporaryDirectory(prefix="grader-fresh-", ignore_cleanup_errors=True) as folder:
-            made = FreshInput(case, Path(folder) / "input", seed)
+        with scratch_folder("fresh") as folder:
+            made = FreshInput(case, folder / "input", seed)
             made.draw()
             yield made
     except OSError as error:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import csv
 import secrets
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +24,14 @@ from grader.assignment import Limits
 from grader.engine.cuda import CudaEngine
 from grader.errors import MachineFault
 from grader.metrics import DURATION
+from grader.scratch import scratch_folder
 
 WALL_S = 240.0
 """For the whole run under ncu: it runs each profiled launch several times over."""
 
 _LOG_BYTES = 256 << 20
+_TOOLS = Path("/opt/nvidia")
+"""Where NVIDIA's packages put Nsight Compute; the toolkit's bin/ncu is a script that calls it there."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
 
 
@@ -68,12 +70,12 @@ def run_ncu(
         raise NotProfiled(
             "Nsight Compute (ncu) is not installed: install the CUDA toolkit's nsight-compute, or put ncu on PATH."
         )
-    with tempfile.TemporaryDirectory(prefix="grader-ncu-", ignore_cleanup_errors=True) as name:
-        folder, logs = Path(name) / "work", Path(name) / secrets.token_hex(8)
+    with scratch_folder("ncu") as scratch:
+        folder, logs = scratch / "work", scratch / secrets.token_hex(8)
         folder.mkdir()
         logs.mkdir()
         log = logs / f"{secrets.token_hex(8)}.csv"
-        launch = engine.launch(program, (str(input_file.resolve()), str(folder / "output")), log, traced=False)
+        launch = engine.launch(program, (str(input_file.resolve()), str(folder / "output")), "", traced=False)
         command = [str(ncu), "--csv", "--page", "raw", "--print-units", "base"]
         command += ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
         command += ["--log-file", str(log), "--metrics", ",".join(metrics)]
@@ -83,7 +85,7 @@ def run_ncu(
             command=(*command, *launch.command),
             folder=folder,
             environment=launch.environment,
-            readable=(program, input_file.resolve(), engine.toolkit.root, ncu.resolve().parent, *launch.readable),
+            readable=(program, input_file.resolve(), engine.toolkit.root, *nvidia_tools(ncu), *launch.readable),
             writable=(logs,),
             devices=launch.devices,
         )
@@ -102,6 +104,11 @@ def run_ncu(
         if not launches:
             raise NotProfiled(_why_nothing(text + outcome.stderr, outcome.timed_out))
         return launches, outcome.wall_s
+
+
+def nvidia_tools(tool: Path) -> tuple[Path, ...]:
+    """The folders that a tool of NVIDIA's is made of, for the sandbox to show."""
+    return tuple(folder for folder in (tool.resolve().parent, _TOOLS) if folder.is_dir())
 
 
 def parse_csv(text: str) -> tuple[Launch, ...]:

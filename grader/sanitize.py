@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,9 @@ from typing import Literal, get_args
 from grader import sandbox
 from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault, UsageError
+from grader.ncu import nvidia_tools
 from grader.paths import cache_folder
+from grader.scratch import scratch_folder
 from grader.trace import Diagnostic
 from grader.trace.events import Dim3
 
@@ -91,19 +92,19 @@ def _run(
     engine: CudaEngine, tool: Path, check: Check, program: Path, arguments: Sequence[str], readable: Sequence[Path]
 ) -> str:
     """What the tool wrote to its log: not stdout, where the program could write what looks like findings."""
-    with tempfile.TemporaryDirectory(prefix="grader-sanitize-", ignore_cleanup_errors=True) as name:
-        folder, logs = Path(name) / "work", Path(name) / secrets.token_hex(8)
+    with scratch_folder("sanitize") as scratch:
+        folder, logs = scratch / "work", scratch / secrets.token_hex(8)
         folder.mkdir()
         logs.mkdir()
         log = logs / secrets.token_hex(8)
         given = [word.replace("{output}", str(folder / "output")) for word in arguments]
-        launch = engine.launch(program, given, log, traced=False)
+        launch = engine.launch(program, given, "", traced=False)
         options = ("--show-backtrace", "no", "--print-limit", str(_PRINTED), "--log-file", str(log))
         job = sandbox.Job(
             command=(str(tool), *_TOOLS[check], *options, *launch.command),
             folder=folder,
             environment=launch.environment,
-            readable=(program, engine.toolkit.root, tool.resolve().parent, *readable, *launch.readable),
+            readable=(program, engine.toolkit.root, *nvidia_tools(tool), *readable, *launch.readable),
             writable=(logs,),
             devices=launch.devices,
         )
@@ -274,8 +275,7 @@ def _finds_its_canary(engine: CudaEngine, tool: Path, check: Check) -> bool:
 
 def _build_canary(engine: CudaEngine, program: Path) -> None:
     program.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=program.parent, prefix=".canary-") as name:
-        folder = Path(name)
+    with scratch_folder("canary", program.parent) as folder:
         (folder / _CANARY.name).write_bytes(_CANARY.read_bytes())
         run = sandbox.runner(120, readable=engine.build_paths, writable=(folder,))
         made = engine.compile([_CANARY.name], ["-O1", "-lineinfo"], folder=folder, output=folder / "canary", run=run)

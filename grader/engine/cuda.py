@@ -141,12 +141,12 @@ class CudaEngine:
         done = run(command, folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
-    def launch(self, program: Path, arguments: Sequence[str], trace_file: Path, *, traced: bool = True) -> Launch:
+    def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
         """`traced` false: without the tracer, which cannot share a process with NVIDIA's own tools."""
         environment = {"CUDA_VISIBLE_DEVICES": self.gpu.uuid, "CUDA_MODULE_LOADING": "LAZY"}
         tracer = self.tracer if traced else None
         if tracer is not None:
-            environment |= {"CUDA_INJECTION64_PATH": str(tracer), trace.PATH_VARIABLE: str(trace_file)}
+            environment |= {"CUDA_INJECTION64_PATH": str(tracer), trace.PATH_VARIABLE: trace_target}
         devices = [Path(name) for name in ("/dev/nvidiactl", "/dev/nvidia-uvm", f"/dev/nvidia{self.gpu.index}")]
         cupti = self.toolkit.cupti()
         return Launch(
