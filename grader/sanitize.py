@@ -125,6 +125,7 @@ _SUMMARY = re.compile(r"ERROR SUMMARY: ([\d,]+) error|RACECHECK SUMMARY: [\d,]+ 
 _API = re.compile(r'Program hit (\w+) \(error (\d+)\) due to "(.*?)" on CUDA API call to (\w+)')
 _HAZARD = re.compile(r"Potential (\w+) hazard detected at __shared__ 0x[0-9a-f]+ in block \((\d+),(\d+),(\d+)\)")
 _HAZARD_SIDE = re.compile(r"(Read|Write) Thread \((\d+),(\d+),(\d+)\) (at .+)$")
+_NEAREST = re.compile(r"is ([\d,]+) bytes (\w+) the nearest allocation at 0x[0-9a-f]+ of size ([\d,]+) bytes")
 _BROKEN = re.compile(
     r"(terminated before first instrumented API call|Device not supported|Internal Sanitizer Error.*"
     r"|Unable to find injection library.*|No attachable process found|was stopped after [\d.]+ s)"
@@ -191,8 +192,7 @@ def _diagnostic(check: Check, block: list[str]) -> Diagnostic | None:
         return None
     who = next((found for text in rest if (found := _WHO.search(text)) is not None), None)
     numbers = [int(number) for number in who.groups()] if who else []
-    more = " ".join(text.rstrip(".") for text in rest[1:] if text.startswith(("Access", "and is", "Address")))
-    more = re.sub(r"(Access to |Address )?0x[0-9a-f]+( is out of bounds| at)?", "", more).strip()
+    more = _relation(" ".join(rest[1:]))
     message = head.removeprefix("Error: ").removeprefix("Warning: ") + (f", {more}" if more else "")
     return Diagnostic(
         severity="error",
@@ -205,6 +205,13 @@ def _diagnostic(check: Check, block: list[str]) -> Diagnostic | None:
         line=line,
         advice=_advice(" ".join(block)),
     )
+
+
+def _relation(text: str) -> str:
+    """What the tool says of the address, without the address, which means nothing to a reader."""
+    if (near := _NEAREST.search(text)) is not None:
+        return f"{near.group(1)} bytes {near.group(2)} the nearest allocation (of {near.group(3)} bytes)"
+    return "misaligned" if "misaligned" in text else ""
 
 
 def _race(hazard: re.Match[str], rest: list[str]) -> Diagnostic:

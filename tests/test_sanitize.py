@@ -21,8 +21,9 @@ def test_a_stray_read_is_traced_to_kernel_block_thread_and_line() -> None:
     assert not found.not_run
     assert found.errors == 2
     first = found.findings[0].first
-    assert first.message.startswith("Invalid __global__ read of size 4 bytes")
-    assert "1 bytes after the nearest allocation" in first.message
+    assert first.message == (
+        "Invalid __global__ read of size 4 bytes, 1 bytes after the nearest allocation (of 32,768 bytes)"
+    )
     assert first.kernel == "copy_all(const float *, float *, int)"
     assert (first.file, first.line) == ("out_of_bounds.cu", 9)
     assert (first.block, first.thread) == ((32, 0, 0), (0, 0, 0))
@@ -93,7 +94,7 @@ def test_a_student_reads_what_where_and_what_to_do() -> None:
     text = render([report("memory", "out_of_bounds_memcheck")])
     assert "memory: 2 errors." in text
     assert "at out_of_bounds.cu:9, in copy_all(const float *, float *, int), block (32,0,0), thread (0,0,0)" in text
-    assert "Compare the index with the size of the allocation" in text
+    assert "Compare the index with the allocation's size" in text
 
 
 def test_checks_are_named_one_by_one_or_all_at_once() -> None:
