@@ -13,7 +13,7 @@ import os
 import random
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class FreshInput:
         finally:
             os.close(descriptor)
 
-    def problem(self, output: Path, tolerance: float) -> str:
+    def problem(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
         """What is wrong with the output for the present input, as a sentence; '' when the sampled rows are right."""
         case, operator, shape = self._case, self._case.operator, self._case.shape
         try:

@@ -81,6 +81,14 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     progress.stage(f"{submission.id}: compiling")
     with watch.stage("compile"):
         built = build(submission, grading.assignment, grading.engine)
+    return grade_built(grading, submission, built, progress, watch)
+
+
+def grade_built(
+    grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch | None = None
+) -> Record:
+    """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
+    watch = watch or Stopwatch()
     bench = grading.bench
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
         tested = []

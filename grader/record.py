@@ -242,6 +242,21 @@ def write_records(records: Sequence[Record], path: Path) -> None:
         ) from error
 
 
+def read_records(path: Path) -> tuple[Record, ...]:
+    """Read a file of one record or of a list of them. Raises UsageError when it is neither."""
+    adapter: TypeAdapter[list[Record]] = TypeAdapter(list[Record])
+    try:
+        if path.read_bytes().lstrip()[:1] == b"[":
+            return tuple(adapter.validate_json(path.read_bytes()))
+    except OSError as error:
+        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the top"
+        raise UsageError(f"{shown(path)} is not a list of records: at {where}, {first['msg']}.") from error
+    return (read_record(path),)
+
+
 def read_record(path: Path) -> Record:
     """Read one record back. Raises UsageError when it is not one."""
     try:

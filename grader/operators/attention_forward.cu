@@ -7,7 +7,7 @@
 //   its rows.
 //
 //   No maximum is subtracted. As in the numpy oracle (grader/operators/attention_forward.py), the host checks that
-//   no score can exceed 300 in magnitude (Cauchy-Schwarz: |q||k|); then exp() and sums of any legal length stay
+//   no score can exceed 300 in magnitude (the testcase's largest value squared, times sqrt(d)); then exp() and sums of any legal length stay
 //   far inside float64's range, and subtracting would only cost time. The host falls back to numpy otherwise.
 //
 //   Q (scaled), K and V tiles are converted to double as they are put into shared memory. A thread computes a 4 x 4
