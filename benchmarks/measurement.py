@@ -122,15 +122,22 @@ def repeat() -> None:
             shown = ", ".join(f"{ms:.4f}" for ms in times)
             floor = test["floor"]
             rows.append(
-                [name, test["name"], shown, f"{spread:.3%}", f"{min(runs)}–{max(runs)}"]
-                + [f"{floor['tflops']:.2f}", f"{floor['ms']:.3f} ms, {floor['share']:.1%}"]
+                [
+                    name,
+                    test["name"],
+                    shown,
+                    f"{spread:.3%}",
+                    f"{min(runs)}–{max(runs)}",
+                    f"{floor['tflops']:.2f}",
+                    f"{floor['ms']:.3f} ms, {floor['share']:.1%}",
+                ]
             )
         headers = ["program", "test", "gpu_ms of five gradings", "CV", "runs counted", "TFLOP/s", "floor, share"]
         table(headers, rows)
         scores = [{part["part"]: part["points"] for part in record["parts"]} for record in records]
         same = all(score == scores[0] for score in scores)
         throttled = sum(run["use"] == "throttled" for r in records for t in r["tests"] for run in t["timing"]["runs"])
-        print(f"{name}: scores {[score for score in scores] if not same else scores[0]}, ")
+        print(f"{name}: scores {list(scores) if not same else scores[0]}, ")
         print(f"the same each time: {same}; throttled runs: {throttled}", flush=True)
 
 
