@@ -8,6 +8,7 @@ from pathlib import Path
 
 from grader import emulator, trace
 from grader.engine.base import Compiled, Launch
+from grader.errors import GraderFault
 from grader.process import Runner
 from grader.scratch import scratch_folder
 from grader.stubs import STUB_HEADERS
@@ -55,8 +56,8 @@ class EmulatorEngine:
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)
-            except emulator.Unsupported as missing:
-                return Compiled(Fault.GRADER, str(missing))
+            except (emulator.Unsupported, GraderFault) as fault:
+                return Compiled(Fault.GRADER, str(fault))
         return Compiled(None, program.log)
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
