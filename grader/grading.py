@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from grader.check import Check, check_output
 from grader.diagnose import diagnose
 from grader.engine import Engine
 from grader.errors import MachineFault
+from grader.evidence import Witness, computed_on_the_host, doubts, flags_of
+from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.progress import Progress
@@ -61,13 +63,26 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     as a whole cannot go on; what befalls one test is in its record."""
     progress.stage(f"{submission.id}: compiling")
     built = build(submission, grading.assignment, grading.engine)
-    tests = []
+    tests: dict[str, TestRecord] = {}
     progress.stage(f"{submission.id}: testing", total=len(grading.cases))
-    for number, case in enumerate(grading.cases):
+    for number, case in enumerate(shuffled(grading.cases)):  # a case's place in the order tells a program nothing
         progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
         progress.advance(number)
-        tests.append(_grade_case(grading, built, case))
-    return _record(grading, submission, built, tuple(tests))
+        tests[case.name] = _grade_case(grading, built, case)
+    redrawn = _on_fresh_draws(grading, built, tests, progress)
+    return _record(grading, submission, built, tuple(tests[case.name] for case in grading.cases), redrawn)
+
+
+def _on_fresh_draws(grading: Grading, built: Build, tests: dict[str, TestRecord], progress: Progress) -> str:
+    """Run some of the hidden cases that passed on other values as well; one that fails there has failed. Says what
+    was done."""
+    chosen = to_draw_again(grading.assignment.hidden_inputs, grading.suite, tests)
+    for case in chosen:
+        progress.stage(f"{case.name} on fresh values")
+        with fresh_files(grading.suite, case) as files:
+            again = _grade_case(replace(grading, files=files, baseline=None), built, case)
+        tests[case.name] = both(tests[case.name], again)
+    return drawn_sentence(chosen, grading.cases)
 
 
 def _grade_case(grading: Grading, built: Build, case: Case) -> TestRecord:
@@ -97,9 +112,10 @@ def _try_case(grading: Grading, program: Path, case: Case) -> TestRecord:
                 case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
             )
             cause = None
-            if check.kind == "values":
+            if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
                 cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
             judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
+            judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
             return _test_record(grading, case, run, check, judgement, limit_s)
     except MachineFault as fault:
         return TestRecord(
@@ -122,9 +138,13 @@ def _test_record(
     grading: Grading, case: Case, run: Run, check: Check, judgement: Judgement, limit_s: float
 ) -> TestRecord:
     passed = judgement.verdict is Verdict.PASSED
-    trace = run.trace if grading.engine.measures_time else None
+    witness = Witness(grading.engine.name, run.outcome.wall_s, run.outcome.cpu_s, case.input_bytes + case.output_bytes)
+    flags = doubts(run.trace, witness) if passed and not run.untraced_reason else ()
+    trace = run.trace if grading.engine.measures_time and not flags else None
     gpu_ms = trace.gpu_ns / 1e6 if trace is not None and trace.complete else None
     baseline = grading.baseline(case) if grading.baseline is not None and passed and gpu_ms else None
+    if trace is not None and baseline is not None and (why := computed_on_the_host(trace, witness, baseline.seconds)):
+        flags, trace, gpu_ms, baseline = (why,), None, None, None
     sidecar = read_sidecar(case, grading.files) or {}
     return TestRecord(
         name=case.name,
@@ -146,6 +166,7 @@ def _test_record(
         exit=run.outcome.ending,
         output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
+        flags=flags,
     )
 
 
@@ -163,7 +184,9 @@ def _baseline_record(baseline: Baseline) -> BaselineRecord:
     )
 
 
-def _record(grading: Grading, submission: Submission, built: Build, tests: tuple[TestRecord, ...]) -> Record:
+def _record(
+    grading: Grading, submission: Submission, built: Build, tests: tuple[TestRecord, ...], redrawn: str
+) -> Record:
     assignment, engine = grading.assignment, grading.engine
     evidence = _evidence(grading, tests)
     practice = is_practice(evidence)
@@ -202,6 +225,8 @@ def _record(grading: Grading, submission: Submission, built: Build, tests: tuple
         practice=practice,
         not_measured=tuple(f"{part.part}: {part.how}" for part in parts if part.points is None),
         notes=submission.notes,
+        flags=flags_of(tests),
+        hidden_inputs=redrawn,
     )
 
 
@@ -211,7 +236,7 @@ def _evidence(grading: Grading, tests: Sequence[TestRecord]) -> Evidence:
     untimed = None
     if not engine.measures_time:
         untimed = f"the {engine.name}'s times say nothing about a GPU"
-    elif all(test.gpu_ms is None for test in tests if test.verdict is Verdict.PASSED):
+    elif all(test.gpu_ms is None and not test.flags for test in tests if test.verdict is Verdict.PASSED):
         reasons = [test for test in tests if test.verdict is Verdict.PASSED]
         untimed = "the run left no complete trace of the GPU" if reasons else None
     named = {part.part: part.tests for part in rubric if part.kind in ("log_speedup", "occupancy")}

@@ -85,6 +85,7 @@ class TestRecord(_Value):
     exit: str | None = None
     output: str = ""
     warnings: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 class PartRecord(_Value):
@@ -133,6 +134,8 @@ class Record(_Value):
     practice: bool
     not_measured: tuple[str, ...]
     notes: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    hidden_inputs: str = ""
 
     @property
     def infrastructure_failed(self) -> bool:

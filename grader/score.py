@@ -75,7 +75,7 @@ def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
 
 def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
     """`points * log(speedup / zero_at) / log(full_at / zero_at)`, within 0 and `points`; `speedup` is the geometric
-    mean over the part's tests that ran, where a test failed by the student's fault counts as 1."""
+    mean over the part's tests that ran, where one failed by the student's fault, or flagged (see `evidence`), is 1."""
 
     def not_measured(why: str) -> PartRecord:
         return PartRecord(part=part.part, points=None, max=part.points, how=f"not measured: {why}")
@@ -83,7 +83,7 @@ def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
     if evidence.untimed_reason is not None:
         return not_measured(evidence.untimed_reason)
     wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
-    speedups = [1.0 if test.verdict in STUDENT_VERDICTS else test.speedup for test in wanted]
+    speedups = [1.0 if test.verdict in STUDENT_VERDICTS or test.flags else test.speedup for test in wanted]
     known = [speedup for speedup in speedups if speedup is not None]
     if not known:
         return not_measured(f"none of {part.tests} was timed")
