@@ -38,6 +38,23 @@ class BuildRules(_Strict):
     forbidden_libraries: tuple[str, ...] = ()
 
 
+class SourceRule(_Strict):
+    """What a submission's source may not hold. One kind of `forbid` per rule."""
+
+    forbid: Literal["header", "absolute_include", "call", "incbin", "inline_assembly"]
+    names: tuple[str, ...] = ()
+    """Of headers (`cublas*.h`) and functions (`dlopen`), with * for any characters; for the other kinds none."""
+    why: str
+    action: Literal["warn", "refuse"] = "refuse"
+
+    @model_validator(mode="after")
+    def _named(self) -> SourceRule:
+        if (self.forbid in ("header", "call")) != bool(self.names):
+            needed = "needs names" if self.forbid in ("header", "call") else "takes no names"
+            raise ValueError(f"forbid: {self.forbid} {needed}")
+        return self
+
+
 class WallLimit(_Strict):
     """Seconds of wall time for a selection of testcases."""
 
@@ -53,6 +70,16 @@ class Limits(_Strict):
     memory_bytes: PositiveInt = 16 << 30
     processes: PositiveInt = 512
     stdout_bytes: PositiveInt = 64 * 1024
+
+
+class HiddenInputs(_Strict):
+    """How hidden testcases are kept hidden."""
+
+    fresh: int = Field(default=0, ge=0)
+    """So many of the hidden testcases, others in every grading, are run on a second draw of values as well."""
+    fresh_from: str = "all"
+    show: Literal["diagnosis", "values", "verdict"] = "diagnosis"
+    """What a student reads of a wrong answer: all, no likely cause, or only that it is wrong."""
 
 
 class BaselineRules(_Strict):
@@ -156,6 +183,8 @@ class Assignment(_Strict):
     build: BuildRules = BuildRules()
     tolerance: PositiveFloat
     limits: Limits
+    hidden_inputs: HiddenInputs = HiddenInputs()
+    source_rules: tuple[SourceRule, ...] = ()
     baseline: BaselineRules
     rubric: tuple[RubricPart, ...] = Field(min_length=1)
     timing: TimingRules = TimingRules()

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +20,9 @@ from grader.check import Check, check_output
 from grader.diagnose import diagnose
 from grader.engine import Engine
 from grader.errors import MachineFault
+from grader.evidence import Witness, computed_on_the_host, doubts, flags_of
 from grader.gpu_state import watching
+from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.measure import TimedRun, timed
@@ -84,6 +86,21 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     return grade_built(grading, submission, built, progress, watch)
 
 
+def _on_fresh_draws(
+    grading: Grading, built: Build, tested: dict[str, _Tested], watch: Stopwatch, progress: Progress
+) -> str:
+    """Run some of the hidden cases that passed on other values as well; one that fails there has failed. Says what
+    was done."""
+    records = {name: test.record for name, test in tested.items()}
+    chosen = to_draw_again(grading.assignment.hidden_inputs, grading.suite, records)
+    for case in chosen:
+        progress.stage(f"{case.name} on fresh values")
+        with watch.stage("fresh draws"), fresh_files(grading.suite, case) as files:
+            again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, Stopwatch())
+        tested[case.name] = replace(tested[case.name], record=both(records[case.name], again.record))
+    return drawn_sentence(chosen, grading.cases)
+
+
 def grade_built(
     grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch | None = None
 ) -> Record:
@@ -91,14 +108,16 @@ def grade_built(
     watch = watch or Stopwatch()
     bench = grading.bench
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
-        tested = []
-        for number, case in enumerate(grading.cases):
+        tested: dict[str, _Tested] = {}
+        for number, case in enumerate(shuffled(grading.cases)):  # a case's place in the order tells a program nothing
             progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
             progress.advance(number)
-            tested.append(_grade_case(grading, built, case, watch))
-        profiles = _profiles(grading, built, tested, watch, progress)
+            tested[case.name] = _grade_case(grading, built, case, watch)
+        redrawn = _on_fresh_draws(grading, built, tested, watch, progress)
+        in_order = [tested[case.name] for case in grading.cases]
+        profiles = _profiles(grading, built, in_order, watch, progress)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
-    return _record(grading, submission, built, tuple(test.record for test in tested), profiles, timings)
+    return _record(grading, submission, built, tuple(test.record for test in in_order), profiles, timings, redrawn)
 
 
 def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) -> _Tested:
@@ -136,15 +155,18 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
                     case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
                 )
                 cause = None
-                if check.kind == "values":
+                if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
                     cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
                 judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
-            first = timed(run, watched.state) if judgement.verdict is Verdict.PASSED else ""
+                judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
             record = _test_record(grading, case, run, check, judgement, limit_s)
+            believed = record.verdict is Verdict.PASSED and not record.flags
+            first = timed(run, watched.state) if believed else ""
             trace = run.trace
         if isinstance(first, TimedRun):
             record = _timed(grading, program, case, record, first, limit_s, watch)
             record = _compared(grading, case, record, limit_s, watch)
+            record = _believed(record, trace, _witness(grading, case, run))
         keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
         return _Tested(record, trace if keep else None)
     except MachineFault as fault:
@@ -204,6 +226,21 @@ def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, 
     return record.model_copy(update=changes)
 
 
+def _witness(grading: Grading, case: Case, run: Run) -> Witness:
+    return Witness(grading.engine.name, run.outcome.wall_s, run.outcome.cpu_s, case.input_bytes + case.output_bytes)
+
+
+def _believed(record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
+    """The record, its times taken back and flagged where the host could have done the computing."""
+    if trace is None or record.baseline is None:
+        return record
+    why = computed_on_the_host(trace, witness, record.baseline.seconds)
+    if not why:
+        return record
+    untimed = dict.fromkeys(("gpu_ms", "speedup", "baseline", "reference_ms", "timing", "floor"))
+    return record.model_copy(update=untimed | {"flags": (*record.flags, why)})
+
+
 def _profiles(
     grading: Grading, built: Build, tested: Sequence[_Tested], watch: Stopwatch, progress: Progress
 ) -> tuple[ProfileRecord, ...]:
@@ -231,7 +268,9 @@ def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:
 def _test_record(
     grading: Grading, case: Case, run: Run, check: Check, judgement: Judgement, limit_s: float
 ) -> TestRecord:
-    trace = run.trace if grading.engine.measures_time else None
+    passed = judgement.verdict is Verdict.PASSED
+    flags = doubts(run.trace, _witness(grading, case, run)) if passed and not run.untraced_reason else ()
+    trace = run.trace if grading.engine.measures_time and not flags else None
     gpu_ms = trace.gpu_ns / 1e6 if trace is not None and trace.complete else None
     sidecar = read_sidecar(case, grading.files) or {}
     return TestRecord(
@@ -252,6 +291,7 @@ def _test_record(
         exit=run.outcome.ending,
         output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
+        flags=flags,
     )
 
 
@@ -276,6 +316,7 @@ def _record(
     tests: tuple[TestRecord, ...],
     profiles: tuple[ProfileRecord, ...],
     timings: dict[str, float],
+    redrawn: str,
 ) -> Record:
     assignment, engine = grading.assignment, grading.engine
     evidence = _evidence(grading, tests, profiles)
@@ -317,6 +358,8 @@ def _record(
         notes=submission.notes,
         profiles=profiles,
         timings=timings,
+        flags=flags_of(tests),
+        hidden_inputs=redrawn,
     )
 
 
@@ -326,7 +369,7 @@ def _evidence(grading: Grading, tests: Sequence[TestRecord], profiles: tuple[Pro
     untimed = None
     if not engine.measures_time:
         untimed = f"the {engine.name}'s times say nothing about a GPU"
-    elif all(test.gpu_ms is None for test in tests if test.verdict is Verdict.PASSED):
+    elif all(test.gpu_ms is None and not test.flags for test in tests if test.verdict is Verdict.PASSED):
         reasons = [test for test in tests if test.verdict is Verdict.PASSED]
         untimed = "the run left no complete trace of the GPU" if reasons else None
     named = {part.part: part.tests for part in rubric if isinstance(part, LogSpeedup | ReferenceRatio | Occupancy)}

@@ -140,6 +140,7 @@ class TestRecord(_Value):
     exit: str | None = None
     output: str = ""
     warnings: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 class PartRecord(_Value):
@@ -215,6 +216,8 @@ class Record(_Value):
     profiles: tuple[ProfileRecord, ...] = ()
     timings: dict[str, float] = Field(default_factory=dict)
     """Seconds that this grading spent, by stage; `total` is all of it."""
+    flags: tuple[str, ...] = ()
+    hidden_inputs: str = ""
 
     @property
     def infrastructure_failed(self) -> bool:
