@@ -79,18 +79,27 @@ def _table(tests: Sequence[TestRecord]) -> str:
             _WORDS[test.verdict],
             _number(test.max_error, "{:.1e}"),
             _number(test.wall_s, "{:.2f}"),
-            _number(test.gpu_ms, "{:,.3f}"),
+            _number(test.gpu_ms, "{:,.3f}") + ("!" if test.timing_refused else ""),
             _number(test.speedup, "{:,.0f}x"),
+            *((_number(test.floor.tflops, "{:.2f}"), _percent(test.floor.share)) if test.floor else ("-", "-")),
         )
         for test in tests
     ]
-    headers = ("test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup")
-    aligned = ("left", "left", "left", "right", "right", "right", "right")
+    headers = ("test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup", "TFLOP/s", "of floor")
+    aligned = ("left", "left", "left", *("right",) * 6)
+    if all(test.floor is None for test in tests):
+        headers, aligned = headers[:-2], aligned[:-2]
+        rows = [row[:-2] for row in rows]
     return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
 
 
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
+
+
+def _percent(share: float | None) -> str:
+    """How near a time is to the least possible: 100 % is as fast as the GPU can be."""
+    return "-" if share is None else f"{share:.1%}"
 
 
 def _reasons(tests: Sequence[TestRecord], verbose: bool) -> Iterator[str]:
@@ -161,3 +170,19 @@ def _notes(record: Record) -> Iterator[str]:
             f"Speedups are over the sequential program's computing time; for {timed.name}, {timed.baseline.description}"
         )
         yield textwrap.fill(text, WIDTH)
+    repeated = [test for test in record.tests if test.timing is not None]
+    if repeated:
+        first = repeated[0]
+        assert first.timing is not None
+        text = (
+            f"GPU times of {first.name}{' and others' if len(repeated) > 1 else ''} are medians of repeated runs, "
+            f"{first.timing.rule}; `grader explain RECORD.json` shows each."
+        )
+        yield textwrap.fill(text, WIDTH)
+    floored = next((test.floor for test in record.tests if test.floor is not None), None)
+    if floored is not None:
+        yield textwrap.fill(
+            "The floor is the least time the GPU could need: the largest of FLOPs, exponentials and bytes, each over "
+            "its peak rate.",
+            WIDTH,
+        )
