@@ -72,29 +72,34 @@ def _build(record: Record, verbose: bool) -> Iterator[str]:
 
 
 def _table(tests: Sequence[TestRecord]) -> str:
-    rows = [
-        (
-            test.name,
-            " x ".join(map(str, test.shape)),
-            _WORDS[test.verdict],
-            _number(test.max_error, "{:.1e}"),
-            _number(test.wall_s, "{:.2f}"),
-            _number(test.gpu_ms, "{:,.3f}") + ("!" if test.timing_refused else ""),
-            _number(test.speedup, "{:,.0f}x"),
-            *((_number(test.floor.tflops, "{:.2f}"), _percent(test.floor.share)) if test.floor else ("-", "-")),
-        )
-        for test in tests
-    ]
-    headers = ("test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup", "TFLOP/s", "of floor")
-    aligned = ("left", "left", "left", *("right",) * 6)
-    if all(test.floor is None for test in tests):
-        headers, aligned = headers[:-2], aligned[:-2]
-        rows = [row[:-2] for row in rows]
+    floors = any(test.floor is not None for test in tests)
+    rows = [(*_row(test), *(_floor_cells(test) if floors else ())) for test in tests]
+    headers = ["test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup"]
+    headers += ["TFLOP/s", "of floor"] if floors else []
+    aligned = ["left"] * 3 + ["right"] * (len(headers) - 3)
     return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
 
 
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
+
+
+def _row(test: TestRecord) -> tuple[str, ...]:
+    return (
+        test.name,
+        " x ".join(map(str, test.shape)),
+        _WORDS[test.verdict],
+        _number(test.max_error, "{:.1e}"),
+        _number(test.wall_s, "{:.2f}"),
+        _number(test.gpu_ms, "{:,.3f}") + ("!" if test.timing_refused else ""),
+        _number(test.speedup, "{:,.0f}x"),
+    )
+
+
+def _floor_cells(test: TestRecord) -> tuple[str, str]:
+    if test.floor is None:
+        return "-", "-"
+    return _number(test.floor.tflops, "{:.2f}"), _percent(test.floor.share)
 
 
 def _percent(share: float | None) -> str:
