@@ -33,6 +33,7 @@ from grader.record import (
     SubmissionRecord,
     TestRecord,
 )
+from grader.rules import violations
 from grader.run import Run, run_program
 from grader.score import Evidence, is_practice, score
 from grader.submission import Submission
@@ -62,7 +63,11 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     """Grade `submission`; the testcases' files must be there. Raises MachineFault or GraderFault when the grading
     as a whole cannot go on; what befalls one test is in its record."""
     progress.stage(f"{submission.id}: compiling")
+    broken = violations(submission, grading.assignment)
     built = build(submission, grading.assignment, grading.engine)
+    if refusals := [violation for violation in broken if violation.refused]:
+        built = replace(built, program=None, fault=Fault.STUDENT, reason=" ".join(map(str, refusals[:5])))
+    submission = replace(submission, notes=(*submission.notes, *(str(each) for each in broken if not each.refused)))
     tests: dict[str, TestRecord] = {}
     progress.stage(f"{submission.id}: testing", total=len(grading.cases))
     for number, case in enumerate(shuffled(grading.cases)):  # a case's place in the order tells a program nothing
