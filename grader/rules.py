@@ -2,8 +2,8 @@
 
 Headers, calls and assembly are looked for in what nvcc's preprocessor makes of each source, so a macro hides nothing
 and a comment accuses nobody; its line markers lead back to the student's own lines. Only their files are searched: what
-the toolkit's headers do is not theirs. How an include was spelled is not in the preprocessor's output; that is read from
-the files themselves.
+the toolkit's headers do is not theirs. How an include was spelled is not in the preprocessor's output; that is read
+from the files themselves.
 
 A rule speaks of the text, not of what the program does: the sandbox keeps programs from doing harm whatever they call.
 """
