@@ -25,6 +25,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,7 @@ def _compiler() -> str:
     return found
 
 
+@cache
 def _compiler_version(compiler: str, run: Runner) -> str:
     with scratch_folder("baseline") as folder:
         completed = run([compiler, "--version"], folder)
