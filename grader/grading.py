@@ -93,9 +93,8 @@ def _try_case(grading: Grading, program: Path, case: Case) -> TestRecord:
             wall_s=limit_s,
             limits=grading.assignment.limits,
         ) as run:
-            check = check_output(
-                case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
-            )
+            tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
+            check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
             cause = None
             if check.kind == "values":
                 cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
+from grader.operators import shape_words
 from grader.record import Record, TestRecord
 from grader.verdict import Fault, Verdict
 
@@ -75,7 +76,7 @@ def _table(tests: Sequence[TestRecord]) -> str:
     rows = [
         (
             test.name,
-            " x ".join(map(str, test.shape)),
+            shape_words(test.shape),
             _WORDS[test.verdict],
             _number(test.max_error, "{:.1e}"),
             _number(test.wall_s, "{:.2f}"),
