@@ -7,10 +7,11 @@ the file, the key, the value found and what is allowed.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from grader.errors import UsageError
 from grader.paths import course_root, shown
@@ -61,6 +62,22 @@ class BaselineRules(_Strict):
     source: str
     flags: tuple[str, ...] = ("-O3",)
     budget_s: PositiveFloat = 2
+
+
+class Phase(_Strict):
+    """A part of a program's GPU time: the kernels whose name holds the regular expression `kernels`, in any case."""
+
+    name: str = Field(pattern=r"^[a-z_]+$")
+    kernels: str
+
+    @field_validator("kernels")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"this is not a regular expression ({error})") from error
+        return pattern
 
 
 class _Part(_Strict):
@@ -132,6 +149,7 @@ class Assignment(_Strict):
     baseline: BaselineRules
     rubric: tuple[RubricPart, ...] = Field(min_length=1)
     metrics: tuple[str, ...] = ()
+    phases: tuple[Phase, ...] = ()
     default: bool = False
     """Whether this is the one meant by commands that name none; one assignment of a course may say so."""
 
