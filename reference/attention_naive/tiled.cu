@@ -2,8 +2,8 @@
 //
 // Theory of operation
 //
-//   S = Q Kᵀ and O = P V are matrix products, and one kernel does both: C = scale * A B (or A Bᵀ), 32 × 32 elements of
-//   C a block, tiles of A and B in shared memory. With B transposed on the way into shared memory, Kᵀ is never stored:
+//   S = Q Kᵀ and O = P V are matrix products, and one kernel does both: C = scale * A B (or A Bᵀ), 32 × 32 elements
+//   of C a block, tiles of A and B in shared memory. With B transposed on the way there, Kᵀ is never stored:
 //   a tile of K is read along its rows, 32 neighbouring floats for a warp, and stored down a column of the shared
 //   tile, which is padded to 33 so that the column does not fall into one bank.
 //

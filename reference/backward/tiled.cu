@@ -16,8 +16,8 @@
 //   with atomics in global memory, whose order changes the last digits from run to run. The other way, a second kernel
 //   with rows outside, needs S and dP again: seven products instead of five.
 //
-//   Registers. A thread computes 8 × 4 scores with 12 loads of 16 bytes for 128 multiply-adds, and as much in the other
-//   products. Tiles are row-major with rows padded by 16 bytes: in S the 4 columns of a step lie side by side in both
+//   Registers. A thread computes 8 × 4 scores with 12 loads of 16 bytes for 128 multiply-adds, and likewise in the
+//   other products. Tiles are row-major with rows padded by 16 bytes: in S the 4 columns of a step lie side by side in both
 //   factors, so no tile is ever transposed, and the 8 rows that a quarter of a warp reads lie in different banks.
 //
 //   Shared memory at d = 64: 102.5 KiB, two blocks on an SM of an H100, one on an A100. Where a block cannot have it, tiles
@@ -48,7 +48,7 @@
 struct Problem {
     const float* input;
     float *o, *dq, *dk, *dv, *lse, *dot;
-    int batches, n;
+    int batches, n, d;
 };
 
 constexpr float kLog2e = 1.4426950408889634f;
@@ -98,7 +98,7 @@ __device__ __forceinline__ void score_patch(float (&s)[PatchRows][PatchKeys], co
     for (int i = 0; i < PatchRows; ++i)
 #pragma unroll
         for (int j = 0; j < PatchKeys; ++j) s[i][j] = 0.0f;
-#pragma unroll 4
+#pragma unroll 2
     for (int x = 0; x < D; x += 4) {
         float4 y[PatchRows], z[PatchKeys];
 #pragma unroll
@@ -117,7 +117,7 @@ template <int D, int T>
 __device__ __forceinline__ void rows_times_tile(float4 (&sum)[Shape<D, T>::Rows], const float* p, const float* b,
                                                 int row, int column) {
     using S = Shape<D, T>;
-#pragma unroll 2
+#pragma unroll 1
     for (int k = 0; k < T; k += 4) {
         float4 weight[S::Rows];
 #pragma unroll
@@ -374,6 +374,13 @@ static void launch(const Problem& a) {
         launch_tiles<D, 32>(a);
 }
 
+static void launch(const Problem& a) {
+    if (a.d == 32)
+        launch<32>(a);
+    else
+        launch<64>(a);
+}
+
 // ------------------------------------------------------------------------------------------------ host
 
 [[noreturn]] static void fail(const char* path, const char* what) {
@@ -417,11 +424,9 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cudaMalloc(&lse, size_t(batches) * n * sizeof(float)));
     CUDA_CHECK(cudaMalloc(&dot, size_t(batches) * n * sizeof(float)));
     CUDA_CHECK(cudaMemcpy(input, host.data(), bytes, cudaMemcpyHostToDevice));
-    const Problem problem = {input, output, output + plane, output + 2 * plane, output + 3 * plane, lse, dot, batches, n};
-    if (d == 32)
-        launch<32>(problem);
-    else
-        launch<64>(problem);
+    const Problem problem = {input, output, output + plane, output + 2 * plane, output + 3 * plane,
+                             lse,   dot,    batches,        n,                  d};
+    launch(problem);
     CUDA_CHECK(cudaMemcpy(host.data(), output, bytes, cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaFree(input));
     CUDA_CHECK(cudaFree(output));

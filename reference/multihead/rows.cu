@@ -3,8 +3,9 @@
 // Theory of operation
 //
 //   A thread walks over the keys that its row sees, all of them or those up to its own number, and keeps the online
-//   softmax's m, l and O in registers. Nothing is tiled, so there is no ragged end to get wrong, and no score that
-//   has to be masked: a masked key is simply not visited. Rows of all heads are numbered through.
+//   softmax's m, l and O to itself (O in local memory, since d is not known to the compiler). Nothing is tiled, so
+//   there is no ragged end to get wrong, and no score that has to be masked: a masked key is simply not visited. Rows
+//   of all heads are numbered through.
 
 #include <cmath>
 #include <cstdint>
@@ -33,35 +34,33 @@ struct Header {
 constexpr int kThreads = 64;
 
 // Grid: one block for each kThreads rows of all heads together. `input` holds Q, K, V of head 0, of head 1, ...
-template <int D>
 __global__ void attention(const float* input, float* output, Header h) {
     const size_t row = size_t(blockIdx.x) * kThreads + threadIdx.x;    // counted through all heads
     if (row >= size_t(h.batches) * h.heads * h.rows) return;
     const size_t head = row / h.rows;
-    const int i = int(row % h.rows);
-    const float* const q = input + (3 * head * h.rows + i) * D;
-    const float* const k = input + (3 * head + 1) * h.rows * D;
-    const float* const v = k + size_t(h.rows) * D;
+    const int i = int(row % h.rows), d = h.dim;
+    const float* const q = input + (3 * head * h.rows + i) * d;
+    const float* const k = input + (3 * head + 1) * h.rows * d;
+    const float* const v = k + size_t(h.rows) * d;
 
-    float m = -INFINITY, l = 0.0f, o[D];
-    for (int x = 0; x < D; ++x) o[x] = 0.0f;
+    float m = -INFINITY, l = 0.0f, o[128];
+    for (int x = 0; x < d; ++x) o[x] = 0.0f;
     const int keys = h.causal ? i + 1 : h.rows;
     for (int key = 0; key < keys; ++key) {
         float s = 0.0f;
-        for (int x = 0; x < D; ++x) s += q[x] * k[size_t(key) * D + x];
+        for (int x = 0; x < d; ++x) s += q[x] * k[size_t(key) * d + x];
         s *= h.scale;
         const float top = fmaxf(m, s), rescale = expf(m - top), p = expf(s - top);
         l = l * rescale + p;
-        for (int x = 0; x < D; ++x) o[x] = o[x] * rescale + p * v[size_t(key) * D + x];
+        for (int x = 0; x < d; ++x) o[x] = o[x] * rescale + p * v[size_t(key) * d + x];
         m = top;
     }
-    for (int x = 0; x < D; ++x) output[row * D + x] = o[x] / l;
+    for (int x = 0; x < d; ++x) output[row * d + x] = o[x] / l;
 }
 
-template <int D>
 static void launch_attention(const float* input, float* output, const Header& h) {
     const size_t rows = size_t(h.batches) * h.heads * h.rows;
-    attention<D><<<unsigned((rows + kThreads - 1) / kThreads), kThreads>>>(input, output, h);
+    attention<<<unsigned((rows + kThreads - 1) / kThreads), kThreads>>>(input, output, h);
     CUDA_CHECK(cudaGetLastError());
 }
 
@@ -92,7 +91,8 @@ int main(int argc, char** argv) {
     if (!in) fail(argv[1], "cannot be opened for reading");
     Header h;
     read_exactly(in, &h, sizeof h, argv[1]);
-    if (h.batches < 1 || h.heads < 1 || h.rows < 1) fail(argv[1], "B, H or N is not legal");
+    if (h.batches < 1 || h.heads < 1 || h.rows < 1) fail(argv[1], "the header's B, H or N is not legal");
+    if (h.dim != 16 && h.dim != 32 && h.dim != 64 && h.dim != 128) fail(argv[1], "d must be 16, 32, 64 or 128");
     const size_t count = size_t(h.batches) * h.heads * h.rows * h.dim;    // floats in O
     std::vector<float> host(3 * count);
     read_exactly(in, host.data(), 3 * count * sizeof(float), argv[1]);
@@ -102,13 +102,7 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cudaMalloc(&input, 3 * count * sizeof(float)));
     CUDA_CHECK(cudaMalloc(&output, count * sizeof(float)));
     CUDA_CHECK(cudaMemcpy(input, host.data(), 3 * count * sizeof(float), cudaMemcpyHostToDevice));
-    switch (h.dim) {
-        case 16: launch_attention<16>(input, output, h); break;
-        case 32: launch_attention<32>(input, output, h); break;
-        case 64: launch_attention<64>(input, output, h); break;
-        case 128: launch_attention<128>(input, output, h); break;
-        default: fail(argv[1], "d must be 16, 32, 64 or 128");
-    }
+    launch_attention(input, output, h);
     host.resize(count);
     CUDA_CHECK(cudaMemcpy(host.data(), output, count * sizeof(float), cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaFree(input));

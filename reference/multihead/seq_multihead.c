@@ -44,7 +44,7 @@ static void attend(float *o, const float *q, const float *k, const float *v, siz
 static void iterate(const struct problem *problem, long long iteration)
 {
     const size_t n = (size_t)problem->header[2], d = (size_t)problem->header[3], pairs = (n + 1) / 2;
-    const size_t head = (size_t)iteration / pairs, rows[2] = {(size_t)iteration % pairs, n - 1 - (size_t)iteration % pairs};
+    const size_t head = (size_t)iteration / pairs, first = (size_t)iteration % pairs, rows[2] = {first, n - 1 - first};
     const float *q = problem->input + 3 * head * n * d, *k = q + n * d, *v = k + n * d;
     float *o = problem->output + head * n * d;
     for (int i = 0; i < (rows[0] == rows[1] ? 1 : 2); i++) {

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads) attention(const float* __restrict__ 
         __syncthreads();
 
         float s[4][4] = {};
-#pragma unroll 4
+#pragma unroll 2
         for (int x = 0; x < D; x += 4) {
             float4 a[4], b[4];
 #pragma unroll
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kThreads) attention(const float* __restrict__ 
         __syncthreads();    // nobody still reads K
         load_tile<D, kKeys>(kv_tile, v + size_t(first_key) * D, n - first_key, 1.0f);
         __syncthreads();
-#pragma unroll 2
+#pragma unroll 1
         for (int key = 0; key < kKeys; key += 4) {
             float4 p[4];
 #pragma unroll
@@ -184,6 +184,15 @@ static void launch_attention(const float* input, float* output, const Header& h)
     CUDA_CHECK(cudaGetLastError());
 }
 
+static void launch_attention(const float* input, float* output, const Header& h) {
+    switch (h.dim) {
+        case 16: return launch_attention<16>(input, output, h);
+        case 32: return launch_attention<32>(input, output, h);
+        case 64: return launch_attention<64>(input, output, h);
+        default: return launch_attention<128>(input, output, h);
+    }
+}
+
 // ------------------------------------------------------------------------------------------------ host
 
 [[noreturn]] static void fail(const char* path, const char* what) {
@@ -211,7 +220,8 @@ int main(int argc, char** argv) {
     if (!in) fail(argv[1], "cannot be opened for reading");
     Header h;
     read_exactly(in, &h, sizeof h, argv[1]);
-    if (h.batches < 1 || h.heads < 1 || h.rows < 1) fail(argv[1], "B, H or N is not legal");
+    if (h.batches < 1 || h.heads < 1 || h.rows < 1) fail(argv[1], "the header's B, H or N is not legal");
+    if (h.dim != 16 && h.dim != 32 && h.dim != 64 && h.dim != 128) fail(argv[1], "d must be 16, 32, 64 or 128");
     const size_t count = size_t(h.batches) * h.heads * h.rows * h.dim;    // floats in O
     std::vector<float> host(3 * count);
     read_exactly(in, host.data(), 3 * count * sizeof(float), argv[1]);
@@ -221,13 +231,7 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cudaMalloc(&input, 3 * count * sizeof(float)));
     CUDA_CHECK(cudaMalloc(&output, count * sizeof(float)));
     CUDA_CHECK(cudaMemcpy(input, host.data(), 3 * count * sizeof(float), cudaMemcpyHostToDevice));
-    switch (h.dim) {
-        case 16: launch_attention<16>(input, output, h); break;
-        case 32: launch_attention<32>(input, output, h); break;
-        case 64: launch_attention<64>(input, output, h); break;
-        case 128: launch_attention<128>(input, output, h); break;
-        default: fail(argv[1], "d must be 16, 32, 64 or 128");
-    }
+    launch_attention(input, output, h);
     host.resize(count);
     CUDA_CHECK(cudaMemcpy(host.data(), output, count * sizeof(float), cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaFree(input));

@@ -47,36 +47,37 @@
 struct Problem {
     const float* input;
     float *o, *dq, *dk, *dv, *lse, *dot;
-    int batches, n;
+    int batches, n, d;
 };
 
 constexpr int kThreads = 64;
+constexpr int kMostColumns = 64;
 
 // Grid, all three kernels: batches * n / kThreads blocks of kThreads threads.
 
 // O and log-sum-exp of one row a thread, and D = dO . O, which the backward pass wants.
-template <int D>
 __global__ void attention_forward(Problem a, float scale) {
-    const size_t row = size_t(blockIdx.x) * kThreads + threadIdx.x, batch = row / a.n, matrix = size_t(a.n) * D;
+    const int d = a.d;
+    const size_t row = size_t(blockIdx.x) * kThreads + threadIdx.x, batch = row / a.n, matrix = size_t(a.n) * d;
     const float* const k = a.input + (4 * batch + 1) * matrix;
     const float* const v = k + matrix;
-    const float* const q = k - matrix + row % a.n * D;
-    const float* const grad = v + matrix + row % a.n * D;
-    float m = -INFINITY, l = 0.0f, o[D];
-    for (int x = 0; x < D; ++x) o[x] = 0.0f;
+    const float* const q = k - matrix + row % a.n * d;
+    const float* const grad = v + matrix + row % a.n * d;
+    float m = -INFINITY, l = 0.0f, o[kMostColumns];
+    for (int x = 0; x < d; ++x) o[x] = 0.0f;
     for (int key = 0; key < a.n; ++key) {
         float s = 0.0f;
-        for (int x = 0; x < D; ++x) s += q[x] * k[size_t(key) * D + x];
-        s *= FORWARD_SCALE;
+        for (int x = 0; x < d; ++x) s += q[x] * k[size_t(key) * d + x];
+        s *= scale;
         const float top = fmaxf(m, s), rescale = expf(m - top), p = expf(s - top);
         l = l * rescale + p;
-        for (int x = 0; x < D; ++x) o[x] = o[x] * rescale + p * v[size_t(key) * D + x];
+        for (int x = 0; x < d; ++x) o[x] = o[x] * rescale + p * v[size_t(key) * d + x];
         m = top;
     }
     float dot = 0.0f;
-    for (int x = 0; x < D; ++x) {
+    for (int x = 0; x < d; ++x) {
         o[x] /= l;
-        a.o[row * D + x] = o[x];
+        a.o[row * d + x] = o[x];
         dot += grad[x] * o[x];
     }
     a.lse[row] = m + logf(l);
@@ -84,64 +85,63 @@ __global__ void attention_forward(Problem a, float scale) {
 }
 
 // dQ of one row a thread: a sum over keys.
-template <int D>
 __global__ void attention_backward_rows(Problem a, float scale) {
-    const size_t row = size_t(blockIdx.x) * kThreads + threadIdx.x, batch = row / a.n, matrix = size_t(a.n) * D;
+    const int d = a.d;
+    const size_t row = size_t(blockIdx.x) * kThreads + threadIdx.x, batch = row / a.n, matrix = size_t(a.n) * d;
     const float* const k = a.input + (4 * batch + 1) * matrix;
     const float* const v = k + matrix;
-    const float* const q = k - matrix + row % a.n * D;
-    const float* const grad = v + matrix + row % a.n * D;
+    const float* const q = k - matrix + row % a.n * d;
+    const float* const grad = v + matrix + row % a.n * d;
     const float lse = a.lse[row], dot = a.dot[row];
-    float dq[D];
-    for (int x = 0; x < D; ++x) dq[x] = 0.0f;
+    float dq[kMostColumns];
+    for (int x = 0; x < d; ++x) dq[x] = 0.0f;
     for (int key = 0; key < a.n; ++key) {
         float s = 0.0f, dp = 0.0f;
-        for (int x = 0; x < D; ++x) {
-            s += q[x] * k[size_t(key) * D + x];
-            dp += grad[x] * v[size_t(key) * D + x];
+        for (int x = 0; x < d; ++x) {
+            s += q[x] * k[size_t(key) * d + x];
+            dp += grad[x] * v[size_t(key) * d + x];
         }
         const float ds = expf(s * scale - lse) * (dp - D_OF(dot)) * DQ_SCALE;
-        for (int x = 0; x < D; ++x) dq[x] += ds * k[size_t(key) * D + x];
+        for (int x = 0; x < d; ++x) dq[x] += ds * k[size_t(key) * d + x];
     }
-    for (int x = 0; x < D; ++x) a.dq[row * D + x] = dq[x];
+    for (int x = 0; x < d; ++x) a.dq[row * d + x] = dq[x];
 }
 
 // dK and dV of one key a thread: sums over rows.
-template <int D>
 __global__ void attention_backward_keys(Problem a, float scale) {
-    const size_t key = size_t(blockIdx.x) * kThreads + threadIdx.x, batch = key / a.n, matrix = size_t(a.n) * D;
+    const int d = a.d;
+    const size_t key = size_t(blockIdx.x) * kThreads + threadIdx.x, batch = key / a.n, matrix = size_t(a.n) * d;
     const float* const q = a.input + 4 * batch * matrix;
     const float* const grad = q + 3 * matrix;
-    const float* const k = q + matrix + key % a.n * D;
+    const float* const k = q + matrix + key % a.n * d;
     const float* const v = k + matrix;
-    float dk[D], dv[D];
-    for (int x = 0; x < D; ++x) dk[x] = dv[x] = 0.0f;
+    float dk[kMostColumns], dv[kMostColumns];
+    for (int x = 0; x < d; ++x) dk[x] = dv[x] = 0.0f;
     for (int i = 0; i < a.n; ++i) {
         float s = 0.0f, dp = 0.0f;
-        for (int x = 0; x < D; ++x) {
-            s += q[size_t(i) * D + x] * k[x];
-            dp += grad[size_t(i) * D + x] * v[x];
+        for (int x = 0; x < d; ++x) {
+            s += q[size_t(i) * d + x] * k[x];
+            dp += grad[size_t(i) * d + x] * v[x];
         }
         const float p = expf(s * scale - a.lse[batch * a.n + i]);
         const float ds = p * (dp - D_OF(a.dot[batch * a.n + i])) * DK_SCALE;
-        for (int x = 0; x < D; ++x) {
-            dk[x] += ds * q[size_t(i) * D + x];
-            dv[x] = DV_BEFORE(dv[x], i) + p * grad[size_t(i) * D + x];
+        for (int x = 0; x < d; ++x) {
+            dk[x] += ds * q[size_t(i) * d + x];
+            dv[x] += p * grad[size_t(i) * d + x];
         }
     }
-    for (int x = 0; x < D; ++x) {
-        a.dk[key * D + x] = dk[x];
-        a.dv[key * D + x] = dv[x];
+    for (int x = 0; x < d; ++x) {
+        a.dk[key * d + x] = dk[x];
+        a.dv[key * d + x] = dv[x];
     }
 }
 
-template <int D>
 static void launch(const Problem& a) {
     const unsigned blocks = unsigned(size_t(a.batches) * a.n / kThreads);
-    const float scale = 1.0f / sqrtf(float(D));
-    attention_forward<D><<<blocks, kThreads>>>(a, scale);
-    attention_backward_rows<D><<<blocks, kThreads>>>(a, scale);
-    attention_backward_keys<D><<<blocks, kThreads>>>(a, scale);
+    const float scale = 1.0f / sqrtf(float(a.d));
+    attention_forward<<<blocks, kThreads>>>(a, scale);
+    attention_backward_rows<<<blocks, kThreads>>>(a, scale);
+    attention_backward_keys<<<blocks, kThreads>>>(a, scale);
     CUDA_CHECK(cudaGetLastError());
 }
 
@@ -188,11 +188,9 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cudaMalloc(&lse, size_t(batches) * n * sizeof(float)));
     CUDA_CHECK(cudaMalloc(&dot, size_t(batches) * n * sizeof(float)));
     CUDA_CHECK(cudaMemcpy(input, host.data(), bytes, cudaMemcpyHostToDevice));
-    const Problem problem = {input, output, output + plane, output + 2 * plane, output + 3 * plane, lse, dot, batches, n};
-    if (d == 32)
-        launch<32>(problem);
-    else
-        launch<64>(problem);
+    const Problem problem = {input, output, output + plane, output + 2 * plane, output + 3 * plane,
+                             lse,   dot,    batches,        n,                  d};
+    launch(problem);
     CUDA_CHECK(cudaMemcpy(host.data(), output, bytes, cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaFree(input));
     CUDA_CHECK(cudaFree(output));

@@ -52,45 +52,43 @@ constexpr int kTile = 32;
 
 // Grid: heads * ceil(rows / kTile) blocks of kTile threads, one row each; keys come in tiles of kTile. Rows and keys
 // beyond the end are zeros.
-template <int D>
 __global__ void attention(const float* input, float* output, Header h) {
-    __shared__ float k_tile[kTile][D], v_tile[kTile][D];
-    const int n = h.rows, tiles = (n + kTile - 1) / kTile;
+    __shared__ float k_tile[kTile][128], v_tile[kTile][128];
+    const int n = h.rows, d = h.dim, tiles = (n + kTile - 1) / kTile;
     const size_t head = blockIdx.x / tiles;
     const int row = blockIdx.x % tiles * kTile + threadIdx.x;
-    const size_t matrix = size_t(n) * D;
+    const size_t matrix = size_t(n) * d;
     const float* const q = input + 3 * head * matrix;
-    float query[D], o[D], m = -INFINITY, l = 0.0f;
-    for (int x = 0; x < D; ++x) query[x] = row < n ? q[size_t(row) * D + x] : 0.0f, o[x] = 0.0f;
+    float query[128], o[128], m = -INFINITY, l = 0.0f;
+    for (int x = 0; x < d; ++x) query[x] = row < n ? q[size_t(row) * d + x] : 0.0f, o[x] = 0.0f;
     for (int step = 0; step < tiles; ++step) {
         const int first = TILE_ORDER(step, tiles) * kTile, own = first + threadIdx.x;
         __syncthreads();
-        for (int x = 0; x < D; ++x) {
-            k_tile[threadIdx.x][x] = own < n ? q[matrix + size_t(own) * D + x] : 0.0f;
-            v_tile[threadIdx.x][x] = own < n ? q[2 * matrix + size_t(own) * D + x] : 0.0f;
+        for (int x = 0; x < d; ++x) {
+            k_tile[threadIdx.x][x] = own < n ? q[matrix + size_t(own) * d + x] : 0.0f;
+            v_tile[threadIdx.x][x] = own < n ? q[2 * matrix + size_t(own) * d + x] : 0.0f;
         }
         __syncthreads();
         for (int j = 0; j < kTile; ++j) {
             const int key = first + j;
             float s = 0.0f;
-            for (int x = 0; x < D; ++x) s += query[x] * k_tile[j][x];
+            for (int x = 0; x < d; ++x) s += query[x] * k_tile[j][x];
             s *= SCALE;
             if (h.causal && HIDDEN(key, row)) s = -INFINITY;
             if (key >= n) s = BEYOND_THE_END;
             const float top = fmaxf(m, s), rescale = expf(m - top), p = expf(s - top);
             l = l * rescale + p;
-            for (int x = 0; x < D; ++x) o[x] = o[x] * rescale + p * v_tile[j][x];
+            for (int x = 0; x < d; ++x) o[x] = o[x] * rescale + p * v_tile[j][x];
             m = top;
         }
     }
     if (row >= n) return;
-    for (int x = 0; x < D; ++x) output[OUTPUT_HEAD(head) * matrix + size_t(row) * D + x] = o[x] / l;
+    for (int x = 0; x < d; ++x) output[OUTPUT_HEAD(head) * matrix + size_t(row) * d + x] = o[x] / l;
 }
 
-template <int D>
 static void launch_attention(const float* input, float* output, const Header& h) {
     const size_t blocks = size_t(h.batches) * h.heads * ((h.rows + kTile - 1) / kTile);
-    attention<D><<<unsigned(blocks), kTile>>>(input, output, h);
+    attention<<<unsigned(blocks), kTile>>>(input, output, h);
     CUDA_CHECK(cudaGetLastError());
 }
 
@@ -121,7 +119,8 @@ int main(int argc, char** argv) {
     if (!in) fail(argv[1], "cannot be opened for reading");
     Header h;
     read_exactly(in, &h, sizeof h, argv[1]);
-    if (h.batches < 1 || h.heads < 1 || h.rows < 1) fail(argv[1], "B, H or N is not legal");
+    if (h.batches < 1 || h.heads < 1 || h.rows < 1) fail(argv[1], "the header's B, H or N is not legal");
+    if (h.dim != 16 && h.dim != 32 && h.dim != 64 && h.dim != 128) fail(argv[1], "d must be 16, 32, 64 or 128");
     const size_t count = size_t(h.batches) * h.heads * h.rows * h.dim;    // floats in O
     std::vector<float> host(3 * count);
     read_exactly(in, host.data(), 3 * count * sizeof(float), argv[1]);
@@ -131,13 +130,7 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cudaMalloc(&input, 3 * count * sizeof(float)));
     CUDA_CHECK(cudaMalloc(&output, count * sizeof(float)));
     CUDA_CHECK(cudaMemcpy(input, host.data(), 3 * count * sizeof(float), cudaMemcpyHostToDevice));
-    switch (h.dim) {
-        case 16: launch_attention<16>(input, output, h); break;
-        case 32: launch_attention<32>(input, output, h); break;
-        case 64: launch_attention<64>(input, output, h); break;
-        case 128: launch_attention<128>(input, output, h); break;
-        default: fail(argv[1], "d must be 16, 32, 64 or 128");
-    }
+    launch_attention(input, output, h);
     host.resize(count);
     CUDA_CHECK(cudaMemcpy(host.data(), output, count * sizeof(float), cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaFree(input));

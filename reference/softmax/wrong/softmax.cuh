@@ -66,7 +66,8 @@ __global__ void softmax(const float* x, float* y, int rows, int columns) {
         sum = sum * RESCALE(most, top) + expf(value - top);
         most = top;
     }
-    for (int j = threadIdx.x; j < LENGTH; j += 32) y[size_t(j) * COLUMN_STEP] = expf(x[size_t(j) * COLUMN_STEP] - most) / DIVISOR;
+    for (int j = threadIdx.x; j < LENGTH; j += 32)
+        y[size_t(j) * COLUMN_STEP] = expf(x[size_t(j) * COLUMN_STEP] - most) / DIVISOR;
 }
 
 static void launch_softmax(const float* x, float* y, int rows, int columns) {
