@@ -33,7 +33,8 @@ constexpr int kTile = 32;
 // c = scale * a b, or scale * a bᵀ. a is m × k; b k × n (Transposed: n × k); c m × n; all sizes multiples of kTile.
 // Grid: n / kTile × m / kTile blocks of kTile × kTile threads.
 template <bool Transposed>
-__global__ void product(const float* a, const float* b, float* c, int n, int k, float scale) {
+__global__ void __launch_bounds__(kTile * kTile) product(const float* a, const float* b, float* c, int n, int k,
+                                                         float scale) {
     __shared__ float a_tile[kTile][kTile], b_tile[kTile][kTile + 1];
     const int x = threadIdx.x, y = threadIdx.y;
     const int row = blockIdx.y * kTile + y, first_column = blockIdx.x * kTile;

@@ -30,8 +30,10 @@
 
 constexpr int kTile = 32;
 
-// Grid: ceil(n / kTile) × ceil(m / kTile) blocks of kTile × kTile threads.
-__global__ void product(const float* a, const float* b, float* c, int m, int n, int k) {
+// Grid: ceil(n / kTile) × ceil(m / kTile) blocks of kTile × kTile threads: the most a block may have, so the compiler must
+// be told to leave registers for all of them.
+__global__ void __launch_bounds__(kTile * kTile) product(const float* a, const float* b, float* c, int m, int n,
+                                                         int k) {
     __shared__ float a_tile[kTile][kTile], b_tile[kTile][kTile];
     const int x = threadIdx.x, y = threadIdx.y;
     const int column = blockIdx.x * kTile + x, row = blockIdx.y * kTile + y;
