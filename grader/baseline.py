@@ -2,9 +2,9 @@
 
 The program's contract: `./seq INPUT OUTPUT TIMES BUDGET_S` does outer iterations of equal cost until all are done
 or BUDGET_S seconds of computing are spent, and writes one line to TIMES, `compute_seconds done total`. Reading and
-writing files is not in these seconds. `reference/sequential.h` is all of that but the algorithm; a source that includes
-a header has it from its own folder or the one above. Because iterations cost the same, the time of all of them is the measured
-time multiplied by total / done.
+writing files is not in these seconds. `reference/sequential.h` is all of that but the algorithm; a source may
+include headers from its own folder or the one above. Because iterations cost the same, the time of all of them is the
+measured time multiplied by total / done.
 
 For the same reason the input need not be the testcase's own. Time does not depend on the values, so one is made
 from a public seed; and it is linear in the number of units (batches), so only as many are written as the

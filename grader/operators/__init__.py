@@ -11,11 +11,12 @@ import importlib
 import pkgutil
 
 from grader.errors import GraderFault, UsageError
-from grader.operators.base import Alternate, Dimension, Location, Operator, Run, Shape, Tensor, shape_words
+from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor, shape_words
 
 __all__ = [
     "Alternate",
     "Dimension",
+    "GpuOracle",
     "Location",
     "Operator",
     "Run",

@@ -148,7 +148,7 @@ def _all() -> list[Alternate]:
             _alternate(
                 "without_scale",
                 tensor,
-                f"{tensor} matches a gradient without the factor 1/√d: the scale of the scores appears in it once more.",
+                f"{tensor} matches a gradient without the factor 1/√d: the scores' scale comes into it again.",
                 lambda tensors: gradients(tensors, gradient_scale=lambda d: 1.0),
                 _never,
             ),

@@ -99,6 +99,24 @@ class Alternate:
     tensor: int = 0
 
 
+@dataclass(frozen=True)
+class GpuOracle:
+    """An operator's oracle as a CUDA kernel, for making expected outputs quickly; numpy stays its judge.
+
+    The kernel `name` in the file `source`, compiled with `defines`, is called with the input tensors of `units`
+    units (as in the file, without header), room for their output tensors, and then `arguments` (numpy scalars).
+    `grid(units)` is its grid. It must compute in float64 and round once, to float32.
+    """
+
+    source: Path
+    name: str
+    defines: Mapping[str, int]
+    arguments: tuple[np.generic, ...]
+    block: tuple[int, int, int]
+    grid: Callable[[int], tuple[int, int, int]]
+    shared_bytes: int
+
+
 class Operator(ABC):
     """Subclass, fill in the attributes and the abstract methods, and assign an instance to OPERATOR."""
 
@@ -138,6 +156,11 @@ class Operator(ABC):
         """Exponentials of the whole problem, counted apart from `flops`."""
         return 0
 
+    def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
+        """The oracle as a CUDA kernel for inputs whose values are at most `largest` in magnitude; None where there
+        is none. Only for operators whose units follow one another in both files."""
+        return None
+
     def shrink(self, shape: Shape, units: int) -> Shape:
         """The same problem with fewer units, for timing a part of it. Raises ValueError where impossible."""
         raise ValueError(f"{self.name} cannot be made smaller")
@@ -163,9 +186,7 @@ class Operator(ABC):
         number, or one for each tensor by name. Raises UsageError where names and tensors do not fit."""
         names = [t.name for t in self.outputs(shape)]
         if isinstance(tolerance, Mapping) and (unknown := sorted(set(tolerance) - set(names))):
-            raise UsageError(
-                f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(names)}."
-            )
+            raise UsageError(f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(names)}.")
         return {name: tolerance_of(tolerance, name) * self.magnitude(shape, name) for name in names}
 
     # ---- header ---------------------------------------------------------------------------------------------
