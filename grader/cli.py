@@ -55,7 +55,7 @@ VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; 
 
 @app.command()
 def check(
-    submission: Annotated[Path, typer.Argument(metavar="hw4.cu", help="A .cu file or a folder.", show_default=False)],
+    submission: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A .cu file or a folder.", show_default=False)],
     assignment: AssignmentOption = None,
     tests: TestsOption = "public",
     engine: EngineOption = "auto",

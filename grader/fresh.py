@@ -105,7 +105,7 @@ class FreshInput:
                         right = expected[place if operator.independent_rows else row]
                         if got.shape != right.shape or not bool((np.abs(got - right) <= limit).all()):
                             where = operator.unit_label(shape, unit)
-                            return f"on a fresh input its output is wrong: {where}, row {row}"
+                            return f"on a fresh input its output is wrong: {where + ', ' if where else ''}row {row}"
         return ""
 
 

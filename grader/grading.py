@@ -163,9 +163,8 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
             watched.stop()
             watch.add("graded runs", run.outcome.wall_s)
             with watch.stage("check"):
-                check = check_output(
-                    case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
-                )
+                tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
+                check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
                 cause = None
                 if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
                     cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
