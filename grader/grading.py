@@ -96,40 +96,40 @@ def _within_rules(grading: Grading, submission: Submission, built: Build) -> tup
     return replace(submission, notes=notes), built
 
 
+def _on_fresh_draws(
+    grading: Grading, built: Build, tested: dict[str, _Tested], watch: Stopwatch, progress: Progress
+) -> str:
+    """Run some of the hidden cases that passed on other values as well; one that fails there has failed. Says what
+    was done."""
+    records = {name: test.record for name, test in tested.items()}
+    chosen = to_draw_again(grading.assignment.hidden_inputs, grading.suite, records)
+    for case in chosen:
+        progress.stage(f"{case.name} on fresh values")
+        with watch.stage("fresh draws"), fresh_files(grading.suite, case) as files:
+            again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, Stopwatch())
+        tested[case.name] = replace(tested[case.name], record=both(records[case.name], again.record))
+    return drawn_sentence(chosen, grading.cases)
+
+
 def grade_built(
     grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch | None = None
 ) -> Record:
     """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
     watch = watch or Stopwatch()
-    bench = grading.bench
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
+    bench = grading.bench
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
-        by_case: dict[Case, _Tested] = {}
-        for number, case in enumerate(shuffled(grading.cases)):  # its place in the order tells a program nothing
+        tested: dict[str, _Tested] = {}
+        for number, case in enumerate(shuffled(grading.cases)):  # a case's place in the order tells a program nothing
             progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
             progress.advance(number)
-            by_case[case] = _grade_case(grading, built, case, watch)
-        redrawn = _on_fresh_draws(grading, built, by_case, watch, progress)
-        tested = [by_case[case] for case in grading.cases]
-        profiles = _profiles(grading, built, tested, watch, progress)
+            tested[case.name] = _grade_case(grading, built, case, watch)
+        redrawn = _on_fresh_draws(grading, built, tested, watch, progress)
+        in_order = [tested[case.name] for case in grading.cases]
+        profiles = _profiles(grading, built, in_order, watch, progress)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
-    return _record(grading, submission, built, tuple(test.record for test in tested), profiles, timings, redrawn)
-
-
-def _on_fresh_draws(
-    grading: Grading, built: Build, tested: dict[Case, _Tested], watch: Stopwatch, progress: Progress
-) -> str:
-    """Run some of the hidden cases that passed on other values as well; one that fails there has failed. Says what
-    was done."""
-    records = {case.name: test.record for case, test in tested.items()}
-    chosen = to_draw_again(grading.assignment.hidden_inputs, grading.suite, records)
-    for case in chosen:
-        progress.stage(f"{case.name} on fresh values")
-        with watch.stage("fresh draws", less="graded runs"), fresh_files(grading.suite, case) as files:
-            again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch)
-        tested[case] = replace(tested[case], record=both(tested[case].record, again.record))
-    return drawn_sentence(chosen, grading.cases)
+    return _record(grading, submission, built, tuple(test.record for test in in_order), profiles, timings, redrawn)
 
 
 def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) -> _Tested:
@@ -172,13 +172,13 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
                 judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
                 judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
             record = _test_record(grading, case, run, check, judgement, limit_s)
-            credible = judgement.verdict is Verdict.PASSED and not record.flags
-            first = timed(run, watched.state) if credible else ""
-            trace, witness = run.trace, _witness(grading, case, run)
+            believed = record.verdict is Verdict.PASSED and not record.flags
+            first = timed(run, watched.state) if believed else ""
+            trace = run.trace
         if isinstance(first, TimedRun):
             record = _timed(grading, program, case, record, first, limit_s, watch)
             record = _compared(grading, case, record, limit_s, watch)
-            record = _computed_on_the_gpu(record, trace, witness)
+            record = _believed(record, trace, _witness(grading, case, run))
         keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
         return _Tested(record, trace if keep else None)
     except MachineFault as fault:
@@ -242,16 +242,15 @@ def _witness(grading: Grading, case: Case, run: Run) -> Witness:
     return Witness(grading.engine.name, run.outcome.wall_s, run.outcome.cpu_s, case.input_bytes + case.output_bytes)
 
 
-def _computed_on_the_gpu(record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
-    """The record without its times where the host's processor may have done the work."""
+def _believed(record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
+    """The record, its times taken back and flagged where the host could have done the computing."""
     if trace is None or record.baseline is None:
         return record
     why = computed_on_the_host(trace, witness, record.baseline.seconds)
     if not why:
         return record
-    return record.model_copy(
-        update={"flags": (*record.flags, why), "timing_refused": why, "gpu_ms": None, "speedup": None}
-    )
+    untimed = dict.fromkeys(("gpu_ms", "speedup", "baseline", "reference_ms", "timing", "floor"))
+    return record.model_copy(update=untimed | {"flags": (*record.flags, why)})
 
 
 def _profiles(
@@ -305,7 +304,6 @@ def _test_record(
         output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
-        timing_refused=flags[0] if flags and grading.engine.measures_time else "",
     )
 
 
