@@ -50,6 +50,9 @@ TestsOption = Annotated[
     typer.Option("--tests", metavar="all|public|t01,t05..t10", help="Testcases; by default all on a GPU, else public."),
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result record here.")]
+RequireSandboxOption = Annotated[
+    bool, typer.Option("--require-sandbox", help="Refuse to run anything where it cannot be fully confined.")
+]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show tracebacks of grader faults.")]
 
 
@@ -64,11 +67,14 @@ def check(
         str | None,
         typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
     ] = None,
+    require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
     checks = parse_checks(sanitize) if sanitize else ()
-    records = session.grade_paths([submission], assignment=assignment, tests=tests, engine=engine, json=json)
+    records = session.grade_paths(
+        [submission], assignment=assignment, tests=tests, engine=engine, json=json, require_sandbox=require_sandbox
+    )
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
     if checks and records[0].build.ok:
@@ -89,10 +95,13 @@ def grade(
     engine: EngineOption = "auto",
     json: JsonOption = None,
     timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
+    require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores."""
-    records = session.grade_paths(paths, assignment=assignment, tests=tests, engine=engine, json=json)
+    records = session.grade_paths(
+        paths, assignment=assignment, tests=tests, engine=engine, json=json, require_sandbox=require_sandbox
+    )
     print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
     if timings:
         print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))

@@ -101,9 +101,9 @@ def grade_built(
 ) -> Record:
     """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
     watch = watch or Stopwatch()
-    bench = grading.bench
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
+    bench = grading.bench
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
         by_case: dict[Case, _Tested] = {}
         for number, case in enumerate(shuffled(grading.cases)):  # its place in the order tells a program nothing
@@ -304,7 +304,6 @@ def _test_record(
         output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
-        timing_refused=flags[0] if flags and grading.engine.measures_time else "",
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from grader import catalogue, doctor, gpu_oracle, points
+from grader import catalogue, doctor, gpu_oracle, points, sandbox
 from grader import run as running
 from grader.assignment import Assignment, assignment_for, assignment_names, default_assignment, load_assignment
 from grader.baseline import Baseline, time_baseline
@@ -32,10 +32,18 @@ _MAKE_LIMIT_S = 10
 
 
 def grade_paths(
-    paths: Sequence[Path], *, assignment: str | None, tests: str | None, engine: str, json: Path | None
+    paths: Sequence[Path],
+    *,
+    assignment: str | None,
+    tests: str | None,
+    engine: str,
+    json: Path | None,
+    require_sandbox: bool = False,
 ) -> list[Record]:
     """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
     Points that a person entered into records that `json` holds already are kept."""
+    if require_sandbox:
+        sandbox.require()
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
     suite = load_suite(rules.testcases_file)
     submissions = [read_submission(path, rules, runner(_MAKE_LIMIT_S)) for path in paths]
