@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,7 +59,11 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     """Grade `submission`; the testcases' files must be there. Raises MachineFault or GraderFault when the grading
     as a whole cannot go on; what befalls one test is in its record."""
     progress.stage(f"{submission.id}: compiling")
-    built = build(submission, grading.assignment, grading.engine)
+    return grade_built(grading, submission, build(submission, grading.assignment, grading.engine), progress)
+
+
+def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
+    """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
     tests = []
     progress.stage(f"{submission.id}: testing", total=len(grading.cases))
     for number, case in enumerate(grading.cases):
@@ -173,12 +176,11 @@ def _record(grading: Grading, submission: Submission, built: Build, tests: tuple
     automatic = [part.points for part in parts if part.part not in manual]
     complete = not practice and all(given is not None for given in automatic)
     total = round(sum(given or 0 for given in points.values()), 2) if complete else None
-    rules = assignment.model_dump_json().encode()
     return Record(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         grader=__version__,
         assignment=assignment.name,
-        assignment_sha256=hashlib.sha256(rules).hexdigest(),
+        assignment_sha256=assignment.rules_sha256,
         submission=SubmissionRecord(
             id=submission.id,
             path=str(submission.path),

@@ -39,7 +39,7 @@ def grade_paths(
     files = TestcaseFiles.beside(suite)
     records: list[Record] = []
     with shown_progress() as progress:
-        _ensure(cases, suite, files, progress)
+        ensure(cases, suite, files, progress)
         grading = Grading(rules, suite, files, cases, chosen, _baselines(rules, chosen, progress))
         for submission in submissions:
             records.append(grade(grading, submission, progress))
@@ -122,7 +122,7 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool) -> st
                 catalogue.generate(case, files, suite.seed(case), _case_progress(case, progress))
             made: Sequence[Case] = cases
         else:
-            made = _ensure(cases, suite, files, progress)
+            made = ensure(cases, suite, files, progress)
     kept = len(cases) - len(made)
     return f"{len(made)} written, {kept} already there, in {shown(files.folder)}."
 
@@ -161,7 +161,8 @@ def _only(assignment: str | None) -> Assignment:
     return load_assignment(assignment or names[0])
 
 
-def _ensure(cases: Sequence[Case], suite: Suite, files: TestcaseFiles, progress: Progress) -> tuple[Case, ...]:
+def ensure(cases: Sequence[Case], suite: Suite, files: TestcaseFiles, progress: Progress) -> tuple[Case, ...]:
+    """Make the files of `cases` that are not there; those that were made."""
     made: list[Case] = []
     for case in cases:
         seed = suite.seed(case)

@@ -1,0 +1,172 @@
+"""What the commands for a whole class do: each function is one command, from its words to the text it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import session
+from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
+from grader.batch import Found, Outcome, Policy, Setup, Which, find_class, grade_class, is_class, view
+from grader.batch.handins import describe
+from grader.batch.roster import read_roster
+from grader.catalogue import TestcaseFiles
+from grader.engine import select_engines
+from grader.errors import UsageError
+from grader.paths import shown
+from grader.progress import shown_progress
+from grader.store import (
+    check_store,
+    default_store,
+    export_store,
+    import_files,
+    open_store,
+    vacuum_store,
+)
+from grader.testcase import load_suite
+from grader.workers import cores
+
+
+@dataclass(frozen=True)
+class ClassOptions:
+    """The options of `grade` that concern classes."""
+
+    store: Path | None = None
+    roster: Path | None = None
+    rerun: str | None = None
+    best: bool = False
+    as_class: bool = False
+    jobs: int | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """Which attempts, and what is graded again."""
+        return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
+
+
+def rules_for(paths: Sequence[Path], assignment: str | None) -> Assignment:
+    """The assignment that is named, or that fits what was handed in."""
+    return load_assignment(assignment) if assignment else assignment_for(paths[0])
+
+
+def wanted(paths: Sequence[Path], rules: Assignment, options: ClassOptions) -> bool:
+    """Whether `grade PATH...` means a class."""
+    if options.as_class or any(is_class(path, rules) for path in paths):
+        return True
+    if options.roster is not None or options.rerun is not None:
+        raise UsageError(
+            f"--roster and --rerun are for classes, and {shown(paths[0])} is one submission: give the folder that "
+            "holds all, or say --class."
+        )
+    return False
+
+
+def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) -> tuple[list[Found], list[str]]:
+    """All hand-ins below `paths`, and notes on what was left aside."""
+    found: list[Found] = []
+    notes: list[str] = []
+    for path in paths:
+        if path.is_dir() and (options.as_class or is_class(path, rules)):
+            members, aside = find_class(path, rules)
+            found += members
+            notes += aside
+        elif path.exists():
+            found.append(describe(path, rules))
+        else:
+            raise UsageError(f"{shown(path)} does not exist: give a submission, or the folder of a class.")
+    return found, notes
+
+
+def grade(
+    paths: Sequence[Path], *, rules: Assignment, tests: str | None, engine: str, options: ClassOptions
+) -> tuple[str, bool]:
+    """Grade a class into its store. Gives a summary, and whether everything could be judged."""
+    found, notes = hand_ins(paths, rules, options)
+    roster = read_roster(options.roster) if options.roster else {}
+    if missing := options.policy.unknown(found):
+        raise UsageError(f"--rerun: nobody here is called {', '.join(sorted(missing))}; give an id as in the roster.")
+    suite = load_suite(rules.testcases_file)
+    engines = select_engines(engine, rules.build.emulator_target)
+    if len(engines) == 1 and not engines[0].measures_time:
+        engines = engines * (options.jobs or max(1, cores() // 2))
+    elif options.jobs is not None:
+        raise UsageError("--jobs is for the emulator: on GPUs, each runs one submission at a time.")
+    cases = suite.select(tests or ("all" if engines[0].measures_time else "public"))
+    files = TestcaseFiles.beside(suite)
+    path = options.store or default_store(rules.name)
+    with open_store(path, create=True) as store:
+        with shown_progress() as progress:
+            session.ensure(cases, suite, files, progress)
+        setup = Setup(rules, suite, files, cases, engines[0])
+        with view.shown() as seen:
+            outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
+    return summary(outcome, path, notes), not outcome.faulted
+
+
+def summary(outcome: Outcome, store: Path, notes: Sequence[str]) -> str:
+    """What a run came to, for people."""
+    tally = outcome.tally
+    counts = ", ".join(f"{count} {what}" for what, count in tally.outcomes.most_common())
+    lines = [f"{tally.total} hand-ins: {tally.graded} graded now{f' ({counts})' if counts else ''}."]
+    if tally.kept:
+        lines[0] = lines[0][:-1] + f", {tally.kept} were graded before."
+    lines += [f"note: {note}" for note in (*notes, *outcome.notes)]
+    if outcome.faulted:
+        lines.append("Not judged, through no fault of the students (again with --rerun machine-faults):")
+        lines += [f"  {student}: {reason}" for student, reason in outcome.faulted]
+    lines.append(f"Everything is in {shown(store)}.")
+    return "\n".join(lines)
+
+
+def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]:
+    """The store that is meant and the assignment in it that is."""
+    if store is None:
+        names = [assignment] if assignment else [name for name in assignment_names() if default_store(name).exists()]
+        if len(names) != 1:
+            raise UsageError(
+                "Which store? Name one with --store: "
+                + (", ".join(str(default_store(name)) for name in names) or "there is none in results/ here")
+                + "."
+            )
+        store = default_store(names[0])
+    with open_store(store) as opened:
+        held = opened.assignments()
+    if assignment is None and len(held) != 1:
+        what = f"records of {', '.join(held)}: name one with --assignment" if held else "no record"
+        raise UsageError(f"{shown(store)} holds {what}.")
+    if assignment is not None and assignment not in held:
+        raise UsageError(f"{shown(store)} holds no record of {assignment}, but of {', '.join(held) or 'nothing'}.")
+    return store, assignment or held[0]
+
+
+def export(store: Path, target: Path) -> str:
+    """Write a store as JSON lines."""
+    with open_store(store) as opened:
+        counts, lost = export_store(opened, target)
+    text = ", ".join(f"{count} {kind}{'' if kind == 'points' or count == 1 else 's'}" for kind, count in counts.items())
+    return "\n".join([f"{text or 'nothing'} written to {shown(target)}.", *(f"LOST: {what}" for what in lost)])
+
+
+def merge(store: Path, files: Sequence[Path]) -> str:
+    """Merge exports and records into a store."""
+    with open_store(store, create=True) as opened:
+        added, known = import_files(opened, files)
+    return f"{added} records added to {shown(store)}, {known} were there already."
+
+
+def examine(store: Path) -> tuple[str, bool]:
+    """Whether a store is sound, in words."""
+    with open_store(store) as opened:
+        problems = check_store(opened)
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in opened.counts().items())
+    if problems:
+        return "\n".join(problems), False
+    return f"{shown(store)} is sound: {counts}.", True
+
+
+def shrink(store: Path) -> str:
+    """Rewrite a store without free space."""
+    with open_store(store) as opened:
+        before, after = vacuum_store(opened)
+    return f"{shown(store)}: {before:,} bytes before, {after:,} after."
