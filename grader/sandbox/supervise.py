@@ -43,6 +43,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 _STARTED: set[int] = set()
 """Process ids that this grader started and waits for itself; any other child of ours is an orphan of a run."""
 
+_SPAWNING = threading.Lock()
+"""Held while a child is started and noted in _STARTED, and while orphans are looked for: runs may be parallel."""
+
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """What a program sees of the grader's environment. Everything else, secrets first of all, stays outside."""
 
@@ -117,17 +120,19 @@ def _supervise(
 
     began = time.monotonic()
     try:
-        process = subprocess.Popen(
-            command,
-            cwd=job.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=confine,
-            pass_fds=descriptors,
-        )
+        with _SPAWNING:
+            process = subprocess.Popen(
+                command,
+                cwd=job.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                preexec_fn=confine,
+                pass_fds=descriptors,
+            )
+            _STARTED.add(process.pid)
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.ENOMEM):
             raise MachineFault(f"{job.command[0]} could not be started: {error.strerror}; try again later.") from error
@@ -135,7 +140,6 @@ def _supervise(
     except subprocess.SubprocessError as error:
         raise MachineFault(f"{job.command[0]} could not be confined: {error}; see `grader doctor`.") from error
 
-    _STARTED.add(process.pid)
     assert process.stdout is not None and process.stderr is not None
     stdout = _Drain(process.stdout, limits.kept_output_bytes)
     stderr = _Drain(process.stderr, limits.kept_output_bytes)
@@ -149,7 +153,7 @@ def _supervise(
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         _STARTED.discard(process.pid)
-        orphans = _kill_orphans()
+        orphans = 0 if descriptors else _kill_orphans()  # a namespace leaves none
     stdout.finish()
     stderr.finish()
     if group is not None and group.ran_out_of_memory():
@@ -332,15 +336,16 @@ def _kill_orphans() -> int:
     """Kill and reap processes that were handed to us when their parent died: daemons of a run. Repeats, since
     killing one can hand us its children."""
     killed = 0
-    for _ in range(100):
-        ours = os.getpid()
-        orphans = [p for p in _processes() if p.parent == ours and p.pid not in _STARTED and p.session != os.getsid(0)]
-        if not orphans:
-            return killed
-        for orphan in orphans:
-            killed += 0 if orphan.zombie else _kill(orphan.pid)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(orphan.pid, 0)
+    ours, session = os.getpid(), os.getsid(0)
+    with _SPAWNING:
+        for _ in range(100):
+            orphans = [p for p in _processes() if p.parent == ours and p.pid not in _STARTED and p.session != session]
+            if not orphans:
+                break
+            for orphan in orphans:
+                killed += 0 if orphan.zombie else _kill(orphan.pid)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(orphan.pid, 0)
     return killed
 
 
@@ -401,5 +406,5 @@ def _start_watcher() -> None:
     )
     os.close(ours)
     os.set_inheritable(theirs, False)
-    _STARTED.add(watcher.pid)
+    _STARTED.add(watcher.pid)  # the caller is the first run: no other thread starts anything yet
     atexit.register(os.close, theirs)
