@@ -16,7 +16,9 @@ from grader.engine import select_engines
 from grader.errors import UsageError
 from grader.paths import shown
 from grader.progress import shown_progress
+from grader.record import Record, write_records
 from grader.store import (
+    HandIn,
     check_store,
     default_store,
     export_store,
@@ -24,6 +26,7 @@ from grader.store import (
     open_store,
     vacuum_store,
 )
+from grader.store.exchange import conditions_of
 from grader.testcase import load_suite
 from grader.workers import cores
 
@@ -79,9 +82,15 @@ def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) ->
 
 
 def grade(
-    paths: Sequence[Path], *, rules: Assignment, tests: str | None, engine: str, options: ClassOptions
+    paths: Sequence[Path],
+    *,
+    rules: Assignment,
+    tests: str | None,
+    engine: str,
+    options: ClassOptions,
+    json: Path | None = None,
 ) -> tuple[str, bool]:
-    """Grade a class into its store. Gives a summary, and whether everything could be judged."""
+    """Grade a class into its store; `json` gets the records that count. Gives a summary, and whether everything could be judged."""
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
@@ -101,7 +110,18 @@ def grade(
         setup = Setup(rules, suite, files, cases, engines[0])
         with view.shown() as seen:
             outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
+        if json is not None:
+            write_records([attempt.record for attempt in store.attempts(rules.name)], json)
     return summary(outcome, path, notes), not outcome.faulted
+
+
+def keep(records: Sequence[Record], path: Path) -> None:
+    """Put records of single submissions into a store."""
+    with open_store(path, create=True) as store:
+        for record in records:
+            graded = record.submission
+            number = store.add_submission(HandIn(record.assignment, graded.id, graded.sha256, graded.path))
+            store.add_record(number, conditions_of(record), record)
 
 
 def summary(outcome: Outcome, store: Path, notes: Sequence[str]) -> str:

@@ -12,7 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from grader import session
+from grader import class_cli, classroom, session
+from grader.batch import RULE
+from grader.class_cli import BestOption, StoreOption
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.report import terminal
 from grader.verdict import Verdict
@@ -63,17 +65,47 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=RULE)
 def grade(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Submissions: .cu files or folders.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Submissions (.cu files or folders), or a class's folder.")
+    ],
     assignment: AssignmentOption = None,
     tests: TestsOption = None,
     engine: EngineOption = "auto",
     json: JsonOption = None,
+    store: StoreOption = None,
+    roster: Annotated[
+        Path | None, typer.Option("--roster", metavar="CSV", help="Class: ids, names, nicknames, extensions.")
+    ] = None,
+    rerun: Annotated[
+        str | None,
+        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: what to grade again."),
+    ] = None,
+    best: BestOption = False,
+    as_class: Annotated[
+        bool, typer.Option("--class", help="The folder holds a class, whatever it looks like.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
+    ] = None,
     verbose: VerboseOption = False,
 ) -> None:
-    """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores."""
+    """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores.
+
+    A class is graded into a store; the same command goes on where it was stopped.
+    """
+    rules = classroom.rules_for(paths, assignment)
+    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs)
+    if classroom.wanted(paths, rules, options):
+        summary, judged = classroom.grade(paths, rules=rules, tests=tests, engine=engine, options=options, json=json)
+        print(summary)
+        if not judged:
+            raise typer.Exit(1)
+        return
     records = session.grade_paths(paths, assignment=assignment, tests=tests, engine=engine, json=json)
+    if store is not None:
+        classroom.keep(records, store)
     print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
     if any(record.infrastructure_failed for record in records):
         raise typer.Exit(1)
@@ -144,6 +176,9 @@ def testcases_verify(
     print(report)
     if not sound:
         raise typer.Exit(1)
+
+
+class_cli.add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
