@@ -61,7 +61,7 @@ def run_program(
                 wall_s=wall_s,
                 memory_bytes=limits.memory_bytes,
                 processes=limits.processes,
-                file_bytes=output_bytes + _SLACK_BYTES,
+                file_bytes=output_bytes + _SLACK_BYTES if launch.file_sizes_limited else None,
                 folder_bytes=2 * (output_bytes + _SLACK_BYTES),
                 kept_output_bytes=limits.stdout_bytes,
             ),

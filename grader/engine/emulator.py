@@ -42,7 +42,7 @@ class EmulatorEngine:
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
-        with tempfile.TemporaryDirectory(prefix="grader-emulate-") as work:
+        with tempfile.TemporaryDirectory(dir=output.parent, prefix="emulate-") as work:
             try:
                 program = emulator.compile_program(
                     [folder / source for source in sources],
@@ -60,4 +60,8 @@ class EmulatorEngine:
         return Compiled(None, program.log)
 
     def launch(self, program: Path, arguments: Sequence[str], trace_file: Path) -> Launch:
-        return Launch(command=(str(program), *arguments), environment={trace.PATH_VARIABLE: str(trace_file)})
+        return Launch(
+            command=(str(program), *arguments),
+            environment={trace.PATH_VARIABLE: str(trace_file)},
+            file_sizes_limited=False,  # device memory is a file in memory
+        )
