@@ -21,6 +21,15 @@ BestOption = Annotated[
     bool, typer.Option("--best/--latest", help="Which attempt of a student counts; by default the latest.")
 ]
 
+MetricOption = Annotated[
+    str, typer.Option("--metric", metavar="NAME", help="speedup, gpu_ms, wall_s, occupancy, total or a rubric part.")
+]
+BoardTestsOption = Annotated[
+    str | None, typer.Option("--tests", metavar="t23,t21..t30", help="Over these testcases; by default all in common.")
+]
+NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="What students are called.")]
+MixOption = Annotated[bool, typer.Option("--mix-gpus", help="Compare times of different GPU models all the same.")]
+
 store = typer.Typer(no_args_is_help=True, help="Look after the store that holds a class's results.")
 
 
@@ -57,6 +66,25 @@ def store_vacuum(path: StoreArgument) -> None:
     print(classroom.shrink(path))
 
 
+def leaderboard(
+    store: StoreOption = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="terminal|markdown|csv|json|latex", help="How it is written.")
+    ] = "terminal",
+    metric: MetricOption = "speedup",
+    tests: BoardTestsOption = None,
+    names: NamesOption = "nickname",
+    top: Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N students.")] = None,
+    best: BestOption = False,
+    mix_gpus: MixOption = False,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Rank a class. What the measurement cannot tell apart shares a rank."""
+    options = classroom.BoardOptions(metric, tests, names, top, mix_gpus)
+    print(classroom.leaderboard(store, assignment, form=form, best=best, options=options))
+
+
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `grader`."""
+    app.command()(leaderboard)
     app.add_typer(store, name="store")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import session
@@ -14,9 +14,12 @@ from grader.batch.roster import read_roster
 from grader.catalogue import TestcaseFiles
 from grader.engine import select_engines
 from grader.errors import UsageError
+from grader.gradebook import MODEL_PREFIX, Line, gradebook
 from grader.paths import shown
 from grader.progress import shown_progress
 from grader.record import Record, write_records
+from grader.report import leaderboard as boards
+from grader.report.leaderboard import Board, Names
 from grader.store import (
     HandIn,
     check_store,
@@ -46,6 +49,17 @@ class ClassOptions:
     def policy(self) -> Policy:
         """Which attempts, and what is graded again."""
         return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
+
+
+@dataclass(frozen=True)
+class BoardOptions:
+    """What is ranked, and how students are called."""
+
+    metric: str = "speedup"
+    tests: str | None = None
+    names: str = "nickname"
+    top: int | None = None
+    mix_gpus: bool = False
 
 
 def rules_for(paths: Sequence[Path], assignment: str | None) -> Assignment:
@@ -78,7 +92,12 @@ def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) ->
             found.append(describe(path, rules))
         else:
             raise UsageError(f"{shown(path)} does not exist: give a submission, or the folder of a class.")
-    return found, notes
+    references = rules.reference_folder.resolve()
+    marked = [
+        replace(one, student=MODEL_PREFIX + one.student) if one.path.resolve().is_relative_to(references) else one
+        for one in found
+    ]
+    return marked, notes
 
 
 def grade(
@@ -90,7 +109,8 @@ def grade(
     options: ClassOptions,
     json: Path | None = None,
 ) -> tuple[str, bool]:
-    """Grade a class into its store; `json` gets the records that count. Gives a summary, and whether everything could be judged."""
+    """Grade a class into its store; `json` gets the records that count. Gives a summary, and whether everything
+    could be judged."""
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
@@ -158,6 +178,29 @@ def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]
     if assignment is not None and assignment not in held:
         raise UsageError(f"{shown(store)} holds no record of {assignment}, but of {', '.join(held) or 'nothing'}.")
     return store, assignment or held[0]
+
+
+def leaderboard(store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions) -> str:
+    """The leaderboard of a class as text."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        lines = gradebook(opened, name, Which.BEST if best else Which.LATEST)
+    return boards.render(board_of(lines, name, options), form)
+
+
+def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> Board:
+    """Rank a class as the options say."""
+    tests: tuple[str, ...] = ()
+    if options.tests is not None:
+        suite = load_suite(load_assignment(assignment).testcases_file)
+        tests = tuple(case.name for case in suite.select(options.tests))
+    try:
+        names = Names(options.names)
+    except ValueError as error:
+        raise UsageError(f"--names {options.names}: choose one of {', '.join(Names)}.") from error
+    return boards.leaderboard(
+        lines, metric=options.metric, tests=tests, names=names, top=options.top, mix_devices=options.mix_gpus
+    )
 
 
 def export(store: Path, target: Path) -> str:

@@ -83,9 +83,7 @@ def grade(
         typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: what to grade again."),
     ] = None,
     best: BestOption = False,
-    as_class: Annotated[
-        bool, typer.Option("--class", help="The folder holds a class, whatever it looks like.")
-    ] = False,
+    as_class: Annotated[bool, typer.Option("--class", help="The folder holds a class, whatever is in it.")] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
     ] = None,

@@ -43,7 +43,11 @@ class NvccFlags:
                 i += 1
                 value = words[i]
             i += 1
-            if name in _DROPPED_WITH_VALUE or name in _DROPPED or re.match(r"-arch|-gencode|-code|--gpu|--generate-code", word):
+            if (
+                name in _DROPPED_WITH_VALUE
+                or name in _DROPPED
+                or re.match(r"-arch|-gencode|-code|--gpu|--generate-code", word)
+            ):
                 continue
             if name in ("-rdc", "--relocatable-device-code"):
                 relocatable = value == "true"

@@ -84,13 +84,8 @@ _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] 
 
 def metrics_of(lines: Sequence[Line]) -> tuple[str, ...]:
     """What can be ranked by in these records."""
-    parts = dict.fromkeys(part.part for line in lines for part in line.attempt.record.parts)
-    return (
-        *_PER_TEST,
-        "occupancy",
-        "total",
-        *(part for part in parts if part not in _PER_TEST and part != "occupancy"),
-    )
+    parts = (part.part for line in lines for part in line.attempt.record.parts)
+    return tuple(dict.fromkeys([*_PER_TEST, "occupancy", "total", *parts]))
 
 
 def leaderboard(
@@ -186,8 +181,8 @@ def _refuse_mixed(records: Sequence[Record], metric: str, mix: bool) -> None:
     devices = sorted({record.engine.device for record in records})
     if metric in _PER_TEST and len(devices) > 1 and not mix:
         raise UsageError(
-            f"These {metric} values come from different GPU models ({', '.join(devices)}) and cannot be compared: grade "
-            "all on one model, or say --mix-gpus."
+            f"These {metric} values come from different GPU models ({', '.join(devices)}) and cannot be compared: "
+            "grade all on one model, or say --mix-gpus."
         )
 
 
