@@ -1,9 +1,9 @@
 """From .cu files to an executable: nvcc, translation, the host's C compiler, link.
 
-x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──┐
-            └─────► x.ptx ── translate ── gcc ──┼── g++ ──► program
-                      └── ptxas: registers      │
-runtime/*.c ── gcc, cached ─────────────────────┘
+    x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──┐
+                └─────► x.ptx ── translate ── gcc ──┼── g++ ──► program
+                          └── ptxas: registers      │
+    runtime/*.c ── gcc, cached ─────────────────────┘
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def compile_program(
     toolkit = _toolkit(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
         runtime = pool.submit(_runtime_object, toolkit, run, work)
-        units = list(pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources)))
+        units = list(
+            pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources))
+        )
         objects: list[Future[Path]] = []
         kernels: list[KernelInfo] = []
         findings: list[Finding] = []
@@ -170,9 +172,7 @@ def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
     here = re.search(r"^#\$ _HERE_=(.+)$", done.output, re.M)
     include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
     if not here or not include:
-        raise MachineFault(
-            f"{nvcc} does not say where its toolkit is (nvcc --dryrun gave: {done.output.strip()[:200]})"
-        )
+        raise MachineFault(f"{nvcc} does not say where its toolkit is (nvcc --dryrun gave: {done.output.strip()[:200]})")
     found = _Toolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
     _toolkits[nvcc] = found
     return found
@@ -183,10 +183,7 @@ def _lanes_of(compiler: str) -> int:
     import subprocess
 
     done = subprocess.run(
-        [compiler, *HOST_FLAGS, *_isa_flags(), "-dM", "-E", "-x", "c", "/dev/null"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [compiler, *HOST_FLAGS, *_isa_flags(), "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True, text=True, check=False
     )
     macros = set(re.findall(r"^#define (\w+)", done.stdout, re.M))
     if {"__AVX512F__", "__AVX512DQ__", "__AVX512BW__", "__AVX512VL__"} <= macros and "EMU_GENERIC" not in macros:
@@ -202,10 +199,7 @@ def _lanes(run: Runner, work: Path) -> int:
 def _isa_flags() -> tuple[str, ...]:
     """GRADER_EMULATOR_ISA=avx2|sse tries what other processors would run."""
     wanted = os.environ.get("GRADER_EMULATOR_ISA", "")
-    return {
-        "avx2": ("-DEMU_GENERIC", "-mno-avx512f"),
-        "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx"),
-    }.get(wanted, ())
+    return {"avx2": ("-DEMU_GENERIC", "-mno-avx512f"), "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx")}.get(wanted, ())
 
 
 def _checked(done: Completed) -> str:
@@ -231,15 +225,7 @@ def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags
 
 
 def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str) -> tuple[list[KernelInfo], str]:
-    command = [
-        str(toolkit.ptxas),
-        *flags.ptxas,
-        "-v",
-        f"-arch={target}",
-        str(unit.ptx),
-        "-o",
-        str(unit.ptx.with_suffix(".cubin")),
-    ]
+    command = [str(toolkit.ptxas), *flags.ptxas, "-v", f"-arch={target}", str(unit.ptx), "-o", str(unit.ptx.with_suffix(".cubin"))]
     if flags.relocatable:
         command.insert(1, "-c")
     done = run(command, unit.ptx.parent)
@@ -252,12 +238,7 @@ def _parse(unit: _Unit) -> Module:
     try:
         return parse(unit.ptx.read_text())
     except PtxSyntaxError as error:
-        finding = Finding(
-            f"the PTX that nvcc made of {unit.source.name} ({error})",
-            str(unit.source),
-            None,
-            "run this program on a GPU (--engine cuda)",
-        )
+        finding = Finding(f"the PTX that nvcc made of {unit.source.name} ({error})", str(unit.source), None, "run this program on a GPU (--engine cuda)")
         raise Unsupported([finding]) from error
 
 
@@ -297,21 +278,13 @@ def _gcc(text: str, path: Path, level: str, run: Runner) -> Path:
     command = [_host_compiler(), *KERNEL_FLAGS, level, *_isa_flags(), f"-I{RUNTIME}", "-c", str(path), "-o", str(out)]
     done = run(command, path.parent)
     if done.exit_code != 0:
-        raise GraderFault(
-            f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}"
-        )
+        raise GraderFault(f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}")
     return out
 
 
 def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
     out = unit.object.with_name(f"{prefix}_host.o")
-    command = [
-        "objcopy",
-        "--redefine-sym",
-        f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}",
-        str(unit.object),
-        str(out),
-    ]
+    command = ["objcopy", "--redefine-sym", f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}", str(unit.object), str(out)]
     _checked(run(command, unit.object.parent))
     return out
 

@@ -43,11 +43,7 @@ class NvccFlags:
                 i += 1
                 value = words[i]
             i += 1
-            if (
-                name in _DROPPED_WITH_VALUE
-                or name in _DROPPED
-                or re.match(r"-arch|-gencode|-code|--gpu|--generate-code", word)
-            ):
+            if name in _DROPPED_WITH_VALUE or name in _DROPPED or re.match(r"-arch|-gencode|-code|--gpu|--generate-code", word):
                 continue
             if name in ("-rdc", "--relocatable-device-code"):
                 relocatable = value == "true"

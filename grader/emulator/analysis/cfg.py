@@ -174,7 +174,9 @@ def _map(end: Terminator, new: dict[int, int]) -> Terminator:
     if isinstance(end, Goto):
         return Goto(new.get(end.target, end.target))
     if isinstance(end, Branch):
-        return Branch(end.condition, new.get(end.taken, end.taken), new.get(end.fallthrough, end.fallthrough), end.loc)
+        return Branch(
+            end.condition, new.get(end.taken, end.taken), new.get(end.fallthrough, end.fallthrough), end.loc
+        )
     if isinstance(end, Switch):
         return Switch(end.index, tuple(new.get(t, t) for t in end.targets), end.loc)
     return end

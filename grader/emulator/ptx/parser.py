@@ -433,9 +433,7 @@ class _Parser:
         function.body.append(Instr(words[0], tuple(words[1:]), operands, guard, self.loc, targets=targets))
 
     def _call(self, words: list[str], rest: str, guard: Reg | None) -> Instr:
-        match = re.match(
-            r"(?:\(([^)]*)\)\s*,\s*)?([\w$%.]+)\s*(?:,\s*\(([^)]*)\))?\s*(?:,\s*([\w$]+))?\s*$", rest, re.S
-        )
+        match = re.match(r"(?:\(([^)]*)\)\s*,\s*)?([\w$%.]+)\s*(?:,\s*\(([^)]*)\))?\s*(?:,\s*([\w$]+))?\s*$", rest, re.S)
         if not match:
             raise PtxSyntaxError(f"call {rest[:120]!r}")
         returns = tuple(self._renamed(_operand(p)) for p in _split(match[1] or ""))

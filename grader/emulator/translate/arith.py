@@ -44,32 +44,22 @@ def add_sub(w: Writer, instr: Instr) -> None:
         mode = rounding(instr)
         if mode != "rn":
             f = f"{instr.op}_{mode}_{t}"
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
-            )
+            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t))
         else:
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, f" {sign} ".join(ftz_in(instr, (x, y), s, t)), s, t),
-            )
-        return None
+            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f" {sign} ".join(ftz_in(instr, (x, y), s, t)), s, t))
+        return
     if "cc" in instr.mods or instr.op in ("addc", "subc"):
         raise w.refuse()
     if "sat" in instr.mods:
         w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"{instr.op}sat_{s}({x}, {y})")
-        return None
+        return
     if t in ("u16x2", "s16x2"):
         w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"{instr.op}_16x2_{s}({x}, {y})")
-        return None
+        return
     u = "u" + t[1:] if BITS[t] > 16 else t  # unsigned, so that wrapping is defined in C
     if affine_result(w, instr):
         w.put_scalar(d, u, f"{w.base(a, u)} {sign} {w.base(b, u)}", f"{w.stride(a)} {sign} {w.stride(b)}")
-        return None
+        return
     w.op(instr, u, [(a, u), (b, u)], lambda s, x, y: f"{x} {sign} {y}")
 
 
@@ -113,30 +103,20 @@ def mul(w: Writer, instr: Instr) -> None:
         mode = rounding(instr)
         if mode != "rn":
             f = f"mul_{mode}_{t}"
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
-            )
+            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t))
         else:
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, " * ".join(ftz_in(instr, (x, y), s, t)), s, t),
-            )
-        return None
+            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, " * ".join(ftz_in(instr, (x, y), s, t)), s, t))
+        return
     if "wide" in instr.mods:
         return wide(w, instr, t, a, b, None)
     if "hi" in instr.mods:
         w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"mulhi_{t}_{s}({x}, {y})")
-        return None
+        return
     u = "u" + t[1:]
     if affine_result(w, instr):
         base, stride = affine_product(w, a, b, u)
         w.put_scalar(d, u, base, stride)
-        return None
+        return
     w.op(instr, u, [(a, u), (b, u)], lambda s, x, y: f"{x} * {y}")
 
 
@@ -162,9 +142,7 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
         if w.uniform(a):
             a, b = b, a
         # A guard at the start of this block has checked that no lane wraps around.
-        base = (
-            f"(u64)(({'i64' if q == 's64' else 'u64'}){w.base(a, t)} * ({'i64' if q == 's64' else 'u64'}){w.s(b, t)})"
-        )
+        base = f"(u64)(({'i64' if q == 's64' else 'u64'}){w.base(a, t)} * ({'i64' if q == 's64' else 'u64'}){w.s(b, t)})"
         stride = f"{w.stride(a)} * (i64){w.s(b, t)}"
         if w.uniform(a):
             stride = "0"
@@ -198,13 +176,8 @@ def mad(w: Writer, instr: Instr) -> None:
         if t in ("f16", "bf16", "f16x2", "bf16x2"):
             return half(w, instr, t)
         f = f"fma_{rounding(instr)}_{t}"
-        w.op(
-            instr,
-            t,
-            [(a, t), (b, t), (c, t)],
-            lambda s, *x: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, x, s, t))})", s, t),
-        )
-        return None
+        w.op(instr, t, [(a, t), (b, t), (c, t)], lambda s, *x: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, x, s, t))})", s, t))
+        return
     if "cc" in instr.mods:
         raise w.refuse()
     if "wide" in instr.mods:
@@ -212,14 +185,14 @@ def mad(w: Writer, instr: Instr) -> None:
     u = "u" + t[1:]
     if "hi" in instr.mods:
         w.op(instr, t, [(a, t), (b, t), (c, t)], lambda s, x, y, z: f"mulhi_{t}_{s}({x}, {y}) + {z}")
-        return None
+        return
     if affine_result(w, instr):
         if w.uniform(a) and w.uniform(b):
             base, stride = f"{w.s(a, u)} * {w.s(b, u)}", "0"
         else:
             base, stride = affine_product(w, a, b, u)
         w.put_scalar(d, u, f"{base} + {w.base(c, u)}", f"{stride} + {w.stride(c)}")
-        return None
+        return
     w.op(instr, u, [(a, u), (b, u), (c, u)], lambda s, x, y, z: f"{x} * {y} + {z}")
 
 
@@ -239,12 +212,7 @@ def mul24(w: Writer, instr: Instr) -> None:
 @handles("sad")
 def sad(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
-    w.op(
-        instr,
-        t,
-        [(o, t) for o in instr.operands[1:]],
-        lambda s, x, y, z: f"(max_{t}_{s}({x}, {y}) - min_{t}_{s}({x}, {y})) + {z}",
-    )
+    w.op(instr, t, [(o, t) for o in instr.operands[1:]], lambda s, x, y, z: f"(max_{t}_{s}({x}, {y}) - min_{t}_{s}({x}, {y})) + {z}")
 
 
 @handles("div")
@@ -255,19 +223,9 @@ def div(w: Writer, instr: Instr) -> None:
         mode = rounding(instr)
         if mode != "rn":
             f = f"div_{mode}_{t}"
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
-            )
+            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t))
         else:
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, " / ".join(ftz_in(instr, (x, y), s, t)), s, t),
-            )
+            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, " / ".join(ftz_in(instr, (x, y), s, t)), s, t))
         return
     w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"div_{t}_{s}({x}, {y})")
 
@@ -344,12 +302,7 @@ def shift(w: Writer, instr: Instr) -> None:
         if isinstance(b, Imm):
             w.put_scalar(d, u, f"{w.base(a, u)} << {b.value}", f"(i64)((u64){w.stride(a)} << {b.value})")
         else:
-            w.put_scalar(
-                d,
-                u,
-                f"shl_{u}_s({w.base(a, u)}, {amount})",
-                f"{amount} > 63 ? 0 : (i64)((u64){w.stride(a)} << {amount})",
-            )
+            w.put_scalar(d, u, f"shl_{u}_s({w.base(a, u)}, {amount})", f"{amount} > 63 ? 0 : (i64)((u64){w.stride(a)} << {amount})")
         return
     if isinstance(b, Imm):
         amount_value = b.value & 0xFFFFFFFF
@@ -368,11 +321,7 @@ def shift(w: Writer, instr: Instr) -> None:
         w.put(d, u, lambda i: f"{instr.op}_{u}_u({w.v(a, u, i)}, {w.s(b, 'u32')})")
         return
     if bits == 64:
-        w.put(
-            d,
-            u,
-            lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))",
-        )
+        w.put(d, u, lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))")
     else:
         w.put(d, u, lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, {w.v(b, 'u32', i)})")
 
@@ -380,12 +329,7 @@ def shift(w: Writer, instr: Instr) -> None:
 @handles("shf")
 def funnel(w: Writer, instr: Instr) -> None:
     direction, mode = instr.mods[0], instr.mods[1]
-    w.op(
-        instr,
-        "b32",
-        [(o, "b32") for o in instr.operands[1:]],
-        lambda s, a, b, c: f"shf_{direction}_{mode}_{s}({a}, {b}, {c})",
-    )
+    w.op(instr, "b32", [(o, "b32") for o in instr.operands[1:]], lambda s, a, b, c: f"shf_{direction}_{mode}_{s}({a}, {b}, {c})")
 
 
 @handles("popc", "clz", "bfind", "brev", "fns", "bfe", "bfi", "prmt", "dp4a", "dp2a", "szext", "bmsk")
@@ -403,12 +347,7 @@ def bits(w: Writer, instr: Instr) -> None:
         return
     if op == "dp4a":
         ta, tb = instr.mods[0], instr.mods[1]
-        w.op(
-            instr,
-            "u32",
-            [(o, "u32") for o in instr.operands[1:]],
-            lambda s, a, b, c: f"dp4a_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})",
-        )
+        w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], lambda s, a, b, c: f"dp4a_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})")
         return
     name = f"bfind_shift_{t}" if op == "bfind" and "shiftamt" in instr.mods else f"{op}_{t}"
     if op == "brev":
@@ -419,9 +358,7 @@ def bits(w: Writer, instr: Instr) -> None:
         if w.uniform(a):
             w.put_scalar(d, "u32", f"{name}_s({w.s(a, t)})")
         else:
-            w.put(
-                d, "u32", lambda i: f"narrow_q((VQ){name}_v({w.v(a, t, 2 * i)}), (VQ){name}_v({w.v(a, t, 2 * i + 1)}))"
-            )
+            w.put(d, "u32", lambda i: f"narrow_q((VQ){name}_v({w.v(a, t, 2 * i)}), (VQ){name}_v({w.v(a, t, 2 * i + 1)}))")
         return
     if op in ("popc", "clz", "bfind"):
         w.op(instr, "u32", [(instr.operands[1], t)], lambda s, x: f"{name}_{s}({x})")
@@ -439,12 +376,7 @@ def bits(w: Writer, instr: Instr) -> None:
         w.put(d, t, piece)
         return
     n = 1 if op == "bfe" else 2
-    w.op(
-        instr,
-        t,
-        [(o, t if k < n else "u32") for k, o in enumerate(operands)],
-        lambda s, *x: f"{name}_{s}({', '.join(x)})",
-    )
+    w.op(instr, t, [(o, t if k < n else "u32") for k, o in enumerate(operands)], lambda s, *x: f"{name}_{s}({', '.join(x)})")
 
 
 @handles("mov")
@@ -459,13 +391,13 @@ def mov(w: Writer, instr: Instr) -> None:
         return unpack(w, instr, t, d, a) if isinstance(d, Vec) else pack(w, instr, t, d, a)
     if t == "pred":
         w.put_pred(d, w.pred(a))
-        return None
+        return
     if isinstance(a, Sym):
         w.put_scalar(d, t, w.s(a, t))
-        return None
+        return
     if affine_result(w, instr):
         w.put_scalar(d, t, w.base(a, t), w.stride(a))
-        return None
+        return
     if isinstance(a, Reg) and isinstance(d, Reg) and a.name in w.function.registers:
         # A move between registers kept alike stays in their kind, so that no bits are reinterpreted twice.
         kept = storage(w.function.registers[a.name])
@@ -490,9 +422,7 @@ def selp(w: Writer, instr: Instr) -> None:
     select = {"VU": "SELU", "VI": "SELU", "VF": "SELF", "VQ": "SELQ", "VL": "SELQ", "VD": "SELD"}[form.vector]
     cast = {"SELU": "(VU)", "SELQ": "(VQ)"}.get(select, "")
     mask = "MKQ" if form.wide else "MK"
-    w.put(
-        d, t, lambda i: f"({form.vector}){select}({mask}({w.pred(p)}, {i}), {cast}{w.v(a, t, i)}, {cast}{w.v(b, t, i)})"
-    )
+    w.put(d, t, lambda i: f"({form.vector}){select}({mask}({w.pred(p)}, {i}), {cast}{w.v(a, t, i)}, {cast}{w.v(b, t, i)})")
 
 
 _FLOAT_COMPARE = {
@@ -500,18 +430,7 @@ _FLOAT_COMPARE = {
     "geu": 5, "num": 7, "nan": 3,
 }  # fmt: skip
 _INTEGER_COMPARE = {"eq": 0, "ne": 4, "lt": 1, "le": 2, "gt": 6, "ge": 5, "lo": 1, "ls": 2, "hi": 6, "hs": 5}
-_C_COMPARE = {
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "lo": "<",
-    "ls": "<=",
-    "hi": ">",
-    "hs": ">=",
-}
+_C_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 
 
 def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -> str:
@@ -572,7 +491,7 @@ def setp(w: Writer, instr: Instr) -> None:
         w.line(f"const u32 {keep} = {second};")
         w.put_pred(instr.operands[0], first)
         w.put_pred(instr.operands[1], keep)
-        return None
+        return
     w.put_pred(instr.operands[0], first)
 
 
@@ -604,15 +523,7 @@ def set_(w: Writer, instr: Instr) -> None:
     text = compare(w, instr, how, st, instr.operands[1], instr.operands[2])
     name = w.fresh("c")
     w.line(f"const u32 {name} = {text};")
-    one = {
-        "f32": "1.0f",
-        "u32": "~0u",
-        "s32": "~0u",
-        "f16": "0x3c00u",
-        "bf16": "0x3f80u",
-        "b32": "~0u",
-        "u16": "0xffffu",
-    }.get(dt)
+    one = {"f32": "1.0f", "u32": "~0u", "s32": "~0u", "f16": "0x3c00u", "bf16": "0x3f80u", "b32": "~0u", "u16": "0xffffu"}.get(dt)
     if one is None:
         raise w.refuse()
     t = "f32" if dt == "f32" else "u32"

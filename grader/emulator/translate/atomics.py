@@ -37,8 +37,4 @@ def atomic(w: Writer, instr: Instr) -> None:
     if bits == 64:
         w.put(d, "u64", lambda i: f"*(const VQ *)&vv[{i * w.lanes // 2}]")
     else:
-        w.put(
-            d,
-            read,
-            lambda i: f"narrow_q(*(const VQ *)&vv[{i * w.lanes}], *(const VQ *)&vv[{i * w.lanes + w.lanes // 2}])",
-        )
+        w.put(d, read, lambda i: f"narrow_q(*(const VQ *)&vv[{i * w.lanes}], *(const VQ *)&vv[{i * w.lanes + w.lanes // 2}])")

@@ -82,9 +82,7 @@ def _assertfail(w: Writer, instr: Instr, rows: list[str]) -> None:
 
 def _malloc(w: Writer, instr: Instr, rows: list[str]) -> None:
     size, result = rows
-    _each_lane(
-        w, f"const u64 a = rt_malloc(w, l, {lane64(size)}); {result}[l] = (u32)a; {result}[32 + l] = (u32)(a >> 32);"
-    )
+    _each_lane(w, f"const u64 a = rt_malloc(w, l, {lane64(size)}); {result}[l] = (u32)a; {result}[32 + l] = (u32)(a >> 32);")
 
 
 def _free(w: Writer, instr: Instr, rows: list[str]) -> None:

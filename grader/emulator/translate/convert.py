@@ -28,12 +28,7 @@ def cvta(w: Writer, instr: Instr) -> None:
     if w.result_shape(d).kind == 1:
         w.put_scalar(d, "u64", f"{w.base(a, 'u64')}{offset}", w.stride(a))
         return
-    w.op(
-        instr,
-        "u64",
-        [(a, "u64")],
-        lambda s, x: f"{x}{offset if s == 's' or not offset else offset.replace(window or '', f'BQ({window})')}",
-    )
+    w.op(instr, "u64", [(a, "u64")], lambda s, x: f"{x}{offset if s == 's' or not offset else offset.replace(window or '', f'BQ({window})')}")
 
 
 @handles("isspacep")
@@ -85,11 +80,7 @@ def _integer(w: Writer, instr: Instr, d: Operand, a: Operand, dt: str, st: str, 
             return
         if FORMS[st].wide or FORMS[dt].wide:
             raise w.refuse()
-        top = (
-            f"min_{st}_v({{}}, ({FORMS[st].vector})BU((u32){high}))"
-            if db < 32 or (is_signed(dt) and not is_signed(st))
-            else "{}"
-        )
+        top = f"min_{st}_v({{}}, ({FORMS[st].vector})BU((u32){high}))" if db < 32 or (is_signed(dt) and not is_signed(st)) else "{}"
         bottom = f"max_{st}_v({{}}, ({FORMS[st].vector})BU((u32){low}))" if is_signed(st) else "{}"
         w.put(d, dt, lambda i: f"({FORMS[dt].vector}){top.format(bottom.format(w.v(a, st, i)))}")
         return
@@ -149,12 +140,7 @@ def _float(
     halves = ("f16", "bf16")
     if st in halves and dt not in ("f32",):  # via f32, which holds every half exactly
         if dt in ("f16", "bf16") and integer_round:
-            w.op(
-                instr,
-                dt,
-                [(a, st)],
-                lambda s, x: f"f32_to_{dt}_{s}(round_{integer_round}_f32_{s}({st}_to_f32_{s}({x})))",
-            )
+            w.op(instr, dt, [(a, st)], lambda s, x: f"f32_to_{dt}_{s}(round_{integer_round}_f32_{s}({st}_to_f32_{s}({x})))")
             return
         if FORMS[dt].wide:
             f = f"cvt_{dt}_f32" if dt == "f64" else f"cvt_{integer_round or 'rzi'}_{dt}_f32"
@@ -182,21 +168,9 @@ def _float(
             if w.uniform(a):
                 w.put_scalar(d, dt, f"f64_to_{dt}_s({'' if st == 'f64' else '(double)'}{w.s(a, st)})")
             elif FORMS[st].wide:
-                w.put(
-                    d,
-                    dt,
-                    lambda i: (
-                        f"f64_to_{dt}_v(cvt_rn_f64_{conv}_v({w.v(a, st, 2 * i)}), cvt_rn_f64_{conv}_v({w.v(a, st, 2 * i + 1)}))"
-                    ),
-                )
+                w.put(d, dt, lambda i: f"f64_to_{dt}_v(cvt_rn_f64_{conv}_v({w.v(a, st, 2 * i)}), cvt_rn_f64_{conv}_v({w.v(a, st, 2 * i + 1)}))")
             else:
-                w.put(
-                    d,
-                    dt,
-                    lambda i: (
-                        f"f64_to_{dt}_v(cvt_rn_f64_{conv}_lo({w.v(a, st, i)}), cvt_rn_f64_{conv}_hi({w.v(a, st, i)}))"
-                    ),
-                )
+                w.put(d, dt, lambda i: f"f64_to_{dt}_v(cvt_rn_f64_{conv}_lo({w.v(a, st, i)}), cvt_rn_f64_{conv}_hi({w.v(a, st, i)}))")
         else:
             raise w.refuse()
         return
@@ -214,11 +188,7 @@ def _float(
             if w.uniform(a):
                 w.put_scalar(d, dt, result("s", f"(double){source('s', w.s(a, st))}"))
             else:
-                w.put(
-                    d,
-                    dt,
-                    lambda i: result("v", f"cvt_f64_f32_{'hi' if i % 2 else 'lo'}({source('v', w.v(a, st, i // 2))})"),
-                )
+                w.put(d, dt, lambda i: result("v", f"cvt_f64_f32_{'hi' if i % 2 else 'lo'}({source('v', w.v(a, st, i // 2))})"))
             return
         f = f"cvt_{float_round}_f32_f64"
         if w.uniform(a):
@@ -289,9 +259,7 @@ def pack(w: Writer, instr: Instr, t: str, d: Operand, a: Vec) -> None:
             f"widen_u_{'hi' if i % 2 else 'lo'}({w.v(item, 'u' + str(bits), i // 2)}) << {k * bits}" for k, item in enumerate(a.items)
         ))  # fmt: skip
         return
-    w.put(
-        d, t, lambda i: " | ".join(f"{w.v(item, 'u' + str(bits), i)} << {k * bits}" for k, item in enumerate(a.items))
-    )
+    w.put(d, t, lambda i: " | ".join(f"{w.v(item, 'u' + str(bits), i)} << {k * bits}" for k, item in enumerate(a.items)))
     _ = part
 
 
@@ -310,12 +278,6 @@ def unpack(w: Writer, instr: Instr, t: str, d: Vec, a: Operand) -> None:
         w.line(f"const {FORMS[t].vector} {name} = {w.v(a, t, i)};")
     for k, item in enumerate(d.items):
         if BITS[t] == 64:
-            w.put(
-                item,
-                f"u{bits}",
-                lambda i, k=k: (
-                    f"narrow_q({names[2 * i]} >> {k * bits}, {names[2 * i + 1]} >> {k * bits}) & BU(0x{mask:x}u)"
-                ),
-            )  # type: ignore[misc]
+            w.put(item, f"u{bits}", lambda i, k=k: f"narrow_q({names[2 * i]} >> {k * bits}, {names[2 * i + 1]} >> {k * bits}) & BU(0x{mask:x}u)")  # type: ignore[misc]
         else:
             w.put(item, f"u{bits}", lambda i, k=k: f"({names[i]} >> {k * bits}) & BU(0x{mask:x}u)")  # type: ignore[misc]

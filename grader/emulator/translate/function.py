@@ -516,13 +516,7 @@ class Writer:
                 self.line(f"{field_name} = {self.var(web)};")
                 if self.frame_shapes[web].stride is None:
                     shape = self.web_shape(web)
-                    stride = (
-                        "0"
-                        if shape.kind == 0
-                        else str(shape.stride)
-                        if shape.stride is not None
-                        else f"{self.var(web)}_s"
-                    )
+                    stride = "0" if shape.kind == 0 else str(shape.stride) if shape.stride is not None else f"{self.var(web)}_s"
                     self.line(f"{field_name}_s = {stride};")
                 continue
             for i in self.pieces(kept):
@@ -544,19 +538,13 @@ class Writer:
             elif kept_shape.kind == 1:
                 self.line(f"{name} = {field_name};")
                 if shape.stride is None:
-                    self.line(
-                        f"{name}_s = {field_name}_s;"
-                        if kept_shape.stride is None
-                        else f"{name}_s = {kept_shape.stride};"
-                    )
+                    self.line(f"{name}_s = {field_name}_s;" if kept_shape.stride is None else f"{name}_s = {kept_shape.stride};")
             else:  # a vector in the frame that this form knows to be even: any two neighbouring live lanes tell
                 lanes = f"((const {FORMS[kept].scalar} *)&{field_name}_0)"
                 if shape.kind == 0:
                     self.line(f"{name} = {lanes}[__builtin_ctz(m)];")
                 elif shape.stride is not None:
-                    self.line(
-                        f"{name} = {lanes}[__builtin_ctz(m)] - (u32)__builtin_ctz(m) * ({FORMS[kept].scalar})({shape.stride}ll);"
-                    )
+                    self.line(f"{name} = {lanes}[__builtin_ctz(m)] - (u32)__builtin_ctz(m) * ({FORMS[kept].scalar})({shape.stride}ll);")
                 else:
                     t = FORMS[kept].scalar
                     self.line(f"affine_from_lanes_{t}((const {t} *)&{field_name}_0, m, &{name}, &{name}_s);")
@@ -680,7 +668,12 @@ class Writer:
             self.line("if (m == 0) return RETURN_;")
         else:
             self.line("if (m == 0) return LEFT_;")
-        changed = {self.values.of_write(i, n) for b in region for i in self.graph.blocks[b].instrs for n in _written(i)}
+        changed = {
+            self.values.of_write(i, n)
+            for b in region
+            for i in self.graph.blocks[b].instrs
+            for n in _written(i)
+        }
         self._reload(after, changed)
         self._goto(stop)
 
@@ -694,9 +687,7 @@ class Writer:
             self.line(f"pend[{number}] = {mask};")
         args = "" if self.function.entry else ", prm"
         extra = "" if self.function.entry else ", &left_exited"
-        self.line(
-            f"m = {self.layout.symbol}_slow(w, F, pend, {min(n for n, _ in pending)}u, {stop}{args}{extra}, local_base); }}"
-        )
+        self.line(f"m = {self.layout.symbol}_slow(w, F, pend, {min(n for n, _ in pending)}u, {stop}{args}{extra}, local_base); }}")
 
     def _switch(self, block: Block, end: Switch) -> None:
         web = self._end_web(block)
@@ -728,14 +719,10 @@ class Writer:
         self._spill(live | after)
         self.line(f"{{ u32 pend[{len(self.graph.blocks) + 1}]; memset(pend, 0, sizeof pend); u32 first = ~0u;")
         self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
-        self.line(
-            "for (u32 l = 0; l < 32; l++) if (m >> l & 1) { u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b; }"
-        )
+        self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) { u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b; }")
         args = "" if self.function.entry else ", prm"
         extra = "" if self.function.entry else ", &left_exited"
-        self.line(
-            f"m = {self.layout.symbol}_slow(w, F, pend, first, {stop if stop < self.graph.exit else -1}{args}{extra}, local_base); }}"
-        )
+        self.line(f"m = {self.layout.symbol}_slow(w, F, pend, first, {stop if stop < self.graph.exit else -1}{args}{extra}, local_base); }}")
         if stop >= self.graph.exit:
             self._leave_after_slow()
             return
@@ -755,16 +742,12 @@ class Writer:
         end = block.end
         assert isinstance(end, Goto)
         if "red" in instr.mods:
-            raise self.refuse(
-                "a barrier with a reduction where threads of a warp may have parted", "call it where all threads do"
-            )
+            raise self.refuse("a barrier with a reduction where threads of a warp may have parted", "call it where all threads do")
         from grader.emulator.translate.barriers import barrier_operands
 
         number, threads = barrier_operands(self, instr)
         self.line(f"rt_divided_barrier(w, {self.site('BARRIER')}, m);")
-        self.line(
-            f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;"
-        )
+        self.line(f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;")
         self.line(f"wait_site = {self.site('BARRIER')}; goto dispatch;")
 
     # ---- declarations -----------------------------------------------------------------------------------------------------

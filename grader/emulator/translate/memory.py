@@ -71,9 +71,7 @@ def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
     kind = address_shape(w, mem)
     if kind < 2:
         stride = address_stride(w, mem)
-        w.line(
-            f"{{ const {FORMS[t].scalar} b_ = {base_address(w, mem, t)}; for (u32 l = 0; l < 32; l++) {name}[l] = ({FORMS[t].scalar})(b_ + ({FORMS[t].scalar})l * ({FORMS[t].scalar})({stride})); }}"
-        )
+        w.line(f"{{ const {FORMS[t].scalar} b_ = {base_address(w, mem, t)}; for (u32 l = 0; l < 32; l++) {name}[l] = ({FORMS[t].scalar})(b_ + ({FORMS[t].scalar})l * ({FORMS[t].scalar})({stride})); }}")
         return
     for i in w.pieces("u64"):
         if t == "u64":
@@ -114,11 +112,7 @@ def deliver(w: Writer, item: Operand, t: str, raw: Raw, element: int) -> None:
         if bits < 32 and is_signed(t):
             text = f"(i32)(i{bits}){text}"
             kept = BITS[w.function.registers[item.name]]
-            w.put_scalar(
-                item,
-                "s64" if kept == 64 else "s32" if kept == 32 else "s16",
-                f"({'i64' if kept == 64 else 'i32'}){text}",
-            )
+            w.put_scalar(item, "s64" if kept == 64 else "s32" if kept == 32 else "s16", f"({'i64' if kept == 64 else 'i32'}){text}")
         elif bits == 64:
             w.put_scalar(item, "u64", text)
         else:
@@ -170,7 +164,7 @@ def load(w: Writer, instr: Instr) -> None:
         return load_param(w, instr, mem, t, items)
     results = [i for i in items if not (isinstance(i, Reg) and i.name == "_")]
     if not results:
-        return None
+        return
     kind = address_shape(w, mem)
     count = len(items)
     total = size * count
@@ -191,14 +185,14 @@ def load(w: Writer, instr: Instr) -> None:
             cold_load(w, mem, space, site, raw, count, size)
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
-        return None
+        return
     uniform_result = kind == 0
     raw = declare_raw(w, count, bits, uniform_result)
     if w.slow:  # divided warps are rare: keep their code small
         cold_load(w, mem, space, site, raw, count, size)
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
-        return None
+        return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
     for c in range(count):
@@ -241,12 +235,8 @@ def pointer(w: Writer, mem: Mem, space: str, site: int, total: int, kind: int) -
     for i in w.pieces("u64"):
         w.line(f"o{i} = {vector_address(w, mem, 'u64', i)};")
     tests = " | ".join(f"CMPQ(6, RORQ(o{i} - BQ(lo_), {shift}), BQ(n_)) << {i * w.lanes // 2}" for i in w.pieces("u64"))
-    w.line(
-        f"u8 *p = NULL; for (int again = 0; again < 2; again++) {{ const struct site *c_ = &w->sites[{site}]; const u64 lo_ = c_->lo, n_ = (c_->hi - lo_ - {total}) >> {shift};"
-    )
-    w.line(
-        f"if (LIKELY(c_->hi - lo_ >= {total} && !(({tests}) & {w.mask}))) {{ p = (u8 *)(lo_ + (u64)c_->delta); break; }}"
-    )
+    w.line(f"u8 *p = NULL; for (int again = 0; again < 2; again++) {{ const struct site *c_ = &w->sites[{site}]; const u64 lo_ = c_->lo, n_ = (c_->hi - lo_ - {total}) >> {shift};")
+    w.line(f"if (LIKELY(c_->hi - lo_ >= {total} && !(({tests}) & {w.mask}))) {{ p = (u8 *)(lo_ + (u64)c_->delta); break; }}")
     picks = " : ".join(
         [f"lane_ < {(i + 1) * w.lanes // 2} ? o{i}[lane_ & {w.lanes // 2 - 1}]" for i in list(w.pieces("u64"))[:-1]]
         + [f"o{w.pieces('u64')[-1]}[lane_ & {w.lanes // 2 - 1}]"]
@@ -255,9 +245,7 @@ def pointer(w: Writer, mem: Mem, space: str, site: int, total: int, kind: int) -
     w.line(f"const u64 origin = p ? w->sites[{site}].lo : 0; (void)origin;")
 
 
-def fetch(
-    w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, size: int, total: int, bits: int
-) -> None:
+def fetch(w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, size: int, total: int, bits: int) -> None:
     """Loads element `c` of every lane from `p`."""
     if kind == 1:
         stride = address_stride(w, mem)
@@ -272,9 +260,7 @@ def fetch(
             elif bits == 64:
                 w.line(f"{name} = gather64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), (1u << W / 2) - 1);")
             else:
-                w.line(
-                    f"{name} = gather{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), ~0u, ~0u);"
-                )
+                w.line(f"{name} = gather{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), ~0u, ~0u);")
         return
     if space == "shared":
         for i, name in enumerate(names):
@@ -284,9 +270,7 @@ def fetch(
                 f = "widen_u_hi" if i % 2 else "widen_u_lo"
                 w.line(f"{name} = gather64q(p + {c * size}, {f}(o{i // 2}), MKQ({w.mask}, {i}));")
             else:
-                w.line(
-                    f"{name} = gather{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-                )
+                w.line(f"{name} = gather{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
         return
     if c == 0:
         for i in w.pieces("u64"):
@@ -295,9 +279,7 @@ def fetch(
         if bits == 64:
             w.line(f"{name} = gather64q(p + {c * size}, o{i}, MKQ({w.mask}, {i}));")
         else:
-            w.line(
-                f"{name} = gather{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-            )
+            w.line(f"{name} = gather{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
 
 
 def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
@@ -334,9 +316,7 @@ def row_load(w: Writer, raw: Raw, c: int, p: str, offset: str, relative: str, bi
             half = "hi" if i % 2 else "lo"
             at = i // 2 * 4 * w.lanes
             row = f"{p} + (({relative}) >> 2) * 128u + {at}"
-            w.line(
-                f"{name} = widen_u_{half}(*(const VUu *)({row})) | widen_u_{half}(*(const VUu *)({row} + 128)) << 32;"
-            )
+            w.line(f"{name} = widen_u_{half}(*(const VUu *)({row})) | widen_u_{half}(*(const VUu *)({row} + 128)) << 32;")
             continue
         row = f"*(const VUu *)({p} + (({relative}) >> 2) * 128u + {i * 4 * w.lanes})"
         if bits == 32:
@@ -357,9 +337,7 @@ def row_store(w: Writer, p: str, relative: str, bits: int, value: Callable[[int]
             w.line(f"store32({row}, {value(i)}, MK({w.mask}, {i}));")
         else:
             mask = (1 << bits) - 1
-            w.line(
-                f"{{ const u32 sh_ = 8u * (({relative}) & 3u); store32({row}, (*(const VUu *){row} & ~({mask}u << sh_)) | ({value(i)} & {mask}u) << sh_, MK({w.mask}, {i})); }}"
-            )
+            w.line(f"{{ const u32 sh_ = 8u * (({relative}) & 3u); store32({row}, (*(const VUu *){row} & ~({mask}u << sh_)) | ({value(i)} & {mask}u) << sh_, MK({w.mask}, {i})); }}")
 
 
 def load_param(w: Writer, instr: Instr, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:
@@ -382,10 +360,7 @@ def load_param(w: Writer, instr: Instr, mem: Mem, t: str, items: tuple[Operand, 
             deliver(w, item, t, raw, 0)
         return
     if not w.function.entry:
-        raise w.refuse(
-            "a by-value parameter indexed at run time in a function that was not inlined",
-            "copy it to a local array first",
-        )
+        raise w.refuse("a by-value parameter indexed at run time in a function that was not inlined", "copy it to a local array first")
     kind = address_shape(w, mem)
     site = w.site("LOAD", size * len(items))
     raw = declare_raw(w, len(items), bits, kind == 0)
@@ -421,13 +396,7 @@ def store(w: Writer, instr: Instr) -> None:
         assert isinstance(mem.base, Sym)
         rows = param_rows(w, mem.base.name)
         for c, item in enumerate(items):
-            row_store(
-                w,
-                f"((u8 *){rows})",
-                f"{mem.base.offset + mem.offset + c * size}u",
-                bits,
-                lambda i, item=item: w.v(item, as_read, i),
-            )  # type: ignore[misc]
+            row_store(w, f"((u8 *){rows})", f"{mem.base.offset + mem.offset + c * size}u", bits, lambda i, item=item: w.v(item, as_read, i))  # type: ignore[misc]
         return
     site = w.site("STORE", total)
     if space == "local":
@@ -457,19 +426,7 @@ def store(w: Writer, instr: Instr) -> None:
     w.line("}")
 
 
-def place(
-    w: Writer,
-    item: Operand,
-    read: str,
-    u: str,
-    kind: int,
-    mem: Mem,
-    space: str,
-    c: int,
-    size: int,
-    total: int,
-    bits: int,
-) -> None:
+def place(w: Writer, item: Operand, read: str, u: str, kind: int, mem: Mem, space: str, c: int, size: int, total: int, bits: int) -> None:
     """Stores element `c` of every lane at `p`."""
     if kind == 0:
         target = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}[bits]
@@ -479,9 +436,7 @@ def place(
         # All lanes write one place: the highest lane's value stays.
         w.line(f"{{ {u} all[32] __attribute__((aligned(64)));")
         for i in w.pieces(u):
-            w.line(
-                f"*({FORMS[u].vector} *)&all[{i * (w.lanes // 2 if bits == 64 else w.lanes)}] = {w.v(item, read, i)};"
-            )
+            w.line(f"*({FORMS[u].vector} *)&all[{i * (w.lanes // 2 if bits == 64 else w.lanes)}] = {w.v(item, read, i)};")
         w.line(f"*({target} *)(p + {c * size}) = ({target})all[highest_lane({w.mask})]; }}")
         return
     if kind == 1:
@@ -500,17 +455,11 @@ def place(
             return
         for i in w.pieces(u):
             if bits == 32:
-                w.line(
-                    f"scatter32(p + {c * size}, IOTA({i}) * BU((u32)({stride})), {w.v(item, read, i)}, MK({w.mask}, {i}));"
-                )
+                w.line(f"scatter32(p + {c * size}, IOTA({i}) * BU((u32)({stride})), {w.v(item, read, i)}, MK({w.mask}, {i}));")
             elif bits == 64:
-                w.line(
-                    f"scatter64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {i}));"
-                )
+                w.line(f"scatter64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {i}));")
             else:
-                w.line(
-                    f"scatter{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-                )
+                w.line(f"scatter{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
         return
     for i in w.pieces(u):
         v = w.v(item, read, i)
@@ -521,15 +470,11 @@ def place(
                 f = "widen_u_hi" if i % 2 else "widen_u_lo"
                 w.line(f"scatter64q(p + {c * size}, {f}(o{i // 2}), {v}, MKQ({w.mask}, {i}));")
             else:
-                w.line(
-                    f"scatter{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-                )
+                w.line(f"scatter{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
         elif bits == 64:
             w.line(f"scatter64q(p + {c * size}, o{i}, {v}, MKQ({w.mask}, {i}));")
         else:
-            w.line(
-                f"scatter{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-            )
+            w.line(f"scatter{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
 
 
 def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> None:

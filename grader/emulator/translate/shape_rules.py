@@ -157,5 +157,7 @@ class ShapeRules:
 def is_widening_guard(instr: Instr) -> bool:
     """Whether an affine result of this instruction rests on no lane wrapping around in 32 bits."""
     if instr.op == "cvt":
-        return len(instr.mods) == 2 and instr.mods[0] in ("u64", "s64", "b64") and instr.mods[1] in ("s32", "u32")
+        return (
+            len(instr.mods) == 2 and instr.mods[0] in ("u64", "s64", "b64") and instr.mods[1] in ("s32", "u32")
+        )
     return instr.op in ("mul", "mad") and "wide" in instr.mods
