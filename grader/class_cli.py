@@ -84,7 +84,20 @@ def leaderboard(
     print(classroom.leaderboard(store, assignment, form=form, best=best, options=options))
 
 
+def site(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, or an older site.", show_default=False)],
+    store: StoreOption = None,
+    metric: MetricOption = "speedup",
+    best: BestOption = False,
+    mix_gpus: MixOption = False,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Write static pages: OUT/public to publish, OUT/assistants for the staff."""
+    print(classroom.site(out, store, assignment, metric=metric, best=best, mix=mix_gpus))
+
+
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `grader`."""
+    app.command()(site)
     app.command()(leaderboard)
     app.add_typer(store, name="store")

@@ -13,13 +13,14 @@ from grader.batch.handins import describe
 from grader.batch.roster import read_roster
 from grader.catalogue import TestcaseFiles
 from grader.engine import select_engines
-from grader.errors import UsageError
+from grader.errors import MachineFault, UsageError
 from grader.gradebook import MODEL_PREFIX, Line, gradebook
 from grader.paths import shown
 from grader.progress import shown_progress
 from grader.record import Record, write_records
 from grader.report import leaderboard as boards
 from grader.report.leaderboard import Board, Names
+from grader.site import build_site, report_page
 from grader.store import (
     HandIn,
     check_store,
@@ -154,7 +155,7 @@ def summary(outcome: Outcome, store: Path, notes: Sequence[str]) -> str:
     lines += [f"note: {note}" for note in (*notes, *outcome.notes)]
     if outcome.faulted:
         lines.append("Not judged, through no fault of the students (again with --rerun machine-faults):")
-        lines += [f"  {student}: {reason}" for student, reason in outcome.faulted]
+        lines += [f"  {student}: {view.first_line(reason)}" for student, reason in outcome.faulted]
     lines.append(f"Everything is in {shown(store)}.")
     return "\n".join(lines)
 
@@ -201,6 +202,26 @@ def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> B
     return boards.leaderboard(
         lines, metric=options.metric, tests=tests, names=names, top=options.top, mix_devices=options.mix_gpus
     )
+
+
+def site(out: Path, store: Path | None, assignment: str | None, *, metric: str, best: bool, mix: bool) -> str:
+    """Write the pages of a class."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        which = Which.BEST if best else Which.LATEST
+        built = build_site(opened, name, out, which=which, metric=metric, mix=mix)
+    lines = [f"{built.pages} pages of {built.students} students are in {shown(out)}."]
+    lines += [f"note: {note}" for note in built.notes]
+    lines.append(f"Publish {shown(out / 'public')}; {shown(out / 'assistants')} names everybody and is for the staff.")
+    return "\n".join(lines)
+
+
+def write_html(records: Sequence[Record], path: Path) -> None:
+    """Write records as one page that needs no other file."""
+    try:
+        path.write_text(report_page(records), encoding="utf-8")
+    except OSError as error:
+        raise MachineFault(f"The page could not be written to {shown(path)}: {error.strerror}.") from error
 
 
 def export(store: Path, target: Path) -> str:

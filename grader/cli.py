@@ -74,6 +74,7 @@ def grade(
     tests: TestsOption = None,
     engine: EngineOption = "auto",
     json: JsonOption = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to read here.")] = None,
     store: StoreOption = None,
     roster: Annotated[
         Path | None, typer.Option("--roster", metavar="CSV", help="Class: ids, names, nicknames, extensions.")
@@ -96,6 +97,8 @@ def grade(
     rules = classroom.rules_for(paths, assignment)
     options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs)
     if classroom.wanted(paths, rules, options):
+        if html is not None:
+            raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
         summary, judged = classroom.grade(paths, rules=rules, tests=tests, engine=engine, options=options, json=json)
         print(summary)
         if not judged:
@@ -104,6 +107,8 @@ def grade(
     records = session.grade_paths(paths, assignment=assignment, tests=tests, engine=engine, json=json)
     if store is not None:
         classroom.keep(records, store)
+    if html is not None:
+        classroom.write_html(records, html)
     print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
     if any(record.infrastructure_failed for record in records):
         raise typer.Exit(1)

@@ -29,7 +29,7 @@ from grader.batch.late import lateness
 from grader.batch.policy import Policy
 from grader.batch.roster import Student
 from grader.batch.setup import Setup
-from grader.batch.view import Quiet, Tally, View, duration
+from grader.batch.view import Quiet, Tally, View, duration, first_line
 from grader.batch.work import BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
 from grader.build import Build
 from grader.engine import Engine
@@ -300,7 +300,7 @@ class _Coordinator:
         """The machine or the grader stood in the way of a whole step."""
         job.tries += 1
         if job.tries < _TRIES:
-            self.view.say(f"{job.found.student}: {fault} It is tried again.")
+            self.view.say(f"{job.found.student}: {first_line(str(fault))} It is tried again.")
             (self.to_read if job.submission is None else self.to_build).append(job)
             return
         if job.submission is None:
@@ -319,7 +319,7 @@ class _Coordinator:
         again = record.infrastructure_failed and job.tries + 1 < _TRIES and record.build.ok
         if again and self.store.claim(job.number, self.conditions):
             job.tries += 1
-            self.view.say(f"{job.found.student}: {_first_fault(record)} It is tried again.")
+            self.view.say(f"{job.found.student}: {first_line(_first_fault(record))} It is tried again.")
             self.to_grade.append(job)
             return
         self.tally.count(record)

@@ -68,8 +68,13 @@ def line(record: Record, where: str, seconds: float) -> str:
     text = f"{passed} of {len(record.tests)} passed, {points:g} of {most:g} points"
     if record.infrastructure_failed or not record.build.ok:
         first = next((test.reason for test in record.tests if test.verdict is not Verdict.PASSED), "")
-        text = f"{outcome(record)}: {first[:160]}"
+        text = f"{outcome(record)}: {first_line(first)[:160]}"
     return f"{record.submission.id}: {text} ({seconds:.1f} s on {where})"
+
+
+def first_line(text: str) -> str:
+    """A message's first line; compilers' words follow on others."""
+    return text.strip().split("\n", 1)[0]
 
 
 def duration(seconds: float) -> str:
