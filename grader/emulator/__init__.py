@@ -2,7 +2,7 @@
 
 `compile_program` makes a stand-alone executable of .cu files. It needs no Python to run and obeys
 
-    GRADER_TRACE=FILE                     append JSON lines: kernels, copies, errors, findings
+    GRADER_TRACE=FILE, or fd:N            append JSON lines: kernels, copies, errors, findings
     GRADER_EMULATOR_THREADS=n             worker threads (default: all cores)
     GRADER_EMULATOR_KERNEL_SECONDS=s      a kernel that runs longer ends with cudaErrorLaunchTimeout and a report
     GRADER_EMULATOR_SCHEDULE=reverse|random:SEED   another order of warps and blocks, to bring out missing barriers

@@ -72,5 +72,5 @@ class Engine(Protocol):
     ) -> Compiled:
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
-    def launch(self, program: Path, arguments: Sequence[str], trace: Path) -> Launch:
-        """How to run `program` so that it writes its trace to `trace`."""
+    def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
+        """How to run `program` so that it writes its trace to `trace` (see `grader.trace.PATH_VARIABLE`)."""

@@ -142,8 +142,11 @@ static void stopped(int signal_number) {
 }
 
 __attribute__((constructor(101))) static void begin(void) {
-    const char *path = getenv("GRADER_TRACE");
-    if (path && *path) trace_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const char *where = getenv("GRADER_TRACE");
+    if (where && strncmp(where, "fd:", 3) == 0)
+        trace_file = fcntl(atoi(where + 3), F_DUPFD_CLOEXEC, 0);
+    else if (where && *where)
+        trace_file = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\"}");
     atexit(finish);
     u8 *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
