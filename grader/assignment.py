@@ -109,6 +109,16 @@ class Cluster(_Strict):
     """A folder that all nodes and the submitting machine see under this path."""
 
 
+class Gradescope(_Strict):
+    """How results appear on Gradescope. Visibilities are Gradescope's own words."""
+
+    hidden_tests: Literal["hidden", "after_due_date", "after_published", "visible"] = "after_published"
+    leaderboard: bool = True
+    runs: PositiveInt | None = None
+    """At most this many graded runs of a student within `window_hours`; None: no limit."""
+    window_hours: PositiveFloat = 24
+
+
 class BaselineRules(_Strict):
     """The sequential program and how long to time it per testcase."""
 
@@ -176,6 +186,7 @@ class Assignment(_Strict):
     metrics: tuple[str, ...] = ()
     deadline: Deadline | None = None
     cluster: Cluster | None = None
+    gradescope: Gradescope = Gradescope()
 
     @model_validator(mode="after")
     def _parts_are_distinct(self) -> Assignment:
@@ -189,7 +200,9 @@ class Assignment(_Strict):
     def rules_sha256(self) -> str:
         """The SHA-256 of all that a grade depends on: not of deadlines and of how a class is organised, which may
         change without anything having to be graded again."""
-        rules = self.model_dump_json(exclude={"deadline": True, "cluster": True, "submission": {"id_pattern"}})
+        rules = self.model_dump_json(
+            exclude={"deadline": True, "cluster": True, "gradescope": True, "submission": {"id_pattern"}}
+        )
         return hashlib.sha256(rules.encode()).hexdigest()
 
     @property

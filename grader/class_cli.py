@@ -30,6 +30,8 @@ BoardTestsOption = Annotated[
 NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="What students are called.")]
 MixOption = Annotated[bool, typer.Option("--mix-gpus", help="Compare times of different GPU models all the same.")]
 
+points = typer.Typer(no_args_is_help=True, help="Points that assistants enter by hand.")
+gradescope = typer.Typer(no_args_is_help=True, help="An autograder for Gradescope.")
 store = typer.Typer(no_args_is_help=True, help="Look after the store that holds a class's results.")
 
 
@@ -96,8 +98,64 @@ def site(
     print(classroom.site(out, store, assignment, metric=metric, best=best, mix=mix_gpus))
 
 
+def gradebook(
+    store: StoreOption = None,
+    form: Annotated[str, typer.Option("--format", metavar="csv|canvas|moodle", help="Who is to import it.")] = "csv",
+    columns: Annotated[
+        str, typer.Option("--columns", metavar="id,total,...", help="csv: these columns, in this order.")
+    ] = "",
+    partial: Annotated[
+        bool, typer.Option("--partial", help="canvas, moodle: points so far where there is no total yet.")
+    ] = False,
+    best: BestOption = False,
+    assignment: AssignmentOption = None,
+) -> None:
+    """The class's points as CSV: parts, lateness, totals."""
+    text = classroom.gradebook_csv(store, assignment, form=form, columns=columns, best=best, partial=partial)
+    print(text, end="")
+
+
+@points.command("import")
+def points_import(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="id, a column per part, PART_comment.")],
+    store: StoreOption = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Enter points of manual parts, such as the report's: all of the file or nothing."""
+    print(classroom.enter_points(file, store, assignment))
+
+
+@gradescope.command("build")
+def gradescope_build(
+    out: Annotated[Path, typer.Argument(metavar="OUT.zip", help="The autograder to upload.", show_default=False)],
+    tests: Annotated[str, typer.Option("--tests", metavar="public|all|t01,...", help="What it runs.")] = "public",
+    engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where.")] = "auto",
+    secret: Annotated[
+        Path | None,
+        typer.Option("--secret", metavar="FILE", help="The secret of hidden testcases, to go into the zip."),
+    ] = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Make the zip with setup.sh and run_autograder."""
+    print(classroom.gradescope_bundle(out, assignment, tests=tests, engine=engine, secret=secret))
+
+
+@gradescope.command("run", hidden=True)
+def gradescope_run(
+    root: Annotated[Path, typer.Option("--root", help="The folder that Gradescope calls /autograder.")],
+    tests: Annotated[str, typer.Option("--tests")] = "public",
+    engine: Annotated[str, typer.Option("--engine")] = "auto",
+    assignment: AssignmentOption = None,
+) -> None:
+    """What run_autograder calls inside the container."""
+    print(classroom.gradescope_run(root, assignment, tests=tests, engine=engine))
+
+
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `grader`."""
+    app.command()(gradebook)
+    app.add_typer(points, name="points")
+    app.add_typer(gradescope, name="gradescope")
     app.command()(site)
     app.command()(leaderboard)
     app.add_typer(store, name="store")

@@ -14,11 +14,17 @@ from grader.batch.roster import read_roster
 from grader.catalogue import TestcaseFiles
 from grader.engine import select_engines
 from grader.errors import MachineFault, UsageError
-from grader.gradebook import MODEL_PREFIX, Line, gradebook
+from grader.gradebook import MODEL_PREFIX, Line, gradebook, students_only
+from grader.gradescope import build_bundle, grade_there
+from grader.gradescope.harness import write
 from grader.paths import shown
+from grader.points import read_points
 from grader.progress import shown_progress
 from grader.record import Record, write_records
+from grader.report import gradebook as gradebooks
+from grader.report import junit as junit_report
 from grader.report import leaderboard as boards
+from grader.report.gradescope import message
 from grader.report.leaderboard import Board, Names
 from grader.site import build_site, report_page
 from grader.store import (
@@ -109,9 +115,10 @@ def grade(
     engine: str,
     options: ClassOptions,
     json: Path | None = None,
+    junit: Path | None = None,
 ) -> tuple[str, bool]:
-    """Grade a class into its store; `json` gets the records that count. Gives a summary, and whether everything
-    could be judged."""
+    """Grade a class into its store; `json` and `junit` get the records that count. Gives a summary, and whether
+    everything could be judged."""
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
@@ -131,8 +138,11 @@ def grade(
         setup = Setup(rules, suite, files, cases, engines[0])
         with view.shown() as seen:
             outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
+        counting = [line.attempt.record for line in gradebook(store, rules.name, options.policy.which)]
         if json is not None:
-            write_records([attempt.record for attempt in store.attempts(rules.name)], json)
+            write_records(counting, json)
+        if junit is not None:
+            write_junit(counting, junit)
     return summary(outcome, path, notes), not outcome.faulted
 
 
@@ -222,6 +232,60 @@ def write_html(records: Sequence[Record], path: Path) -> None:
         path.write_text(report_page(records), encoding="utf-8")
     except OSError as error:
         raise MachineFault(f"The page could not be written to {shown(path)}: {error.strerror}.") from error
+
+
+def write_junit(records: Sequence[Record], path: Path) -> None:
+    """Write records as JUnit XML."""
+    try:
+        path.write_text(junit_report.render(records), encoding="utf-8")
+    except OSError as error:
+        raise MachineFault(f"The JUnit file could not be written to {shown(path)}: {error.strerror}.") from error
+
+
+def gradebook_csv(
+    store: Path | None, assignment: str | None, *, form: str, columns: str, best: bool, partial: bool
+) -> str:
+    """The gradebook as CSV, for spreadsheets and learning platforms."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        lines = students_only(gradebook(opened, name, Which.BEST if best else Which.LATEST))
+    chosen = tuple(word.strip() for word in columns.split(",") if word.strip())
+    title = load_assignment(name).title
+    return gradebooks.render(lines, form, title=title, columns=chosen, partial=partial)
+
+
+def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:
+    """Enter points from a CSV file."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        students = frozenset(attempt.student.id for attempt in opened.attempts(name))
+        entries = read_points(file, load_assignment(name), students)
+        opened.set_points(name, entries)
+    return f"{len(entries)} entries of {len({entry.student for entry in entries})} students are in {shown(path)}."
+
+
+def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engine: str, secret: Path | None) -> str:
+    """Write the zip to upload as a Gradescope autograder."""
+    names = build_bundle(target, session.only(assignment), tests=tests, engine=engine, secret=secret)
+    words = f"{shown(target)}: {len(names)} files, for --tests {tests} on --engine {engine}."
+    return words + (" It holds the secret that determines the hidden testcases: do not publish it." if secret else "")
+
+
+def gradescope_run(root: Path, assignment: str | None, *, tests: str, engine: str) -> str:
+    """Inside Gradescope's container: grade, and leave results.json whatever happens."""
+    try:
+        rules = session.only(assignment)
+        suite = load_suite(rules.testcases_file)
+
+        def graded(path: Path) -> Record:
+            (record,) = session.grade_paths([path], assignment=rules.name, tests=tests, engine=engine, json=None)
+            return record
+
+        found = grade_there(root, rules, graded, lambda name: name in suite.cases and suite.cases[name].hidden)
+    except Exception as error:
+        found = message(f"The autograder failed. That is not your fault: please tell the course staff. {error}")
+        write(root, found)
+    return f"score {found['score']:g}: {view.first_line(found['output'])}"
 
 
 def export(store: Path, target: Path) -> str:

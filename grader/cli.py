@@ -75,6 +75,7 @@ def grade(
     engine: EngineOption = "auto",
     json: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to read here.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
     store: StoreOption = None,
     roster: Annotated[
         Path | None, typer.Option("--roster", metavar="CSV", help="Class: ids, names, nicknames, extensions.")
@@ -99,7 +100,9 @@ def grade(
     if classroom.wanted(paths, rules, options):
         if html is not None:
             raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
-        summary, judged = classroom.grade(paths, rules=rules, tests=tests, engine=engine, options=options, json=json)
+        summary, judged = classroom.grade(
+            paths, rules=rules, tests=tests, engine=engine, options=options, json=json, junit=junit
+        )
         print(summary)
         if not judged:
             raise typer.Exit(1)
@@ -109,6 +112,8 @@ def grade(
         classroom.keep(records, store)
     if html is not None:
         classroom.write_html(records, html)
+    if junit is not None:
+        classroom.write_junit(records, junit)
     print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
     if any(record.infrastructure_failed for record in records):
         raise typer.Exit(1)

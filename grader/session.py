@@ -61,7 +61,7 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
     """Time the sequential program on the chosen testcases, or show the times that are kept."""
-    rules = _only(assignment)
+    rules = only(assignment)
     suite = load_suite(rules.testcases_file)
     rows = []
     with shown_progress() as progress:
@@ -87,7 +87,7 @@ def list_assignments() -> str:
 
 def list_testcases(assignment: str | None) -> str:
     """A table of the testcases: shapes, sizes, limits, work, and what is on disk."""
-    rules = _only(assignment)
+    rules = only(assignment)
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles.beside(suite)
     limits = {case.name: rule.seconds for rule in reversed(rules.limits.wall_s) for case in suite.select(rule.tests)}
@@ -112,7 +112,7 @@ def list_testcases(assignment: str | None) -> str:
 
 def generate_testcases(tests: str, *, assignment: str | None, force: bool) -> str:
     """Write the files of the chosen testcases; a sentence on what was done."""
-    rules = _only(assignment)
+    rules = only(assignment)
     suite = load_suite(rules.testcases_file)
     cases = suite.select(tests)
     files = TestcaseFiles.beside(suite)
@@ -129,7 +129,7 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool) -> st
 
 def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
     """Read files again; a report, and whether all are what they should be."""
-    rules = _only(assignment)
+    rules = only(assignment)
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles.beside(suite)
     if tests is None:
@@ -154,7 +154,8 @@ def examine_machine() -> tuple[str, bool]:
     return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)
 
 
-def _only(assignment: str | None) -> Assignment:
+def only(assignment: str | None) -> Assignment:
+    """The assignment that is named, or the only one there is."""
     names = assignment_names()
     if assignment is None and len(names) != 1:
         raise UsageError(f"Which assignment? Name one with --assignment: {', '.join(names) or 'there is none here'}.")
