@@ -105,7 +105,7 @@ def _feedback(line: Line) -> str:
 
 
 def _safe(cell: object) -> object:
-    """A cell that a spreadsheet would run as a formula is anybody's text: a quote keeps it so (OWASP, CSV injection)."""
+    """A cell that a spreadsheet would run as a formula is somebody's text: a quote keeps it so (OWASP)."""
     if isinstance(cell, str) and cell.lstrip(" ")[:1] in tuple("=+-@\t\r") and cell.strip():
         return f"'{cell}"
     return cell

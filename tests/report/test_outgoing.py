@@ -175,11 +175,8 @@ def complete(name: str) -> Record:
 
 
 def test_canvas_finds_its_headers_its_points_possible_and_no_grade_where_there_is_none() -> None:
-    rows = list(
-        csv.reader(
-            io.StringIO(gradebook.render([line_of(complete("a")), line_of(made_record("b"))], "canvas", title="HW4"))
-        )
-    )
+    lines = [line_of(complete("a")), line_of(made_record("b"))]
+    rows = list(csv.reader(io.StringIO(gradebook.render(lines, "canvas", title="HW4"))))
     assert rows[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "HW4"]
     assert rows[1][0].strip() == "Points Possible"
     assert rows[1][5] == "100.0"
