@@ -18,7 +18,7 @@ from grader.gradebook import MODEL_PREFIX, Line, gradebook, students_only
 from grader.gradescope import build_bundle, grade_there
 from grader.gradescope.harness import write
 from grader.paths import shown
-from grader.points import read_points
+from grader.points_file import read_points
 from grader.progress import shown_progress
 from grader.record import Record, write_records
 from grader.report import gradebook as gradebooks

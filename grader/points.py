@@ -1,61 +1,62 @@
-"""Points that assistants enter, from a CSV file: a column `id`, one per manual part, and `PART_comment` if wanted."""
+"""Points that a person gives: entered into a record, and kept when the submission is graded again."""
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-from grader.assignment import Assignment
 from grader.errors import UsageError
-from grader.paths import shown
-from grader.store.database import Points
+from grader.record import PartRecord, Record, Scores
+
+MANUAL = "entered by an assistant"
+"""How the part of a rubric that a person fills in begins; see `grader.score`."""
 
 
-def read_points(path: Path, assignment: Assignment, students: frozenset[str]) -> list[Points]:
-    """Every entry of the file; an empty cell enters nothing. Raises UsageError with the line of the first that is not
-    right: then nothing is entered."""
-    manual = {part.part: part.points for part in assignment.rubric if part.kind == "manual"}
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _read(path, csv.DictReader(file), manual, students)
-    except OSError as error:
-        raise UsageError(f"The points {shown(path)} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"The points {shown(path)} are no CSV file in UTF-8: {error}.") from error
+def is_manual(part: PartRecord) -> bool:
+    return part.how.startswith(MANUAL)
 
 
-def _read(path: Path, rows: csv.DictReader[str], manual: dict[str, float], students: frozenset[str]) -> list[Points]:
-    columns = [name.strip() for name in rows.fieldnames or ()]
-    parts = [name for name in columns if name in manual]
-    if "id" not in columns or not parts:
-        raise UsageError(
-            f"{shown(path)}: expected a column id and one of {', '.join(manual) or '(there is no manual part)'}, found "
-            f"{', '.join(columns) or 'nothing'}."
-        )
-    found: list[Points] = []
-    seen: set[str] = set()
-    for row in rows:
-        values = {(key or "").strip(): (value or "").strip() for key, value in row.items() if key is not None}
-        where, student = f"{shown(path)}, line {rows.line_num}", values["id"]
-        if not any(values.values()):
-            continue
-        if student not in students:
-            raise UsageError(f"{where}: {student!r} is nobody in the store; nothing was entered.")
-        if student in seen:
-            raise UsageError(f"{where}: {student!r} appears twice; nothing was entered.")
-        seen.add(student)
-        for part in parts:
-            if values[part]:
-                points = _number(values[part], manual[part], f"{where}, {part}")
-                found.append(Points(student, part, points, values.get(f"{part}_comment", "")))
-    return found
+def enter(record: Record, given: Mapping[str, float], note: str = "") -> Record:
+    """The record with these points in its manual parts, and a total where nothing else is missing. Raises
+    UsageError for a part that is not manual or points out of range."""
+    manual = {part.part: part for part in record.parts if is_manual(part)}
+    for name, points in given.items():
+        if name not in manual:
+            raise UsageError(
+                f"{name} is not entered by hand in {record.assignment}; manual: {', '.join(manual) or 'none'}."
+            )
+        if not 0 <= points <= manual[name].max:
+            raise UsageError(f"{name}: points must be from 0 to {manual[name].max:g}, found {points:g}.")
+    day = datetime.now(UTC).date().isoformat()
+    how = f"{MANUAL} on {day}" + (f": {note}" if note else "")
+    parts = tuple(
+        part.model_copy(update={"points": given[part.part], "how": how}) if part.part in given else part
+        for part in record.parts
+    )
+    return _with_parts(record, parts)
 
 
-def _number(text: str, most: float, where: str) -> float:
-    try:
-        points = float(text.replace(",", "."))
-    except ValueError as error:
-        raise UsageError(f"{where}: {text!r} is no number; nothing was entered.") from error
-    if not 0 <= points <= most:
-        raise UsageError(f"{where}: {text} is not between 0 and {most:g}; nothing was entered.")
-    return points
+def keep(old: Sequence[Record], new: Record) -> Record:
+    """The new record with what people entered into an older one of the same submission and assignment."""
+    for record in old:
+        if (record.submission.id, record.assignment) == (new.submission.id, new.assignment):
+            entered = {part.part: part for part in record.parts if is_manual(part) and part.points is not None}
+            parts = tuple(
+                entered[part.part] if is_manual(part) and part.part in entered else part for part in new.parts
+            )
+            return _with_parts(new, parts)
+    return new
+
+
+def _with_parts(record: Record, parts: tuple[PartRecord, ...]) -> Record:
+    points = {part.part: part.points for part in parts}
+    automatic = [part.points for part in parts if not is_manual(part)]
+    complete = not record.practice and all(given is not None for given in automatic)
+    total = round(sum(given or 0 for given in points.values()), 2) if complete else None
+    return record.model_copy(
+        update={
+            "parts": parts,
+            "scores": Scores(total=total, max=record.scores.max, **points),
+            "not_measured": tuple(f"{part.part}: {part.how}" for part in parts if part.points is None),
+        }
+    )

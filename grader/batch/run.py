@@ -100,10 +100,14 @@ class _Coordinator:
     answers: queue.Queue[Done] = field(default_factory=queue.Queue)
 
     def run(self, found: Sequence[Found]) -> Outcome:
+        """Grade what the policy chooses of `found`."""
+        with self.setup.grading() as self.grading:
+            return self._run(found)
+
+    def _run(self, found: Sequence[Found]) -> Outcome:
         chosen = self.policy.chosen(found)
         self.tally.total = len(chosen)
         self.to_read.extend(_Job(one) for one in chosen)
-        self.grading = self.setup.grading()
         self.conditions = self.setup.conditions
         self._time_baselines()
         self.lanes = [self._lane(engine, number) for number, engine in enumerate(self.engines)]

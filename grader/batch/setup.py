@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from grader.assignment import Assignment
 from grader.baseline import Baseline, time_baseline
+from grader.bench import open_bench
 from grader.catalogue import TestcaseFiles
 from grader.engine import Engine
 from grader.grading import Grading
@@ -30,9 +32,12 @@ class Setup:
         """What makes gradings comparable: see `store.exchange.conditions`."""
         return conditions(self.assignment.rules_sha256, [case.name for case in self.cases], self.engine.name)
 
-    def grading(self) -> Grading:
+    @contextlib.contextmanager
+    def grading(self) -> Iterator[Grading]:
         """For this process. Sequential times come from the cache, and are measured where they are not in it."""
-        return Grading(self.assignment, self.suite, self.files, self.cases, self.engine, self._baselines())
+        rules, suite, files = self.assignment, self.suite, self.files
+        with open_bench(self.engine, rules, suite, files) as bench:
+            yield Grading(rules, suite, files, self.cases, self.engine, self._baselines(), bench)
 
     def _baselines(self) -> Callable[[Case], Baseline] | None:
         if not self.engine.measures_time:

@@ -18,21 +18,21 @@ _PR_SET_PDEATHSIG = 1
 
 def _serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     setup: Setup = pickle.load(requests)
-    grading = setup.grading()
-    while True:
-        try:
-            task: Task = pickle.load(requests)
-        except EOFError:
-            return
-        answer: Answer | Exception
-        try:
-            answer = task(setup, grading)
-        except (MachineFault, GraderFault) as fault:
-            answer = fault.__class__(str(fault))
-        except Exception as error:
-            answer = GraderFault(f"{type(error).__name__}: {error}; this is a bug of the grader.")
-        pickle.dump(answer, replies)
-        replies.flush()
+    with setup.grading() as grading:
+        while True:
+            try:
+                task: Task = pickle.load(requests)
+            except EOFError:
+                return
+            answer: Answer | Exception
+            try:
+                answer = task(setup, grading)
+            except (MachineFault, GraderFault) as fault:
+                answer = fault.__class__(str(fault))
+            except Exception as error:
+                answer = GraderFault(f"{type(error).__name__}: {error}; this is a bug of the grader.")
+            pickle.dump(answer, replies)
+            replies.flush()
 
 
 def _main(parent: int) -> None:

@@ -162,8 +162,9 @@ def _value(line: Line, metric: str, tests: Sequence[str]) -> Measured | None:
     for name in tests:
         test = by_name.get(name)
         value = read(test) if test is not None else None
-        if value is None and metric == "speedup" and test is not None and test.verdict in STUDENT_VERDICTS:
-            value = Measured(1.0, 1.0, 1.0)  # as the rubric counts it: a failed test is no speedup
+        lost = test is not None and (test.verdict in STUDENT_VERDICTS or timing.refused(test))
+        if value is None and metric == "speedup" and lost:
+            value = Measured(1.0, 1.0, 1.0)  # as the rubric counts it: failed, or not believed, is not accelerated
         if value is None or value.value <= 0:
             return None
         values.append(value)

@@ -24,19 +24,27 @@ class Measured:
 
 def gpu_ms(test: TestRecord) -> Measured | None:
     """GPU time in milliseconds."""
-    return None if test.gpu_ms is None else Measured(test.gpu_ms)
+    if test.gpu_ms is None or refused(test):
+        return None
+    timing = test.timing
+    return Measured(test.gpu_ms, *((timing.low_ms, timing.high_ms) if timing is not None else ()))
+
+
+def refused(test: TestRecord) -> bool:
+    """Whether the measured time is not believed; the rubric then counts the test as not accelerated."""
+    return bool(test.timing_refused or test.flags)
 
 
 def speedup(test: TestRecord) -> Measured | None:
     """Speedup over the sequential program."""
-    if test.speedup is None or test.gpu_ms is None:
-        return None
     time = gpu_ms(test)
-    if time is None or time.low is None or time.high is None:
+    if test.speedup is None or time is None:
+        return None
+    if not time.low or not time.high:
         return Measured(test.speedup)
     return Measured(test.speedup, test.speedup * time.value / time.high, test.speedup * time.value / time.low)
 
 
 def floor_share(test: TestRecord) -> float | None:
-    """How near the GPU time came to the least time the GPU could need, 0 to 1; None where that is not known."""
-    return None
+    """The least time the GPU could need over the measured one, 0 to 1; None where that is not known."""
+    return test.floor.share if test.floor is not None and not refused(test) else None

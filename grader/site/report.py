@@ -54,6 +54,10 @@ class Report:
     """(number, file name of its page, its points) of every attempt, oldest first."""
 
     @property
+    def has_floors(self) -> bool:
+        return any(test.floor is not None and test.floor.share is not None for test in self.record.tests)
+
+    @property
     def passed(self) -> int:
         return sum(test.verdict is Verdict.PASSED for test in self.record.tests)
 

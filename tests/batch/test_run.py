@@ -165,8 +165,9 @@ def test_a_file_that_may_not_be_read_is_the_machines_fault(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(MachineFault, match=r"hw4\.cu cannot be read: Permission denied"):
-        ReadTask("bob", folder / "bob")(setup, setup.grading())
+    refused = pytest.raises(MachineFault, match=r"hw4\.cu cannot be read: Permission denied")
+    with setup.grading() as grading, refused:
+        ReadTask("bob", folder / "bob")(setup, grading)
 
 
 class NoCompiler(PlainC):

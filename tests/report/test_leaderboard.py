@@ -11,7 +11,7 @@ import pytest
 
 from grader.errors import UsageError
 from grader.gradebook import Line, standing
-from grader.record import BaselineRecord, Record
+from grader.record import BaselineRecord, FloorRecord, Record, TimingRecord
 from grader.report import leaderboard as board_module
 from grader.report import timing
 from grader.report.leaderboard import Names, display_name, leaderboard, render
@@ -169,7 +169,35 @@ def test_manual_points_and_lateness_make_the_total() -> None:
     assert line_of(record.model_copy(update={"practice": True}), report=8).total is None
 
 
-def test_a_time_without_repetition_has_no_interval() -> None:
-    test = made_test("t21", gpu_ms=2.0, speedup=10.0)
-    assert timing.speedup(test) == Measured(10.0)
-    assert timing.gpu_ms(test) == Measured(2.0)
+def test_a_time_without_repetition_has_no_interval_and_a_repeated_one_its_own() -> None:
+    once = made_test("t21", gpu_ms=2.0, speedup=10.0)
+    assert timing.speedup(once) == Measured(10.0)
+    assert timing.gpu_ms(once) == Measured(2.0)
+    how = TimingRecord(runs=(), median_ms=2.0, low_ms=1.6, high_ms=2.5, stopped="stable", rule="")
+    repeated = made_test("t21", gpu_ms=2.0, speedup=10.0, timing=how)
+    assert timing.gpu_ms(repeated) == Measured(2.0, 1.6, 2.5)
+    assert timing.speedup(repeated) == Measured(10.0, 8.0, 12.5)
+
+
+def test_overlapping_times_of_two_records_share_a_rank() -> None:
+    def line(name: str, ms: float) -> Line:
+        how = TimingRecord(runs=(), median_ms=ms, low_ms=ms * 0.99, high_ms=ms * 1.01, stopped="stable", rule="")
+        test = made_test("t21", gpu_ms=ms, speedup=1000 / ms, timing=how)
+        return line_of(made_record(name, tests=[test]), name)
+
+    assert ranking([line("a", 10.0), line("b", 10.1), line("c", 11.0)]) == [(1, "a"), (1, "b"), (3, "c")]
+
+
+def test_a_time_that_is_not_believed_counts_as_no_speedup_and_has_no_place_by_time() -> None:
+    doubted = made_test("t21", gpu_ms=0.001, speedup=1e6, timing_refused="faster than the GPU can be")
+    lines = [line_of(made_record("b", tests=[doubted, made_test("t22", gpu_ms=1.0, speedup=4.0)]), "b")]
+    lines += named(("a", [3.0, 3.0]))
+    assert ranking(lines) == [(1, "a"), (2, "b")]
+    assert ranking(lines, metric="gpu_ms") == [(1, "a")]
+
+
+def test_the_share_of_the_floor_is_shown_when_all_tests_have_one() -> None:
+    floor = FloorRecord(ms=1.0, refuse_below_ms=0.9, limit="memory", terms=(), share=0.25)
+    with_floor = made_test("t21", gpu_ms=4.0, speedup=9.0, floor=floor)
+    assert "25%" in render(leaderboard([line_of(made_record("a", tests=[with_floor]), "a")]))
+    assert "of floor" not in render(leaderboard(named(("a", [3.0]))))

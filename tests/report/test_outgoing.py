@@ -16,7 +16,7 @@ import pytest
 from grader.assignment import Assignment, Gradescope
 from grader.errors import MachineFault, UsageError
 from grader.gradescope import grade_there
-from grader.points import read_points
+from grader.points_file import read_points
 from grader.record import Record
 from grader.report import gradebook, gradescope, junit
 from grader.verdict import Verdict

@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from grader.record import BaselineRecord, Record
+from grader.record import BaselineRecord, KernelRecord, ProfileRecord, Record
 from grader.store import HandIn, Store
 from grader.store.database import Points
 from grader.verdict import Verdict
@@ -15,6 +15,18 @@ from tests.records import made_record, made_test
 SOURCE = "\n".join(["#include <cstdio>", "__global__ void attend(float *o) { o[0] = 1; }", "int main() { return 0 }"])
 LOG = "hw4.cu(3): error: expected a ';' </script><b>bold</b>\nhw4.cu(2): warning #177-D: variable was never used"
 NASTY = "<script>alert('x')</script> & \"co\""
+
+
+PROFILE = ProfileRecord(
+    test="t23",
+    achieved=0.41,
+    kernels=(
+        KernelRecord(
+            name="attend(float*)", launches=3, profiled=3, gpu_ms=2.5, share=1.0, theoretical=0.5, limiter="registers",
+            metrics={"sm_efficiency": (0.5, 0.75, 0.625)},
+        ),
+    ),
+)  # fmt: skip
 
 
 def fill(store: Store, students: int) -> None:
@@ -58,7 +70,7 @@ def _record(student: str, number: int) -> Record:
             speedup = 20 * (1 + (number * 37 % 101) / 4) * (1 + math.sin(test) / 5)
             tests.append(made_test(f"t{test}", gpu_ms=2000 / speedup, speedup=speedup, baseline=baseline))
     build = {"ok": True, "log": LOG.split("\n")[1], "seconds": 1, "flags": ["-O3"], "flags_from": "us", "cached": False}
-    return made_record(student, tests=tests, occupancy=0.1 + (number % 9) / 10, build=build)
+    return made_record(student, tests=tests, occupancy=0.1 + (number % 9) / 10, build=build, profiles=(PROFILE,))
 
 
 def made_store(path: Path, students: int) -> Store:
