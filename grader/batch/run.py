@@ -17,15 +17,14 @@ since a lost GPU would otherwise spoil the rest of the class within seconds.
 from __future__ import annotations
 
 import queue
-import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from grader.batch.crew import Done, Worker
+from grader.batch.desk import Desk, first_fault
 from grader.batch.handins import Found
-from grader.batch.late import lateness
 from grader.batch.policy import Policy
 from grader.batch.roster import Student
 from grader.batch.setup import Setup
@@ -37,7 +36,7 @@ from grader.errors import GraderFault, MachineFault
 from grader.grading import grade_built
 from grader.progress import Silent
 from grader.record import Record
-from grader.store import HandIn, State, Store
+from grader.store import State, Store
 from grader.submission import Submission
 from grader.verdict import Fault
 from grader.workers import cores
@@ -83,15 +82,11 @@ class _Lane:
 
 @dataclass(eq=False)
 class _Coordinator:
+    desk: Desk
     setup: Setup
     engines: Sequence[Engine]
-    store: Store
-    policy: Policy
-    roster: dict[str, Student]
     view: View
     helpers: int
-    tally: Tally = field(default_factory=Tally)
-    faulted: dict[str, str] = field(default_factory=dict)
     last_fault: str = ""
     to_read: deque[_Job] = field(default_factory=deque)
     to_build: deque[_Job] = field(default_factory=deque)
@@ -105,10 +100,8 @@ class _Coordinator:
             return self._run(found)
 
     def _run(self, found: Sequence[Found]) -> Outcome:
-        chosen = self.policy.chosen(found)
-        self.tally.total = len(chosen)
+        chosen = self.desk.open(found)
         self.to_read.extend(_Job(one) for one in chosen)
-        self.conditions = self.setup.conditions
         self._time_baselines()
         self.lanes = [self._lane(engine, number) for number, engine in enumerate(self.engines)]
         self.idle = [self._helper(number) for number in range(min(self.helpers, max(1, len(chosen))))]
@@ -128,7 +121,7 @@ class _Coordinator:
                 worker.join()
         elapsed = max(1e-9, time.monotonic() - began)
         busy = {lane.where: lane.busy_s / elapsed for lane in self.lanes}
-        return Outcome(self.tally, tuple(self.faulted.items()), busy, self._notes(found, elapsed))
+        return Outcome(self.desk.tally, tuple(self.desk.faulted.items()), busy, self._notes(found, elapsed))
 
     def _time_baselines(self) -> None:
         """All that will be asked for, before anything else makes the machine busy."""
@@ -162,7 +155,7 @@ class _Coordinator:
             else:
                 break
         if all(lane.closed for lane in self.lanes):
-            left = self.tally.total - self.tally.finished
+            left = self.desk.tally.total - self.desk.tally.finished
             raise MachineFault(
                 f"{_FAULTS_TO_CLOSE_A_LANE} submissions in a row failed through the machine on every "
                 f"{self.engines[0].name} here, the last with: {self.last_fault} {left} are "
@@ -212,52 +205,26 @@ class _Coordinator:
 
     def _read(self, job: _Job, reading: Reading) -> None:
         job.submission = reading.submission
-        job.number = self._register(job)
+        job.number = self.desk.register(job.found, job.submission)
         if reading.problem:
             job.built = failed_build(Fault.STUDENT, reading.problem)
-        if self._claimed(job):
-            self._next(job)
+        self._claim(job)
 
-    def _register(self, job: _Job) -> int:
-        """Enter the attempt and how late it is into the store."""
-        assert job.submission is not None
-        student = self.roster.get(job.found.student) or Student(job.found.student)
-        handed_in = student.handed_in or job.found.handed_in
-        days, penalty = lateness(handed_in, self.setup.assignment.deadline, student)
-        return self.store.add_submission(
-            HandIn(
-                assignment=self.setup.assignment.name,
-                student=job.found.student,
-                sha256=job.submission.sha256,
-                path=str(job.found.path),
-                handed_in=handed_in,
-                days_late=days,
-                penalty=penalty,
-                files=job.submission.files,
-            )
-        )
-
-    def _claimed(self, job: _Job) -> bool:
-        """Whether this grader is to grade it: not another one, and not done already. The claim comes first: what
-        another grader finished in between is then seen as done."""
-        if not self.store.claim(job.number, self.conditions):
+    def _claim(self, job: _Job) -> None:
+        """Go on with a job if it is this grader's to do."""
+        ours = self.desk.claim(job.number)
+        if ours is None:
             self.elsewhere.append(job)
-            return False
-        if self.policy.wants(self.store.state(job.number, self.conditions)):
-            return True
-        self.store.release(job.number, self.conditions)
-        self.tally.kept += 1
-        self.view.kept(self.tally)
-        return False
+        elif ours:
+            self._next(job)
 
     def _look_elsewhere(self) -> None:
         for _ in range(len(self.elsewhere)):
             job = self.elsewhere.popleft()
-            if self.store.state(job.number, self.conditions) is not State.UNGRADED:
-                self.tally.kept += 1
-                self.view.kept(self.tally)
-            elif self._claimed(job):
-                self._next(job)
+            if self.desk.store.state(job.number, self.desk.conditions) is not State.UNGRADED:
+                self.desk.seen_as_done()
+            else:
+                self._claim(job)
 
     def _next(self, job: _Job) -> None:
         """Where a claimed job goes from here."""
@@ -290,7 +257,7 @@ class _Coordinator:
         if machine:
             self.last_fault = str(done.answer)
         if isinstance(done.answer, Record) and any(test.fault is Fault.MACHINE for test in done.answer.tests):
-            machine, self.last_fault = True, _first_fault(done.answer)
+            machine, self.last_fault = True, first_fault(done.answer)
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if machine else 0
         if lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE:
             lane.closed = True
@@ -309,67 +276,28 @@ class _Coordinator:
             return
         if job.submission is None:
             job.submission = unreadable(job.found.student, job.found.path, str(fault))
-            job.number = self._register(job)
-            if not self._claimed(job):
+            job.number = self.desk.register(job.found, job.submission)
+            if not self.desk.claim(job.number):
                 return
         whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
         self._record_without_running(job, failed_build(whose, str(fault)))
 
     def _keep(self, job: _Job, record: Record, where: str, seconds: float) -> None:
-        try:
-            self.store.add_record(job.number, self.conditions, record)
-        except MachineFault as fault:
-            raise MachineFault(f"{fault} {_rescue(record)}") from fault
+        self.desk.keep(job.number, record)
         again = record.infrastructure_failed and job.tries + 1 < _TRIES and record.build.ok
-        if again and self.store.claim(job.number, self.conditions):
+        if again and self.desk.store.claim(job.number, self.desk.conditions):
             job.tries += 1
-            self.view.say(f"{job.found.student}: {first_line(_first_fault(record))} It is tried again.")
+            self.view.say(f"{job.found.student}: {first_line(first_fault(record))} It is tried again.")
             self.to_grade.append(job)
             return
-        self.tally.count(record)
-        if record.infrastructure_failed:
-            self.faulted[job.found.student] = _first_fault(record)
-        else:
-            self.faulted.pop(job.found.student, None)
-        self.view.finished(self.tally, record, where, seconds)
-
-    # ---- afterwards ----
+        self.desk.finish(job.found.student, record, where, seconds)
 
     def _notes(self, found: Sequence[Found], elapsed: float) -> tuple[str, ...]:
         notes = []
-        if self.tally.graded:
+        if self.desk.tally.graded:
             shares = ((lane.where, lane.busy_s / elapsed) for lane in self.lanes)
             notes += [f"{where} was busy for {share:.0%} of {duration(elapsed)}." for where, share in shares]
-        handed_in = [one.student for one in found]
-        several = sorted({student for student in handed_in if handed_in.count(student) > 1})
-        if several:
-            listed = ", ".join(several[:10]) + (" and others" if len(several) > 10 else "")
-            notes.append(
-                f"{len(several)} students have several hand-ins ({listed}): they are attempts, and the "
-                f"{self.policy.which} counts."
-            )
-        if self.roster:
-            silent = sorted(set(self.roster) - set(handed_in))
-            strange = sorted(set(handed_in) - set(self.roster))
-            if silent:
-                notes.append(f"{len(silent)} of the roster handed in nothing: {', '.join(silent)}.")
-            if strange:
-                notes.append(f"{len(strange)} hand-ins are of nobody on the roster: {', '.join(strange)}.")
-        return tuple(notes)
-
-
-def _first_fault(record: Record) -> str:
-    return next(test.reason for test in record.tests if test.fault in (Fault.GRADER, Fault.MACHINE))
-
-
-def _rescue(record: Record) -> str:
-    """A place for a record that the store has no room for."""
-    try:
-        with tempfile.NamedTemporaryFile("w", prefix="grader-rescued-", suffix=".json", delete=False) as file:
-            file.write(record.model_dump_json(by_alias=True))
-        return f"The result in hand is in {file.name}: `grader store import` takes it."
-    except OSError:
-        return f"The result of {record.submission.id} could not be kept and will be made again."
+        return (*notes, *self.desk.notes(found))
 
 
 def grade_class(
@@ -385,15 +313,12 @@ def grade_class(
 ) -> Outcome:
     """Grade the hand-ins `found` into `store`, one at a time on each of `engines`; the testcases' files must be
     there. Raises MachineFault when the machine or the store fails for good; all that was finished is stored then."""
+    desk = Desk(setup, store, policy or Policy(), roster or {}, view or Quiet())
     coordinator = _Coordinator(
+        desk=desk,
         setup=setup,
         engines=engines,
-        store=store,
-        policy=policy or Policy(),
-        roster=roster or {},
-        view=view or Quiet(),
+        view=desk.view,
         helpers=helpers or max(1, cores() - len(engines)),
     )
-    for student in (roster or {}).values():
-        store.add_student(student.id, name=student.name, nickname=student.nickname, section=student.section)
     return coordinator.run(found)
