@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -339,12 +338,11 @@ def _record(
     automatic = [part.points for part in parts if part.part not in manual]
     complete = not practice and all(given is not None for given in automatic)
     total = round(sum(given or 0 for given in points.values()), 2) if complete else None
-    rules = assignment.model_dump_json().encode()
     return Record(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         grader=__version__,
         assignment=assignment.name,
-        assignment_sha256=hashlib.sha256(rules).hexdigest(),
+        assignment_sha256=assignment.rules_sha256,
         submission=SubmissionRecord(
             id=submission.id,
             path=str(submission.path),
