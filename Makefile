@@ -2,6 +2,7 @@
 # make test                                                lint, types and tests; sets everything up the first time
 # make redteam                                             hostile programs: none may get what it wants (minutes)
 # make honest                                              unusual honest programs: all must pass (minutes)
+# make test-site                                           the pages in a real browser: needs chromium and chromium-driver
 # make setup                                               only the set-up
 # make clean                                               remove what set-up and runs made (not the testcases)
 
@@ -24,6 +25,11 @@ redteam: .venv/.ready-test
 honest: .venv/.ready-test
 	$(BIN)/python -m tests.honest $(ARGS)
 
+test-site: .venv/.ready-test
+	@command -v chromium chromedriver >/dev/null || { echo "make test-site needs: apt install chromium chromium-driver" >&2; exit 1; }
+	$(BIN)/pip --disable-pip-version-check --quiet install -e '.[test-site]'
+	$(BIN)/python -m pytest -o addopts=--strict-markers tests/browser
+
 setup: .venv/.ready
 
 .venv/.ready: pyproject.toml tools/setup.sh
@@ -36,4 +42,4 @@ clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find grader tests -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: grade test redteam honest setup clean
+.PHONY: grade test redteam honest test-site setup clean

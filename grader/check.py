@@ -354,7 +354,12 @@ def share_in_words(part: int, whole: int) -> str:
 
 
 def _with_reason(check: Check, tolerance: float | Mapping[str, float]) -> Check:
-    limit = "its tolerance" if isinstance(tolerance, Mapping) else f"{tolerance:g}"
+    if isinstance(tolerance, Mapping):
+        each = [f"{value:.3g}" for value in tolerance.values()]
+        named = [f"{value} for {name}" for name, value in zip(tolerance, each, strict=True)]
+        limit = each[0] if len(set(each)) == 1 else f"the tolerance ({', '.join(named)})"
+    else:
+        limit = f"{tolerance:g}"
     parts = [
         f"{check.wrong:,} of {check.values:,} values ({share_in_words(check.wrong, check.values)}) differ by more "
         f"than {limit}"
