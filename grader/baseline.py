@@ -34,6 +34,7 @@ from grader.operators import Operator, Shape
 from grader.paths import cache_folder, shown
 from grader.process import Runner
 from grader.sandbox import runner
+from grader.scratch import scratch_folder
 from grader.seeds import Distribution, draw_unit, public_seed
 from grader.testcase import Case
 
@@ -120,9 +121,9 @@ def time_baseline(
     if not refresh and (kept := _read(kept_at, key)) is not None:
         return kept
     try:
-        with tempfile.TemporaryDirectory(prefix="grader-baseline-") as folder:
-            program = _compile(compiler, source, flags, Path(folder), run)
-            baseline = _measure(case, program, budget_s, Path(folder), run, key)
+        with scratch_folder("baseline") as folder:
+            program = _compile(compiler, source, flags, folder, run)
+            baseline = _measure(case, program, budget_s, folder, run, key)
     except OSError as error:
         raise MachineFault(
             f"The sequential program could not be timed on {case.name}: {error.strerror}; up to "
@@ -143,8 +144,8 @@ def _compiler() -> str:
 
 
 def _compiler_version(compiler: str, run: Runner) -> str:
-    with tempfile.TemporaryDirectory(prefix="grader-baseline-") as folder:
-        completed = run([compiler, "--version"], Path(folder))
+    with scratch_folder("baseline") as folder:
+        completed = run([compiler, "--version"], folder)
     return completed.output.splitlines()[0].strip() if completed.output else compiler
 
 

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from grader.assignment import Assignment
 from grader.engine import Engine
 from grader.errors import MachineFault
 from grader.paths import cache_folder
+from grader.scratch import scratch_folder
 from grader.submission import Submission
 from grader.verdict import Fault
 
@@ -67,8 +67,8 @@ def build(submission: Submission, assignment: Assignment, engine: Engine) -> Bui
         return kept
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
-            return _compile(submission, assignment, engine, key, Path(scratch), folder)
+        with scratch_folder("build", folder.parent) as scratch:
+            return _compile(submission, assignment, engine, key, scratch, folder)
     except OSError as error:
         raise MachineFault(
             f"The build of {submission.id} could not be written to {folder.parent}: {error.strerror}; "
@@ -97,7 +97,8 @@ def _compile(
     if not made.ok:
         reason = _failure_sentence(log, made.fault, assignment)
         return Build(None, made.fault, reason, log, seconds, cached=False, key=key)
-    (product / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
+    with (product / "build.json").open("x") as file:  # the compiler ran in this folder: follow no link it may have left
+        json.dump({"log": log, "seconds": seconds}, file)
     try:
         product.rename(folder)
     except OSError:  # another grader built the same at the same time, or a broken entry is in the way

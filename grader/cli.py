@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +16,9 @@ from grader import session
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.report import terminal
 from grader.verdict import Verdict
+
+_STOPPED = 128 + signal.SIGINT
+"""The exit code after Ctrl-C, as shells have it."""
 
 # Typer before 0.16 builds on click, later ones on a copy of their own; the exception has one name in both.
 _WrongWords: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -144,6 +149,13 @@ def testcases_verify(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; every failure ends in one sentence on stderr and the exit code that DESIGN.md gives it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
     verbose = "--verbose" in words or "-v" in words
     try:
         code = app(args=words, standalone_mode=False)
@@ -157,14 +169,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except GraderFault as error:
         code = _complain("the grader failed, not you", error, verbose, 1)
     except (KeyboardInterrupt, typer.Abort):
-        print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
-        code = 130
+        code = _STOPPED
     except BrokenPipeError:  # the reader of our output went away: grader … | head
         sys.stderr.close()
         code = 1
     except Exception as error:
         message = f"{type(error).__name__}: {error}; this is a bug, please report it with --verbose's output."
         code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
+    if interrupts and code == _STOPPED:  # some versions of typer turn the interrupt into an exit code themselves
+        print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
 
 

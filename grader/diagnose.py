@@ -313,8 +313,9 @@ def _row_moves(samples: list[_Sample]) -> str:
                 return ""
             moves.append((int(row), nearest))
     row, source = moves[0]
-    if len({source - row for row, source in moves}) == 1:
-        by = source - row
+    count = len(samples[0].expected)
+    if len({(source - row) % count for row, source in moves}) == 1:
+        by = (source - row + count // 2) % count - count // 2
         return (
             f"Each wrong row holds the right values of the row {abs(by)} {'below' if by > 0 else 'above'} it: "
             "look at how the row number is computed."

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
@@ -15,6 +15,7 @@ from grader.engine.cuda import CudaEngine, find_gpu
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.paths import cache_folder, course_root
+from grader.scratch import scratch_folder
 from grader.toolkit import Toolkit, find_toolkit
 
 _LEAST_FREE_BYTES = 2 << 30
@@ -97,7 +98,8 @@ def _space(folder: Path, what: str) -> Finding:
 
 
 def _emulator(toolkit: Toolkit) -> Finding:
-    return _tried("emulator", EmulatorEngine(toolkit, "sm_80"), "see the message; `make setup` installs what it needs")
+    found = _tried("emulator", EmulatorEngine(toolkit, "sm_80"), "see the message; `make setup` installs what it needs")
+    return replace(found, needed=find_gpu() is None)
 
 
 def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
@@ -124,18 +126,15 @@ def _tried(what: str, engine: CudaEngine | EmulatorEngine, remedy: str) -> Findi
 
 
 def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
-    with tempfile.TemporaryDirectory(prefix="grader-doctor-") as name:
-        folder = Path(name)
+    with scratch_folder("doctor") as folder:
         (folder / "probe.cu").write_text(_PROBE)
         began = time.monotonic()
         run = sandbox.runner(120, readable=engine.build_paths, writable=(folder,))
         built = engine.compile(["probe.cu"], ["-O1"], folder=folder, output=folder / "probe", run=run)
         if not built.ok:
             raise GraderFault(f"a three-line kernel does not compile: {built.log.strip()[:400]}")
-        launch = engine.launch(folder / "probe", [], folder / "trace.jsonl")
-        job = sandbox.Job(
-            launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices
-        )
+        launch = engine.launch(folder / "probe", [], str(folder / "trace.jsonl"))
+        job = sandbox.Job(launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices)
         outcome = sandbox.run(job, sandbox.Limits(wall_s=60))
         if outcome.stdout.strip() != _PROBE_SAYS:
             said = (outcome.stdout + outcome.stderr).strip()[:300] or "nothing"

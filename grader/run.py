@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
+import os
+import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,9 @@ from grader import sandbox
 from grader.assignment import Limits
 from grader.engine import Engine
 from grader.errors import MachineFault
-from grader.trace import Trace, read_trace
+from grader.sandbox.streams import Receiver
+from grader.scratch import claim_name, scratch_folder
+from grader.trace import MAX_FILE_BYTES, Trace, read_received
 
 _SLACK_BYTES = 64 << 20
 """How much larger than expected an output may grow before the run is stopped: an output that is too long shall be
@@ -21,7 +25,7 @@ seen to be too long, and programs may keep other files beside it."""
 
 @dataclass(frozen=True)
 class Run:
-    """What one run left behind. `output` may not exist; it and the trace live as long as the run's folder.
+    """What one run left behind. `output` may not exist; it lives as long as the run's folder.
 
     `trace` is None where the engine could not trace (`untraced_reason` says why) or nothing was written.
     """
@@ -41,49 +45,70 @@ def run_program(
     The input is seen under a name that tells nothing, beside no other file. `output_bytes` is the exact size of a
     right output, `wall_s` the time limit. Raises MachineFault when the machine has no room for the run.
     """
-    with _private_folder() as folder:
-        work, trace_file = folder / "work", folder / "trace.jsonl"
+    with scratch_folder("run") as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
+        work = folder / "work"
         work.mkdir()
-        trace_file.touch()
         output = work / "output"
-        launch = engine.launch(program, (str(input_file.resolve()), str(output)), trace_file)
+        launch = engine.launch(program, (str(lent), str(output)), f"fd:{receiver.descriptor}")
         job = sandbox.Job(
             command=launch.command,
             folder=work,
             environment=launch.environment,
-            readable=(program, input_file.resolve(), *launch.readable),
-            writable=(trace_file,),
+            readable=(program, lent, *launch.readable),
             devices=launch.devices,
+            descriptors=(receiver.descriptor,),
         )
+        receiver.start()
         outcome = sandbox.run(
             job,
             sandbox.Limits(
                 wall_s=wall_s,
                 memory_bytes=limits.memory_bytes,
                 processes=limits.processes,
-                file_bytes=output_bytes + _SLACK_BYTES,
+                file_bytes=output_bytes + _SLACK_BYTES if launch.file_sizes_limited else None,
                 folder_bytes=2 * (output_bytes + _SLACK_BYTES),
                 kept_output_bytes=limits.stdout_bytes,
             ),
         )
-        traced = launch.traced and trace_file.stat().st_size > 0
-        yield Run(outcome, output, read_trace(trace_file) if traced else None, launch.untraced_reason)
+        received = receiver.finish()
+        traced = launch.traced and receiver.received > 0
+        yield Run(outcome, output, read_received(received) if traced else None, launch.untraced_reason)
 
 
 def pass_through(engine: Engine, program: Path, arguments: Sequence[str]) -> int:
     """Run `program` as a person would, in their folder and on their terminal; its exit code (128 + signal)."""
-    with _private_folder() as folder:
-        launch = engine.launch(program, arguments, folder / "trace.jsonl")
+    with scratch_folder("run") as folder:
+        launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))
         return sandbox.run_attached(launch.command, launch.environment)
 
 
 @contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
+def _lent(input_file: Path, folder: Path) -> Iterator[Path]:
+    """A second name for the input, for one run: its own says which testcase it is, and so does /proc/self/mountinfo
+    of whatever is mounted from it. A hard link beside it; where that cannot be made, a copy in `folder`."""
+    original = input_file.resolve()
+    other = original.with_name(f"{claim_name(original.parent)}{secrets.token_hex(8)}")
     try:
-        folder = tempfile.TemporaryDirectory(prefix="grader-run-", ignore_cleanup_errors=True)
+        os.link(original, other)
+    except OSError:
+        other = folder / "input"
+        try:
+            shutil.copyfile(original, other)
+        except OSError as error:
+            raise MachineFault(f"{folder} has no room for a copy of {input_file}: {error.strerror}.") from error
+    try:
+        yield other
+    finally:
+        other.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _receiver() -> Iterator[Receiver]:
+    try:
+        receiver = Receiver(MAX_FILE_BYTES)
     except OSError as error:
-        raise MachineFault(
-            f"No folder for the run could be made in {tempfile.gettempdir()}: {error.strerror}; free some space there."
-        ) from error
-    with folder as name:
-        yield Path(name)
+        raise MachineFault(f"No file for the trace could be made: {error.strerror}; free some space.") from error
+    try:
+        yield receiver
+    finally:
+        receiver.close()

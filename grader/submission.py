@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from grader.errors import UsageError
 from grader.makefile import MakefileFlags, read_makefile_flags
 from grader.paths import shown
 from grader.process import Runner
+from grader.scratch import scratch_folder
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c"}
 _HEADERS = {".cuh", ".h", ".hpp", ".hh", ".inl", ".inc"}
@@ -54,13 +56,13 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
         raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
     if path.is_dir():
         folder, names = path, _files_in(path, assignment)
-        made = _makefile_flags(folder, assignment, run)
+        made = _makefile_flags(folder, names, assignment, run)
         sources, notes = _chosen_sources(folder, names, assignment, made)
     elif path.suffix == ".cu":
         folder, notes = path.parent, []
         names = _with_local_headers(path)
         sources = [path.name]
-        made = _makefile_flags(folder, assignment, run)
+        made = _makefile_flags(folder, names, assignment, run)
         if made is not None and path.name not in made.sources:
             made = None
     else:
@@ -142,6 +144,8 @@ def _with_local_headers(source: Path) -> list[str]:
             header = (current.parent / match.group(1).decode(errors="replace")).resolve()
             if not header.is_file() or not header.is_relative_to(folder):
                 continue
+            if header.suffix in _SOURCES and _MAIN.search(_content(header).decode(errors="replace")):
+                continue  # a program of its own, perhaps another student's
             name = header.relative_to(folder).as_posix()
             if name not in names:
                 names.add(name)
@@ -149,10 +153,20 @@ def _with_local_headers(source: Path) -> list[str]:
     return sorted(names)
 
 
-def _makefile_flags(folder: Path, assignment: Assignment, run: Runner) -> MakefileFlags | None:
-    if not any((folder / name).is_file() for name in _MAKEFILES):
+def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, run: Runner) -> MakefileFlags | None:
+    """Flags that the Makefile in `folder` gives. make evaluates what the student wrote ($(shell …)), so it runs in a
+    copy that holds the Makefile and the files `names` of the submission, and nothing that lies beside them."""
+    makefiles = [name for name in _MAKEFILES if (folder / name).is_file() and not (folder / name).is_symlink()]
+    if not makefiles:
         return None
-    return read_makefile_flags(folder, Path(assignment.submission.main).stem, run)
+    with scratch_folder("make") as copy:
+        for name in (*names, *makefiles):
+            content = _content(folder / name)
+            if len(content) > assignment.submission.max_bytes:
+                raise UsageError(f"{shown(folder / name)} is {len(content):,} bytes: hand in source code only.")
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes(content)
+        return read_makefile_flags(copy, Path(assignment.submission.main).stem, run)
 
 
 def _content(path: Path) -> bytes:

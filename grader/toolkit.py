@@ -13,6 +13,8 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.errors import MachineFault
+from grader.process import Completed
+from grader.scratch import scratch_folder
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,18 @@ def find_toolkit() -> Toolkit:
 
 
 def _toolkit(nvcc: Path) -> Toolkit:
-    said = sandbox.runner(60)([str(nvcc), "--version"], Path("/"))
+    said = _ask(nvcc, "--version")
     version = re.search(r"\bV(\d+\.\d+\.\d+)", said.output)
     if said.exit_code != 0 or version is None:
         raise MachineFault(f"{nvcc} --version failed: {said.output.strip()[:300] or 'it said nothing'}; reinstall it.")
     return Toolkit(nvcc, _root(nvcc), version.group(0))
+
+
+def _ask(nvcc: Path, *arguments: str) -> Completed:
+    # A script called nvcc may start another one beside it: the folders of the link and of its target are shown.
+    shown = tuple({nvcc.parent, nvcc.resolve().parent.parent})
+    with scratch_folder("nvcc") as folder:
+        return sandbox.runner(60, readable=shown)([str(nvcc), *arguments], folder)
 
 
 def _root(nvcc: Path) -> Path:
@@ -91,7 +100,7 @@ def _root(nvcc: Path) -> Path:
     near = nvcc.resolve().parent.parent
     if (near / "include" / "cuda_runtime.h").is_file():
         return near
-    dry = sandbox.runner(60)([str(nvcc), "--dryrun", "-x", "cu", "-c", "/dev/null"], Path("/"))
+    dry = _ask(nvcc, "--dryrun", "-x", "cu", "-c", "/dev/null")
     top = re.search(r"^#\$ TOP=(.+)$", dry.output, re.MULTILINE)
     return (nvcc.parent / top.group(1)).resolve() if top else near
 

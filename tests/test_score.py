@@ -72,7 +72,7 @@ def test_what_was_not_measured_has_null_points_and_a_reason(hw4: Assignment) -> 
     assert given["report"].points is None
 
 
-@pytest.mark.parametrize(("achieved", "points"), [(0.0, 0), (0.125, 5), (0.25, 10), (0.9, 10)])
+@pytest.mark.parametrize(("achieved", "points"), [(0.0, 0), (0.075, 5), (0.15, 10), (0.9, 10)])
 def test_occupancy_points_are_capped(hw4: Assignment, achieved: float, points: float) -> None:
     given = parts(hw4, [record(name) for name in GRADED], occupancy=achieved)
     assert given["occupancy"].points == pytest.approx(points)

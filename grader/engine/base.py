@@ -28,6 +28,7 @@ class Launch:
     """How to start a built program: the command, what it needs in its environment, files it reads beside its
     own, and device nodes it opens.
 
+    `file_sizes_limited`: whether a limit on the size of a file can be set; it would also bind files in memory.
     `traced` says whether the program will write a trace; if not, `untraced_reason` says why, for people.
     """
 
@@ -35,6 +36,7 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()
+    file_sizes_limited: bool = True
     traced: bool = True
     untraced_reason: str = ""
 
@@ -70,5 +72,5 @@ class Engine(Protocol):
     ) -> Compiled:
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
-    def launch(self, program: Path, arguments: Sequence[str], trace: Path) -> Launch:
-        """How to run `program` so that it writes its trace to `trace`."""
+    def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
+        """How to run `program` so that it writes its trace to `trace` (see `grader.trace.PATH_VARIABLE`)."""

@@ -141,10 +141,10 @@ class CudaEngine:
         done = run(command, folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
-    def launch(self, program: Path, arguments: Sequence[str], trace_file: Path) -> Launch:
+    def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         environment = {"CUDA_VISIBLE_DEVICES": self.gpu.uuid, "CUDA_MODULE_LOADING": "LAZY"}
         if self.tracer is not None:
-            environment |= {"CUDA_INJECTION64_PATH": str(self.tracer), trace.PATH_VARIABLE: str(trace_file)}
+            environment |= {"CUDA_INJECTION64_PATH": str(self.tracer), trace.PATH_VARIABLE: trace_target}
         devices = [Path(name) for name in ("/dev/nvidiactl", "/dev/nvidia-uvm", f"/dev/nvidia{self.gpu.index}")]
         cupti = self.toolkit.cupti()
         return Launch(

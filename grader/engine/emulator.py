@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader import emulator, trace
 from grader.engine.base import Compiled, Launch
+from grader.errors import GraderFault
 from grader.process import Runner
+from grader.scratch import scratch_folder
 from grader.stubs import STUB_HEADERS
 from grader.toolkit import Toolkit
 from grader.verdict import Fault
@@ -42,12 +43,12 @@ class EmulatorEngine:
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
-        with tempfile.TemporaryDirectory(prefix="grader-emulate-") as work:
+        with scratch_folder("emulate", output.parent) as work:
             try:
                 program = emulator.compile_program(
                     [folder / source for source in sources],
                     output,
-                    work=Path(work),
+                    work=work,
                     nvcc=self.toolkit.nvcc,
                     run=run,
                     flags=(*flags, f"-isystem={STUB_HEADERS}"),
@@ -55,9 +56,13 @@ class EmulatorEngine:
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)
-            except emulator.Unsupported as missing:
-                return Compiled(Fault.GRADER, str(missing))
+            except (emulator.Unsupported, GraderFault) as fault:
+                return Compiled(Fault.GRADER, str(fault))
         return Compiled(None, program.log)
 
-    def launch(self, program: Path, arguments: Sequence[str], trace_file: Path) -> Launch:
-        return Launch(command=(str(program), *arguments), environment={trace.PATH_VARIABLE: str(trace_file)})
+    def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
+        return Launch(
+            command=(str(program), *arguments),
+            environment={trace.PATH_VARIABLE: trace_target},
+            file_sizes_limited=False,  # device memory is a file in memory
+        )

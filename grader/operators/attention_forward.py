@@ -158,6 +158,55 @@ def _some_keys(keys: Callable[[int], slice]) -> Compute:
     return compute
 
 
+def _without(dropped: Callable[[int], NDArray[np.intp]]) -> Compute:
+    """Attention over all keys but those numbered `dropped(N)`."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = tensors
+        kept = np.delete(np.arange(shape[1]), dropped(shape[1]))
+        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[kept], v[kept])
+
+    return compute
+
+
+def _rearranged(
+    k_of: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+    v_of: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+) -> Compute:
+    """Attention that sees K as `k_of(K)` and V as `v_of(V)`."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = tensors
+        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k_of(k), v_of(v))
+
+    return compute
+
+
+def _as_it_is(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    return matrix
+
+
+def _tiles_transposed(tile: int) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    """Every tile of `tile` rows, stored row after row and read column after column."""
+    return lambda matrix: np.ascontiguousarray(matrix.reshape(-1, matrix.shape[1], tile).transpose(0, 2, 1)).reshape(
+        matrix.shape
+    )
+
+
+def _first_tile_again(tile: int) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    return lambda matrix: np.tile(matrix[:tile], (len(matrix) // tile, 1))
+
+
+def _columns_of_scores(columns: int) -> Compute:
+    """Scores summed over the first columns only."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = tensors
+        return softmax_attention(q[rows, :columns].astype(np.float64) / np.sqrt(shape[2]), k[:, :columns], v)
+
+    return compute
+
+
 def _mean_of_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     v = tensors[2].astype(np.float64)
     return np.broadcast_to(v.mean(axis=0), v.shape)[rows]
@@ -267,6 +316,78 @@ def _tile_alternates() -> list[Alternate]:
     return found
 
 
+def _key_alternates() -> list[Alternate]:
+    """Single keys that are left out, by a loop's bound or a condition."""
+    found = [
+        Alternate(
+            "last_key_dropped",
+            "It matches attention that ignores the last key: a loop over the keys ends one too early.",
+            _without(lambda n: np.array([n - 1])),
+        ),
+        Alternate(
+            "first_key_dropped",
+            "It matches attention that ignores the first key: a loop over the keys starts one too late.",
+            _without(lambda n: np.array([0])),
+        ),
+    ]
+    for tile in (32, 64, 16, 128, 8):
+        found.append(
+            Alternate(
+                f"last_key_of_tiles_of_{tile}",
+                f"It matches attention that ignores the last key of every tile of {tile}: the loop inside the tile "
+                "ends one too early.",
+                _without(lambda n, t=tile: np.arange(t - 1, n, t)),  # type: ignore[misc]
+            )
+        )
+        found.append(
+            Alternate(
+                f"first_key_of_tiles_of_{tile}",
+                f"It matches attention that ignores the first key of every tile of {tile}: the loop inside the tile "
+                "starts one too late.",
+                _without(lambda n, t=tile: np.arange(0, n, t)),  # type: ignore[misc]
+            )
+        )
+    for step in (100, 10, 1000):
+        for first in (step - 1, 0):
+            found.append(
+                Alternate(
+                    f"every_{step}th_key_dropped_from_{first}",
+                    f"It matches attention that ignores every {step}th key, from key {first} on.",
+                    _without(lambda n, f=first, s=step: np.arange(f, n, s)),  # type: ignore[misc]
+                    lambda shape, f=first: shape[1] <= f,  # type: ignore[misc]
+                )
+            )
+    return found
+
+
+def _shared_memory_alternates() -> list[Alternate]:
+    """Tiles that are read in another way than they were written."""
+    found = []
+    for tile in (32, 64, 16, 128):
+        for name, transposed, again in (
+            ("K", (_tiles_transposed(tile), _as_it_is), (_first_tile_again(tile), _as_it_is)),
+            ("V", (_as_it_is, _tiles_transposed(tile)), (_as_it_is, _first_tile_again(tile))),
+        ):
+            found.append(
+                Alternate(
+                    f"{name}_tile_of_{tile}_transposed",
+                    f"It matches attention in which each tile of {name} of {tile} rows is read with rows and columns "
+                    "exchanged: look at how the tile is written to shared memory and how it is read.",
+                    _rearranged(*transposed),
+                )
+            )
+            found.append(
+                Alternate(
+                    f"{name}_tile_of_{tile}_not_reloaded",
+                    f"It matches attention in which every tile uses the same {tile} rows of {name}, the first: look at "
+                    f"the offset from which the tile of {name} is loaded.",
+                    _rearranged(*again),
+                    _at_most(tile),
+                )
+            )
+    return found
+
+
 def _at_most(tile: int) -> Callable[[Shape], bool]:
     return lambda shape: shape[1] <= tile
 
@@ -291,6 +412,18 @@ _ALTERNATES: tuple[Alternate, ...] = (
         "sign_of_scores",
         "It matches attention with the sign of the scores turned round: look at exp(m − s) where exp(s − m) is meant.",
         _scaled(lambda d: -1.0 / float(np.sqrt(d))),
+    ),
+    Alternate(
+        "base_two",
+        "It matches attention with 2 instead of e as the base of the exponentials: multiply the scores by log2(e) "
+        "where exp2 is used.",
+        _scaled(lambda d: float(np.log(2.0) / np.sqrt(d))),
+    ),
+    Alternate(
+        "32_columns_of_scores",
+        "It matches scores summed over the first 32 columns of Q and K only: here d is 64.",
+        _columns_of_scores(32),
+        lambda shape: shape[2] <= 32,
     ),
     Alternate(
         "mean_of_v",
@@ -356,6 +489,8 @@ _ALTERNATES: tuple[Alternate, ...] = (
         _some_keys(lambda n: slice(0, n // 2)),
     ),
     *_tile_alternates(),
+    *_key_alternates(),
+    *_shared_memory_alternates(),
 )
 
 OPERATOR = AttentionForward()

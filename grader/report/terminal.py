@@ -155,6 +155,9 @@ def _how(text: str) -> str:
 
 
 def _notes(record: Record) -> Iterator[str]:
-    described = next((test.baseline.description for test in record.tests if test.baseline), None)
-    if described:
-        yield textwrap.fill(f"Speedups are against {described}", WIDTH)
+    timed = next((test for test in record.tests if test.baseline), None)
+    if timed is not None and timed.baseline is not None:
+        text = (
+            f"Speedups are over the sequential program's computing time; for {timed.name}, {timed.baseline.description}"
+        )
+        yield textwrap.fill(text, WIDTH)

@@ -3,20 +3,29 @@
 Inside there is a read-only system, a private /tmp and /proc, a handful of device nodes, and the job's own paths,
 where they are outside. No network but an empty loopback, no capability, no other process in sight. bwrap itself is
 process 1 of the container's process namespace: when it dies, or the grader does, the kernel kills all the rest.
+
+/proc is read-only inside. bwrap covers /proc/sys only where it finds it writable as a folder, which it never is; but
+when the grader runs as root, its user id outside the namespace is 0, and by that alone the kernel lets a program
+without any capability write the files in it, such as core_pattern, which names a program that the kernel starts.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from grader.sandbox.job import Job
+from grader.sandbox.private import SYSTEM
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
-_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "localtime", "nsswitch.conf")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
+ACCOUNTS = {
+    "/etc/passwd": b"student:x:1000:1000::/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+    "/etc/group": b"student:x:1000:\nnogroup:x:65534:\n",
+}
+"""Files that a program finds in place of the machine's own: who has an account here is nobody's business."""
 _GPU_FACTS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/class/drm")
 _TMP_BYTES = 256 << 20
 _USER = "1000"
@@ -28,9 +37,9 @@ def problem() -> str | None:
     path = shutil.which("bwrap")
     if path is None:
         return "bubblewrap is not installed (apt install bubblewrap)"
-    command = [path, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    command = [path, "--unshare-all", "--unshare-user", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     try:
-        tried = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        tried = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
     if tried.returncode != 0:
@@ -38,20 +47,33 @@ def problem() -> str | None:
     return None
 
 
-def command_line(job: Job, environment: dict[str, str], seccomp_fd: int | None, status_fd: int) -> list[str]:
+def command_line(
+    job: Job,
+    environment: dict[str, str],
+    *,
+    seccomp_fd: int | None,
+    status_fd: int,
+    accounts: Mapping[str, int],
+    hidden: Iterable[Path],
+) -> list[str]:
     """bwrap and its arguments, then the job's own command.
 
     bwrap writes JSON to `status_fd`; there is an `exit-code` in it only if the container could be set up, which
-    tells its own failure from the program's.
+    tells its own failure from the program's. `accounts` are descriptors of the contents of ACCOUNTS, `hidden` paths
+    inside the system that are covered.
     """
-    words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    words = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--json-status-fd", str(status_fd)]
     words += ["--uid", _USER, "--gid", _USER, "--hostname", "sandbox"]
-    for name in _SYSTEM:
+    for name in SYSTEM:
         link = Path(name)
         words += ["--symlink", str(link.readlink()), name] if link.is_symlink() else ["--ro-bind-try", name, name]
+    for path in hidden:
+        words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     for name in _ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for name, descriptor in accounts.items():
+        words += ["--ro-bind-data", str(descriptor), name]
     words += ["--proc", "/proc", "--dev", "/dev"]
     for name in ("/tmp", "/dev/shm"):
         words += ["--size", str(_TMP_BYTES), "--tmpfs", name]
@@ -64,6 +86,7 @@ def command_line(job: Job, environment: dict[str, str], seccomp_fd: int | None, 
             words += ["--dev-bind", str(device), str(device)]
     for path in _parents_first((job.folder, *job.writable)):
         words += ["--bind", str(path), str(path)]
+    words += ["--remount-ro", "/proc", "--remount-ro", "/"]
     words += ["--chdir", str(job.folder), "--clearenv"]
     for name, value in environment.items():
         words += ["--setenv", name, value]

@@ -1,7 +1,7 @@
 """Limits on a process tree as a whole, by control groups of version 1 or 2, where this user may make them.
 
 Needed for root, whom RLIMIT_NPROC does not bind, and for memory, since RLIMIT_AS breaks CUDA. A group that is left
-when the grader is killed is removed by the watcher (see `supervise`), which outlives it for that moment.
+when the grader is killed is removed by the watcher (see `watcher`), which outlives it for that moment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
 _COUNTER = itertools.count()
-_NAME = "grader"
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,13 @@ class Group:
         for folder in self.folders:
             with (folder / "cgroup.procs").open("w") as file:
                 file.write("0")
+
+    def processes(self) -> int:
+        """How many processes are in it."""
+        for folder in self.folders:
+            with contextlib.suppress(OSError):
+                return len((folder / "cgroup.procs").read_text().split())
+        return 0
 
     def peak_memory_bytes(self) -> int | None:
         """Most memory the group ever held, where the kernel tells."""
@@ -54,19 +60,19 @@ class Group:
     def remove(self) -> None:
         """Remove the empty group; its last processes may take the kernel a moment to forget."""
         for folder in self.folders:
-            for _ in range(200):
+            for _ in range(2000):
                 try:
                     folder.rmdir()
                     break
                 except FileNotFoundError:
                     break
                 except OSError:
-                    time.sleep(0.005)
+                    time.sleep(0.0005)
 
 
 def make(memory_bytes: int | None, processes: int | None) -> Group | None:
     """A group with these limits, or None where no group can be made."""
-    name = f"{_NAME}-{os.getpid()}-{next(_COUNTER)}"
+    name = f".grader-{os.getpid()}-{next(_COUNTER)}"
     wanted = {"memory": memory_bytes, "pids": processes}
     folders: list[Path] = []
     bound = set()
@@ -97,9 +103,9 @@ def usable() -> str | None:
     return f"version {2 if len(_places()) == 1 and len(_places()[0][1]) == 2 else 1}"
 
 
-def folder_patterns(pid: int) -> tuple[str, ...]:
-    """Shell patterns of the groups that the process `pid` makes, for whoever cleans up after it."""
-    return tuple(f"{parent}/{_NAME}-{pid}-*" for parent, _ in _places())
+def parents() -> tuple[Path, ...]:
+    """The folders in which groups are made, for whoever cleans up."""
+    return tuple(parent for parent, _ in _places())
 
 
 def _set_limit(folder: Path, controller: str, limit: int) -> None:

@@ -30,7 +30,7 @@ class Job:
     """A command, the folder it runs in and may write to, and what it sees beside the system.
 
     `readable` and `writable` are files or folders that keep their paths inside; `devices` are device nodes.
-    `environment` is added to the little that is passed on.
+    `environment` is added to the little that is passed on; `descriptors` stay open in the program.
     """
 
     command: tuple[str, ...]
@@ -39,13 +39,16 @@ class Job:
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()
+    descriptors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended. `exit_code` is None when a signal ended it; `signal` then names it (SIGSEGV).
 
-    `broke` names the limit that stopped it: "time", "memory", "folder", or "" for none.
+    `broke` names the limit that stopped it: "time", "memory", "process", "folder", or "" for none. `cpu_s` is of all
+    its processes that had ended by themselves. `killed_leftovers` counts processes that were still alive at its end,
+    where they can be counted (inside bubblewrap the kernel ends them before they could be).
     """
 
     exit_code: int | None

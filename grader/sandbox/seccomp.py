@@ -1,9 +1,11 @@
 """The system calls a confined program may not make, as a seccomp filter in classic BPF.
 
-Written by hand because the filter is 60 comparisons and libseccomp would be a package of its own. Denied calls fail
-with EPERM; `clone3` with ENOSYS, since its flags lie in memory where a filter cannot see them, and the C library
-then falls back to `clone`, whose flags we check for new namespaces. Numbers are those of the kernel's tables
-(asm/unistd_64.h, asm-generic/unistd.h).
+Written by hand because the filter is some 70 comparisons and libseccomp would be a package of its own. Denied calls
+fail with EPERM; `clone3` with ENOSYS, since its flags lie in memory where a filter cannot see them, and the C library
+then falls back to `clone`, whose flags we check for new namespaces. Sockets may be local, IP (the network namespace
+holds an empty loopback) or netlink: other families are not all confined by namespaces (vsock reaches the host of a
+virtual machine) or are much kernel for no use (AF_ALG). Numbers are those of the kernel's tables (asm/unistd_64.h,
+asm-generic/unistd.h).
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ _NEW_NAMESPACES = 0x7E020000  # CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS}
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
+_SOCKET = {"x86_64": 41, "aarch64": 198}
+_NAMESPACED_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
+_LOCAL_FAMILIES = (1,)
 
 # name: (x86_64, aarch64); None where that architecture lacks the call
 _DENIED: dict[str, tuple[int | None, int | None]] = {
@@ -82,16 +87,35 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "modify_ldt": (154, None),
     "vhangup": (153, 58),
     "fanotify_init": (300, 262),
+    "memfd_secret": (447, 447),
+    "lookup_dcookie": (212, 18),
+    "move_pages": (279, 239),
+    "migrate_pages": (256, 238),
 }
 
+_DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {
+    "setsid": (112, 157),  # nothing may leave the session by which we find and end it
+    "setpgid": (109, 154),
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
+}
+"""What namespaces confine, where there are none."""
 
-def filter_program(machine: str | None = None) -> bytes | None:
-    """The filter for this machine's architecture, as `bwrap --seccomp` reads it; None where we have no numbers."""
+
+def filter_program(machine: str | None = None, *, namespaces: bool = True) -> bytes | None:
+    """The filter for this machine's architecture, as `bwrap --seccomp` reads it; None where we have no numbers.
+
+    Without `namespaces` it also denies what they would confine: networks, new sessions, System V objects.
+    """
     machine = machine or platform.machine()
     if machine not in _AUDIT:
         return None
     column = 0 if machine == "x86_64" else 1
-    denied = sorted(number for pair in _DENIED.values() if (number := pair[column]) is not None)
+    calls = _DENIED if namespaces else _DENIED | _DENIED_WITHOUT_NAMESPACES
+    families = _NAMESPACED_FAMILIES if namespaces else _LOCAL_FAMILIES
+    denied = sorted(number for pair in calls.values() if (number := pair[column]) is not None)
     program = [
         _instruction(_LOAD_WORD, _ARCHITECTURE),
         _instruction(_JUMP_EQUAL, _AUDIT[machine], true=1),
@@ -103,6 +127,13 @@ def filter_program(machine: str | None = None) -> bytes | None:
     program += [_instruction(_JUMP_EQUAL, _CLONE3, false=1), _fail(errno.ENOSYS)]
     for number in denied:
         program += [_instruction(_JUMP_EQUAL, number, false=1), _fail(errno.EPERM)]
+    program += [
+        _instruction(_JUMP_EQUAL, _SOCKET[machine], false=len(families) + 3),
+        _instruction(_LOAD_WORD, _FIRST_ARGUMENT),
+        *(_instruction(_JUMP_EQUAL, family, true=len(families) - i) for i, family in enumerate(families)),
+        _fail(errno.EAFNOSUPPORT),
+        _instruction(_RETURN, _ALLOW),
+    ]
     program += [
         _instruction(_JUMP_EQUAL, _CLONE[machine], false=3),
         _instruction(_LOAD_WORD, _FIRST_ARGUMENT),

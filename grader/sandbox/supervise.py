@@ -4,89 +4,138 @@ Theory of operation. The grader forks; the child enters the run's control group,
 bwrap, which makes the namespaces and then the program. The grader drains both output streams in threads (so a flood
 costs neither memory nor time), and waits on the process's descriptor, waking now and then to measure what no kernel
 limit covers. At the program's end, or at a limit, everything it started is killed: inside bubblewrap the kernel does
-that with the namespace; without it we kill the process group, the session, and what left the session, which is
-handed to us because we are the subreaper of all we start.
+that with the namespace, and is done when process 1 of the namespace can be reaped, for which we wait before anyone
+looks at the output. Without bubblewrap (see `landlock`) we kill the session, which nothing can leave.
 
 Who trusts whom. The program is trusted with nothing. bwrap and the kernel are trusted. If the grader itself is
-killed, bwrap dies with it (PR_SET_PDEATHSIG), its namespace with bwrap, and a watcher, a shell that waits for the
-grader's end of a pipe to close, removes control groups and folders.
+killed, bwrap dies with it (PR_SET_PDEATHSIG), its namespace with bwrap, and the watcher removes what is left.
 
 This is the one place that runs processes: compilers, submissions and the baseline all come through `run`.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import errno
 import os
+import re
 import resource
 import select
 import shutil
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO
 
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.process import Completed, Runner
-from grader.sandbox import bubblewrap, cgroup, seccomp
+from grader.sandbox import bubblewrap, cgroup, landlock, process_tree, seccomp, watcher
+from grader.sandbox.gauge import Gauge
 from grader.sandbox.job import Job, Limits, Outcome
+from grader.sandbox.private import hidden_in_system, visible_folders
+from grader.sandbox.streams import Drain
 
 _PR_SET_CHILD_SUBREAPER = 36
-_STARTED: set[int] = set()
-"""Process ids that this grader started and waits for itself; any other child of ours is an orphan of a run."""
 
-_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
+_PASSED_ON = ("LANG", "TZ")
 """What a program sees of the grader's environment. Everything else, secrets first of all, stays outside."""
+_PASSED_IN_PART = ("PATH", "LD_LIBRARY_PATH")
+"""Of these, the folders that it can see."""
 
 _MEASURE_EVERY_S = 0.1
+_INIT_PID = re.compile(rb'"child-pid": (\d+)')
 
 
 def confinement() -> str:
     """How runs are confined on this machine, for records and people."""
+    groups = cgroup.usable()
+    suffix = f", cgroups {groups}" if groups else ""
     why = bubblewrap.problem()
     if why is None:
-        groups = cgroup.usable()
-        return "bubblewrap, seccomp" + (f", cgroups {groups}" if groups else "")
-    return f"own session, time and size limits only: {why}"
+        return f"bubblewrap, seccomp{suffix}"
+    if landlock.version():
+        return f"Landlock {landlock.version()}, seccomp, resource limits{suffix}; no bubblewrap: {why}"
+    return f"seccomp and resource limits only{suffix}; no Landlock in this kernel, no bubblewrap: {why}"
 
 
 def require() -> None:
     """Raises MachineFault unless programs can be fully confined here."""
     if (why := bubblewrap.problem()) is not None:
-        raise MachineFault(f"--require-sandbox: {why}.")
+        raise MachineFault(f"--require-sandbox: {why}; leave the option out to make do with less.")
 
 
 def run(job: Job, limits: Limits) -> Outcome:
     """Run `job` to its end or its limit. Raises UsageError when the command cannot be started at all, and
     MachineFault when the machine has no process or memory left for it."""
     _become_subreaper()
-    _start_watcher()
+    watcher.claim_place(job.folder.parent)
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    for name in _PASSED_IN_PART:
+        if folders := visible_folders(os.environ.get(name, ""), job.readable):
+            environment[name] = folders
     environment |= {"HOME": str(job.folder), "TMPDIR": "/tmp", "LC_ALL": "C.UTF-8", **job.environment}
     if shutil.which(job.command[0], path=environment.get("PATH")) is None:
         raise UsageError(f"{job.command[0]} cannot be run: there is no such program.")
     group = cgroup.make(limits.memory_bytes, limits.processes)
     try:
-        if bubblewrap.problem() is not None:
-            return _supervise(job, limits, list(job.command), environment, (), group)
-        with _memory_file(seccomp.filter_program() or b"") as filter_fd, _memory_file(b"") as status_fd:
-            has_filter = os.fstat(filter_fd).st_size > 0
-            command = bubblewrap.command_line(job, environment, filter_fd if has_filter else None, status_fd)
-            outcome = _supervise(job, limits, command, environment, (filter_fd, status_fd), group)
-            if not outcome.broke and b"exit-code" not in os.pread(status_fd, 1 << 16, 0):
-                raise GraderFault(f"The sandbox for {Path(job.command[0]).name} could not be set up: {outcome.stderr}")
-            return outcome
+        if bubblewrap.problem() is None:
+            return _run_contained(job, limits, environment, group)
+        return _run_restricted(job, limits, environment | {"TMPDIR": str(job.folder)}, group)
     finally:
         if group is not None:
             group.remove()
+
+
+def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group: cgroup.Group | None) -> Outcome:
+    """In a bubblewrap container."""
+    with contextlib.ExitStack() as files:
+        code = seccomp.filter_program()
+        filter_fd = files.enter_context(_memory_file(code)) if code else None
+        status_fd = files.enter_context(_memory_file(b""))
+        accounts = {name: files.enter_context(_memory_file(text)) for name, text in bubblewrap.ACCOUNTS.items()}
+        command = bubblewrap.command_line(
+            job,
+            environment,
+            seccomp_fd=filter_fd,
+            status_fd=status_fd,
+            accounts=accounts,
+            hidden=hidden_in_system(),
+        )
+        ours = (status_fd, *accounts.values(), *((filter_fd,) if filter_fd is not None else ()))
+
+        def end_all(pid: int) -> int:
+            """Kill bwrap and process 1 of its namespace, and wait until the kernel has ended everything in it."""
+            process_tree.kill(pid)
+            if found := _INIT_PID.search(os.pread(status_fd, 1 << 16, 0)):
+                init = int(found.group(1))
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # then init is our child
+                process_tree.kill(init)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(init, 0)
+            return 0
+
+        outcome = _supervise(job, limits, command, environment, (*job.descriptors, *ours), group, None, end_all)
+        if not outcome.broke and b"exit-code" not in os.pread(status_fd, 1 << 16, 0):
+            raise GraderFault(f"The sandbox for {Path(job.command[0]).name} could not be set up: {outcome.stderr}")
+        return outcome
+
+
+def _run_restricted(job: Job, limits: Limits, environment: dict[str, str], group: cgroup.Group | None) -> Outcome:
+    """Under Landlock, seccomp and resource limits."""
+
+    def end_all(pid: int) -> int:
+        leftovers = process_tree.kill_session(pid, itself=True) + _kill_orphans(pid)
+        watcher.session_ended(pid)
+        return leftovers
+
+    confined = landlock.rules(job)
+    try:
+        return _supervise(job, limits, list(job.command), environment, job.descriptors, group, confined, end_all)
+    finally:
+        confined.close()
 
 
 @contextlib.contextmanager
@@ -108,12 +157,18 @@ def _supervise(
     environment: dict[str, str],
     descriptors: tuple[int, ...],
     group: cgroup.Group | None,
+    confined: landlock.Rules | None,
+    end_all: Callable[[int], int],
 ) -> Outcome:
+    resource_limits = list(_resource_limits(limits, group))
+
     def confine() -> None:
         if group is not None:
             group.enter()
-        for name, value in _resource_limits(limits):
+        for name, value in resource_limits:
             resource.setrlimit(name, (value, value))
+        if confined is not None:
+            confined.apply()
 
     began = time.monotonic()
     try:
@@ -135,21 +190,20 @@ def _supervise(
     except subprocess.SubprocessError as error:
         raise MachineFault(f"{job.command[0]} could not be confined: {error}; see `grader doctor`.") from error
 
-    _STARTED.add(process.pid)
+    if confined is not None:
+        watcher.claim_session(process.pid)
     assert process.stdout is not None and process.stderr is not None
-    stdout = _Drain(process.stdout, limits.kept_output_bytes)
-    stderr = _Drain(process.stderr, limits.kept_output_bytes)
-    gauge = _Gauge(process.pid, limits, group, (job.folder, *job.writable))
+    stdout = Drain(process.stdout, limits.kept_output_bytes)
+    stderr = Drain(process.stderr, limits.kept_output_bytes)
+    gauge = Gauge(process.pid, limits, group, (job.folder, *job.writable))
+    broke, leftovers, wall_s = "", 0, 0.0
     try:
         broke = _wait(process.pid, began + limits.wall_s, gauge)
         wall_s = time.monotonic() - began
-        leftovers = 0 if broke else _kill_session(process.pid)
     finally:  # also on Ctrl-C: nothing of the run may live on
-        _kill_session(process.pid, itself=True)
+        leftovers = end_all(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        _STARTED.discard(process.pid)
-        orphans = _kill_orphans()
     stdout.finish()
     stderr.finish()
     if group is not None and group.ran_out_of_memory():
@@ -166,11 +220,11 @@ def _supervise(
         stdout=stdout.text,
         stderr=stderr.text,
         output_bytes=stdout.total + stderr.total,
-        killed_leftovers=leftovers + orphans,
+        killed_leftovers=0 if broke else leftovers,
     )
 
 
-def _resource_limits(limits: Limits) -> Iterator[tuple[int, int]]:
+def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tuple[int, int]]:
     yield resource.RLIMIT_CORE, 0
     ceiling = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = limits.open_files if ceiling == resource.RLIM_INFINITY else min(limits.open_files, ceiling)
@@ -179,6 +233,20 @@ def _resource_limits(limits: Limits) -> Iterator[tuple[int, int]]:
         yield resource.RLIMIT_FSIZE, limits.file_bytes
     if limits.cpu_s is not None:
         yield resource.RLIMIT_CPU, max(1, round(limits.cpu_s))
+    if limits.processes is not None and not (group is not None and group.bounds_processes):
+        ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        wanted = _threads_of_this_user() + limits.processes  # the kernel counts a user's threads, whoever's run it is
+        yield resource.RLIMIT_NPROC, wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
+
+
+def _threads_of_this_user() -> int:
+    user = os.getuid()
+    count = 0
+    for process in process_tree.processes():
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{process.pid}").stat().st_uid == user:
+                count += process_tree.threads(process.pid)
+    return count
 
 
 def _ending(code: int) -> tuple[int | None, str | None]:
@@ -189,7 +257,7 @@ def _ending(code: int) -> tuple[int | None, str | None]:
     return code, None
 
 
-def _wait(pid: int, deadline: float, gauge: _Gauge) -> str:
+def _wait(pid: int, deadline: float, gauge: Gauge) -> str:
     """Wait for a child without reaping it; the name of the limit it broke, or ''."""
     descriptor = os.pidfd_open(pid)
     try:
@@ -200,69 +268,11 @@ def _wait(pid: int, deadline: float, gauge: _Gauge) -> str:
             if left <= 0:
                 return "time"
             if poll.poll(min(left, _MEASURE_EVERY_S) * 1000):
-                return ""
+                return gauge.measure()  # what it left may be too much although it was quick
             if broke := gauge.measure():
                 return broke
     finally:
         os.close(descriptor)
-
-
-class _Gauge:
-    """Measures what no limit of the kernel covers here: the tree's memory without a group, the folders' size."""
-
-    def __init__(self, pid: int, limits: Limits, group: cgroup.Group | None, folders: Sequence[Path]) -> None:
-        self._pid = pid
-        self._limits = limits
-        self._memory = limits.memory_bytes is not None and not (group is not None and group.bounds_memory)
-        self._processes = limits.processes is not None and not (group is not None and group.bounds_processes)
-        self._folders = folders
-        self.peak = 0
-
-    def measure(self) -> str:
-        """The limit that is broken now, or ''."""
-        if self._memory or self._processes:
-            tree = _tree(self._pid)
-            self.peak = max(self.peak, sum(_resident_bytes(pid) for pid in tree))
-            if self._memory and self.peak > (self._limits.memory_bytes or 0):
-                return "memory"
-            if self._processes and len(tree) > (self._limits.processes or 0):
-                return "process"
-        if self._limits.folder_bytes is not None:
-            size = sum(_folder_bytes(folder, self._limits.folder_bytes) for folder in self._folders)
-            if size > self._limits.folder_bytes:
-                return "folder"
-        return ""
-
-
-def _folder_bytes(folder: Path, enough: int) -> int:
-    """Disk space taken below `folder`; stops counting past `enough`."""
-    size = 0
-    for root, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                size += os.lstat(os.path.join(root, name)).st_blocks * 512 + 512  # noqa: PTH118 (hot loop)
-        if size > enough:
-            break
-    return size
-
-
-def _tree(pid: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for process in _processes():
-        children.setdefault(process.parent, []).append(process.pid)
-    found, waiting = [], [pid]
-    while waiting:
-        current = waiting.pop()
-        found.append(current)
-        waiting += children.get(current, [])
-    return found
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:
@@ -274,104 +284,41 @@ def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path
 
     def run_tool(command: Sequence[str], folder: Path) -> Completed:
         job = Job(tuple(command), folder, readable=tuple(readable), writable=tuple(writable))
-        outcome = run(job, Limits(wall_s=wall_s, kept_output_bytes=1 << 20))
+        outcome = run(job, Limits(wall_s=wall_s, kept_output_bytes=1 << 20, **_TOOL_LIMITS))
         output = outcome.stdout + outcome.stderr
         if outcome.timed_out:
             output += f"\n{Path(command[0]).name} was stopped after {wall_s:g} s.\n"
             return Completed(124, output, outcome.wall_s)
+        if outcome.broke:
+            output += f"\n{Path(command[0]).name} was stopped at its {outcome.broke} limit.\n"
+            return Completed(125, output, outcome.wall_s)
         code = outcome.exit_code if outcome.exit_code is not None else 128
         return Completed(code, output, outcome.wall_s)
 
     return run_tool
 
 
-class _Drain:
-    """Reads a stream to its end in the background and keeps its first `keep` bytes."""
-
-    def __init__(self, stream: IO[bytes], keep: int) -> None:
-        self._stream = stream
-        self._keep = keep
-        self._kept = bytearray()
-        self.total = 0
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while chunk := os.read(self._stream.fileno(), 1 << 16):
-                self.total += len(chunk)
-                room = self._keep - len(self._kept)
-                if room > 0:
-                    self._kept += chunk[:room]
-
-    def finish(self) -> None:
-        """Wait for the end of the stream; every writer is dead by now, so it is near."""
-        self._thread.join(timeout=5)
-        if not self._thread.is_alive():
-            self._stream.close()
-
-    @property
-    def text(self) -> str:
-        return self._kept.decode("utf-8", errors="replace")
+_TOOL_LIMITS: Mapping[str, int] = {"memory_bytes": 16 << 30, "file_bytes": 2 << 30, "folder_bytes": 4 << 30}
+"""Templates and macros can make a compiler take all there is; honest CUDA homework takes some 2 GiB at most."""
 
 
-def _kill_session(pid: int, itself: bool = False) -> int:
-    """Kill the process group and session of `pid` (a session leader); how many other processes were alive."""
-    killed = 0
-    for member in _processes():
-        if member.session == pid and member.pid != pid and not member.zombie:
-            killed += _kill(member.pid)
-    if itself:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        _kill(pid)
-    return killed
-
-
-def _kill_orphans() -> int:
-    """Kill and reap processes that were handed to us when their parent died: daemons of a run. Repeats, since
-    killing one can hand us its children."""
+def _kill_orphans(session: int) -> int:
+    """Kill and reap processes of `session` that were handed to us when their parent died. Repeats, since killing one
+    can hand us its children."""
     killed = 0
     for _ in range(100):
         ours = os.getpid()
-        orphans = [p for p in _processes() if p.parent == ours and p.pid not in _STARTED and p.session != os.getsid(0)]
+        orphans = [p for p in process_tree.processes() if p.parent == ours and p.session == session != p.pid]
         if not orphans:
             return killed
         for orphan in orphans:
-            killed += 0 if orphan.zombie else _kill(orphan.pid)
+            killed += 0 if orphan.zombie else process_tree.kill(orphan.pid)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(orphan.pid, 0)
     return killed
 
 
-def _kill(pid: int) -> int:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return 0
-    return 1
-
-
-@dataclass(frozen=True)
-class _Process:
-    pid: int
-    parent: int
-    session: int
-    zombie: bool
-
-
-def _processes() -> list[_Process]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # pid (name, which may hold anything) state ppid pgrp session …: proc(5)
-            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            found.append(_Process(int(entry.name), int(fields[1]), int(fields[3]), fields[0] == "Z"))
-    return found
-
-
+@cache
 def _become_subreaper() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -386,20 +333,3 @@ def run_attached(command: Sequence[str], environment: Mapping[str, str]) -> int:
             return code if code >= 0 else 128 - code
         except KeyboardInterrupt:  # the program got the same Ctrl-C; it decides what to do
             continue
-
-
-@cache
-def _start_watcher() -> None:
-    """Start the shell that cleans up if we are killed: it waits for our end of its pipe to close."""
-    patterns = cgroup.folder_patterns(os.getpid())
-    if not patterns:
-        return
-    ours, theirs = os.pipe()
-    script = f"read -r _; sleep 0.2; rmdir {' '.join(patterns)} 2>/dev/null; exit 0"
-    watcher = subprocess.Popen(
-        ["sh", "-c", script], stdin=ours, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    os.close(ours)
-    os.set_inheritable(theirs, False)
-    _STARTED.add(watcher.pid)
-    atexit.register(os.close, theirs)

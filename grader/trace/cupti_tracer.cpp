@@ -14,7 +14,7 @@
 //     api_error. The runtime is built on the driver, so one failure is seen twice; a thread that is inside a
 //     runtime call reports the runtime's result only.
 //
-//   Everything is written as JSON lines to the file named by GRADER_TRACE: "start" once a context exists (or at
+//   Everything is written as JSON lines to the file or descriptor that GRADER_TRACE names: "start" once a context exists (or at
 //   the end), then events in the order in which CUPTI delivers them, then "end". A trace without "end" was cut off.
 //   Lines go out whole, through O_APPEND, so a second process that inherits the environment adds its own start and
 //   end.
@@ -158,8 +158,12 @@ private:
 
 class Tracer {
 public:
-    bool open(const char* path) {
-        file_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    // `where`: "fd:N", a descriptor that whoever started us opened, or a path.
+    bool open(const char* where) {
+        if (std::strncmp(where, "fd:", 3) == 0)
+            file_ = fcntl(std::atoi(where + 3), F_DUPFD_CLOEXEC, 0);
+        else
+            file_ = ::open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
         return file_ >= 0;
     }
 
@@ -474,7 +478,7 @@ void Tracer::start_cupti() {
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY), "cuptiActivityEnable(memcpy)");
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY2), "cuptiActivityEnable(memcpy2)");
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET), "cuptiActivityEnable(memset)");
-    check(cuptiActivityFlushPeriod(kFlushPeriodMs), "cuptiActivityFlushPeriod");
+    cuptiActivityFlushPeriod(kFlushPeriodMs);    // where it is refused, only killed programs lose events
 }
 
 }    // namespace

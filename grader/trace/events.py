@@ -141,8 +141,11 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """Every process that started a trace also ended it, and all of it was read."""
-        return self.starts > 0 and self.starts == self.ends and not self.truncated
+        """Whether every event is here, so that times may be reported: each process that started a trace
+        ended it, and nothing was dropped, refused to the tracer, or left unread. A trace in which CUPTI
+        refused to record kernels has a `gpu_ns` of 0 that nobody measured."""
+        ended = self.starts > 0 and self.starts == self.ends
+        return ended and not (self.dropped or self.tracer_errors or self.truncated)
 
     @cached_property
     def gpu_ns(self) -> int:

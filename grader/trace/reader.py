@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, get_args
+from typing import IO, Any, get_args
 
 from grader.trace.events import (
     ApiError,
@@ -43,6 +43,11 @@ class _Malformed(Exception):
     pass
 
 
+def read_received(file: IO[bytes], *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
+    """The trace in what the grader's side received; `file` is at its beginning."""
+    return _read(file, max_bytes)
+
+
 def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
     """The trace in the file, or an empty, incomplete one where there is no regular file of that name.
 
@@ -59,7 +64,7 @@ def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
         return _read(file, max_bytes)
 
 
-def _read(file: BinaryIO, max_bytes: int) -> Trace:
+def _read(file: IO[bytes], max_bytes: int) -> Trace:
     building = _Building()
     left = max_bytes
     while left > 0 and building.events < MAX_EVENTS and (line := file.readline(min(MAX_LINE_BYTES, left))):

@@ -1,4 +1,5 @@
-// Attention forward, version 2 of 3: tiles of 32 × 32 scores that never leave the chip. The homework's classic.
+// Attention forward, version 2 of 3: tiles of 32 × 32 scores that never leave the chip. The homework's classic,
+// with every intermediate in shared memory, as one writes it first.
 //
 // Theory of operation
 //
@@ -20,13 +21,12 @@
 //   A block is 32 × 32 threads. threadIdx.y is the row and threadIdx.x the key, so a row of the tile is a warp,
 //   and the maximum and sum over its keys are warp reductions.
 //
-//   When it is slow. Most of the time goes into Q Kᵀ: the 32 threads of a warp read the same column of 32 different
-//   rows of K, and since a row is d = 32 or 64 floats, these lie in the same one of shared memory's 32 banks and are
-//   served one after the other. (Declaring the rows as [D + 1] moves them to 32 different banks; try it: it is the
-//   best return on four characters in this course.) Beside that, there are B N / 32 launches (12,800 for B = 100,
-//   N = 4096), each with only N / 32 blocks, fewer than the SMs of a large GPU for N up to 4096, where half of each
-//   SM's 2048 thread places stay empty; and each multiply-add needs two loads from shared memory. flash2.cu mends
-//   all four.
+//   When it is slow. Most of the time goes into Q Kᵀ (multiply_rows). The 32 threads of a warp read the same column
+//   of 32 different rows of K, and since a row is d = 32 or 64 floats, these lie in the same one of shared memory's 32
+//   banks and are served one after the other. (Rows of d + 1 floats lie in 32 different banks: try it.) The sum, too,
+//   is kept in shared memory, which the compiler must then write at every step, where a register would do. Beside
+//   that, there are B N / 32 launches (12,800 for B = 100, N = 4096), each with only N / 32 blocks, fewer than the SMs
+//   of a large GPU for N up to 4096, where half of each SM's 2048 thread places stay empty. flash2.cu mends all of it.
 //
 // Build: nvcc -O3 -std=c++17 tiled.cu -o hw4
 
@@ -52,26 +52,43 @@ __device__ float warp_sum(float value) {
     return value;
 }
 
+// Floats of shared memory for tiles of q, k, v (each kTile x D), of scores and of their exponentials.
+template <int D>
+constexpr int kSharedFloats = 3 * kTile * D + 2 * kTile * kTile;
+
+// scores[y][x] = scale * (row y of q) . (row x of k), summed up where it stands.
+template <int D>
+__device__ void multiply_rows(float* scores, const float* q, const float* k, float scale) {
+    float* const score = &scores[threadIdx.y * kTile + threadIdx.x];
+    *score = 0.0f;
+    for (int i = 0; i < D; ++i) *score += q[threadIdx.y * D + i] * k[threadIdx.x * D + i];
+    *score *= scale;
+}
+
 // Adds the keys first_key ... first_key + 31 to m[n], l[n] and o[n][D] of one batch. The first tile starts them,
-// so they need no initial values. Grid: n / 32 blocks of 32 x 32 threads.
+// so they need no initial values. Grid: n / 32 blocks of 32 x 32 threads with kSharedFloats<D> of shared memory.
 template <int D>
 __global__ void __launch_bounds__(kTile* kTile)
 add_key_tile(const float* q, const float* k, const float* v, float* o, float* l, float* m, int first_key, float scale) {
-    __shared__ float q_tile[kTile][D], k_tile[kTile][D], v_tile[kTile][D], p_tile[kTile][kTile];
+    extern __shared__ float shared[];
+    float* const q_tile = shared;
+    float* const k_tile = q_tile + kTile * D;
+    float* const v_tile = k_tile + kTile * D;
+    float* const s_tile = v_tile + kTile * D;
+    float* const p_tile = s_tile + kTile * kTile;
 
     const int x = threadIdx.x, y = threadIdx.y;
     const size_t row = size_t(blockIdx.x) * kTile + y;
     for (int column = x; column < D; column += kTile) {
-        q_tile[y][column] = q[row * D + column];
-        k_tile[y][column] = k[size_t(first_key + y) * D + column];
-        v_tile[y][column] = v[size_t(first_key + y) * D + column];
+        q_tile[y * D + column] = q[row * D + column];
+        k_tile[y * D + column] = k[size_t(first_key + y) * D + column];
+        v_tile[y * D + column] = v[size_t(first_key + y) * D + column];
     }
     __syncthreads();
 
-    float score = 0.0f;
-    for (int i = 0; i < D; ++i) score += q_tile[y][i] * k_tile[x][i];
-    score *= scale;
+    multiply_rows<D>(s_tile, q_tile, k_tile, scale);
 
+    const float score = s_tile[y * kTile + x];
     const bool first = first_key == 0;
     const float old_max = first ? -INFINITY : m[row];
     const float old_sum = first ? 0.0f : l[row];
@@ -79,12 +96,12 @@ add_key_tile(const float* q, const float* k, const float* v, float* o, float* l,
     const float p = expf(score - new_max);
     const float old_weight = expf(old_max - new_max) * old_sum;    // of the keys before this tile
     const float new_sum = old_weight + warp_sum(p);
-    p_tile[y][x] = p;
+    p_tile[y * kTile + x] = p;
     __syncwarp();    // a row of p_tile is written and read by one warp, which has now also read m and l
 
     for (int column = x; column < D; column += kTile) {
         float sum = 0.0f;
-        for (int key = 0; key < kTile; ++key) sum += p_tile[y][key] * v_tile[key][column];
+        for (int key = 0; key < kTile; ++key) sum += p_tile[y * kTile + key] * v_tile[key * D + column];
         const float before = first ? 0.0f : o[row * D + column];
         o[row * D + column] = (old_weight * before + sum) / new_sum;
     }
@@ -146,8 +163,8 @@ static void attention(const float* input, float* output, float* sums, int batche
     for (int batch = 0; batch < batches; ++batch) {
         const float* const q = input + 3 * batch * matrix;
         for (int key = 0; key < n; key += kTile)
-            add_key_tile<D><<<n / kTile, dim3(kTile, kTile)>>>(q, q + matrix, q + 2 * matrix, output + batch * matrix,
-                                                               sums, sums + n, key, scale);
+            add_key_tile<D><<<n / kTile, dim3(kTile, kTile), kSharedFloats<D> * sizeof(float)>>>(
+                q, q + matrix, q + 2 * matrix, output + batch * matrix, sums, sums + n, key, scale);
         CUDA_CHECK(cudaGetLastError());
     }
 }

@@ -143,7 +143,7 @@ def test_a_hundred_thousand_kernels_are_all_there(play: Play) -> None:
 def test_a_kernel_that_cupti_could_not_time_counts_as_dropped(play: Play) -> None:
     trace = play("untimed_kernel").trace
 
-    assert (trace.kernels, trace.dropped, trace.complete) == ((), 1, True)
+    assert (trace.kernels, trace.dropped, trace.ends, trace.complete) == ((), 1, 1, False)
 
 
 def test_failing_calls_are_reported_once_and_answers_of_queries_are_not_failures(play: Play) -> None:
@@ -151,9 +151,7 @@ def test_failing_calls_are_reported_once_and_answers_of_queries_are_not_failures
 
     assert trace.api_errors == (
         ApiError("cudaMalloc", 2, "cudaErrorMemoryAllocation"),
-        ApiError(
-            "cuLaunchKernel", 700, trace.api_errors[1].name
-        ),  # the driver has the name; there may be none
+        ApiError("cuLaunchKernel", 700, trace.api_errors[1].name),  # the driver has the name; there may be none
         ApiError("cudaLaunchKernel", 9, "cudaErrorInvalidConfiguration"),
     )
 
@@ -189,11 +187,11 @@ def test_a_trace_is_complete_however_early_the_program_ends(play: Play, part: st
     assert play(part).trace.complete
 
 
-def test_what_cupti_refuses_is_said_in_the_trace(play: Play) -> None:
+def test_what_cupti_refuses_is_said_and_leaves_the_trace_incomplete(play: Play) -> None:
     trace = play("everything", FAKE_CUPTI_REFUSES="1").trace
 
     assert trace.tracer_errors == (TracerError("cuptiActivityEnable(memset)", "CUPTI_ERROR_NOT_COMPATIBLE"),)
-    assert trace.complete
+    assert (len(trace.kernels), trace.ends, trace.complete) == (1, 1, False)
 
 
 @pytest.mark.parametrize("path", ["", "/no/such/folder/trace.jsonl"])

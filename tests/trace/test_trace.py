@@ -140,6 +140,20 @@ def test_a_trace_is_complete_only_when_every_start_has_its_end(read: Read, entri
     assert not read(*entries).complete
 
 
+@pytest.mark.parametrize(
+    "flaw",
+    [
+        END | {"dropped": 1},
+        {"kind": "tracer_error", "call": "cuptiActivityEnable(kernel)", "message": "CUPTI_ERROR_UNKNOWN"},
+    ],
+    ids=["dropped", "refused"],
+)
+def test_a_trace_that_may_lack_events_is_not_complete(read: Read, flaw: dict[str, object]) -> None:
+    trace = read(START, flaw, *([] if flaw["kind"] == "end" else [END]))
+
+    assert (trace.starts, trace.ends, trace.complete) == (1, 1, False)
+
+
 def test_errors_and_diagnostics_are_read(read: Read) -> None:
     diagnostic = {
         "kind": "diagnostic",
@@ -166,7 +180,7 @@ def test_errors_and_diagnostics_are_read(read: Read) -> None:
         "message": "read of memory never written",
         "line": None,
     }
-    trace = read(START, diagnostic, error, refused, bare, END)
+    trace = read(START, diagnostic, error, bare, refused, END)
 
     assert trace.diagnostics[0] == Diagnostic(
         "error",

@@ -1,0 +1,392 @@
+"""The control-flow graph of a PTX function, numbered so that "lowest pending block first" makes lanes meet.
+
+Two properties of the numbering carry the whole execution model (see runtime/warp.h):
+
+* a block has a higher number than all its predecessors except along back edges, and the blocks of a loop are
+  numbered without gaps, its only latch last. Running the lowest-numbered pending block first then makes lanes that
+  parted at a branch meet again no later than the branch's immediate post-dominator;
+* a barrier ends its block, so that lanes of a divided warp can wait at it block by block.
+
+Loops with several back edges get a latch of their own. A graph that is not reducible (gotos into loops) keeps the
+order of the text; `reducible` is False and nothing may then be assumed uniform in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from grader.emulator.ptx import Function, Instr, Reg, Sym
+from grader.emulator.ptx.model import UNKNOWN, Label, Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Goto:
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    condition: Reg
+    taken: int
+    fallthrough: int
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    index: Reg
+    targets: tuple[int, ...]
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """ret or exit; `exits` ends the thread."""
+
+    exits: bool
+
+
+Terminator = Goto | Branch | Switch | Leave
+
+
+@dataclass(slots=True)
+class Block:
+    number: int
+    instrs: list[Instr]
+    end: Terminator
+    predecessors: list[int] = field(default_factory=list)
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        end = self.end
+        if isinstance(end, Goto):
+            return (end.target,)
+        if isinstance(end, Branch):
+            return (end.taken, end.fallthrough) if end.taken != end.fallthrough else (end.taken,)
+        if isinstance(end, Switch):
+            return tuple(dict.fromkeys(end.targets))
+        return ()
+
+
+@dataclass(slots=True)
+class Graph:
+    blocks: list[Block]
+    reducible: bool
+    dominator: list[int]  # immediate dominator; the entry's is itself
+    postdominator: list[int]  # immediate post-dominator; len(blocks) stands for the exit
+    loops: dict[int, set[int]]  # header → its blocks
+
+    @property
+    def exit(self) -> int:
+        return len(self.blocks)
+
+
+def is_barrier(instr: Instr) -> bool:
+    """Whether threads of the block wait here for others."""
+    if instr.op == "bar":
+        return instr.mods[0] in ("sync", "red") or instr.mods[:2] in (("cta", "sync"), ("cta", "red"))
+    if instr.op == "barrier":
+        return "sync" in instr.mods or "red" in instr.mods or "wait" in instr.mods
+    return False
+
+
+def build(function: Function, split: frozenset[int] = frozenset()) -> Graph:
+    """The graph of a function. `split` holds ids of instructions that must begin a block."""
+    blocks = _blocks(function, split)
+    blocks = _merge_latches(_reachable(blocks))
+    order, reducible = _order(blocks)
+    blocks = _renumber(blocks, order)
+    _fill_predecessors(blocks)
+    dominator = dominators([b.predecessors for b in blocks], 0, list(range(len(blocks))))
+    return Graph(blocks, reducible, dominator, _postdominators(blocks), _loops(blocks, dominator))
+
+
+# ---- blocks ---------------------------------------------------------------------------------------------------
+
+
+def _blocks(function: Function, split: frozenset[int]) -> list[Block]:
+    starts: list[list[Instr]] = [[]]
+    labels: dict[str, int] = {}
+    for item in function.body:
+        if isinstance(item, Label):
+            if starts[-1] or len(starts) == 1:  # block 0 has no predecessors
+                starts.append([])
+            labels[item.name] = len(starts) - 1
+            continue
+        if id(item) in split and starts[-1]:
+            starts.append([])
+        starts[-1].append(item)
+        if item.op in ("bra", "ret", "exit", "brx", "trap") or is_barrier(item):
+            starts.append([])
+    leave = len(starts)
+    blocks: list[Block] = []
+    for number, instrs in enumerate(starts):
+        end: Terminator = Goto(number + 1) if number + 1 < len(starts) else Leave(function.entry)
+        if instrs:
+            last = instrs[-1]
+            if last.op == "bra":
+                instrs = instrs[:-1]
+                label = last.operands[0]
+                assert isinstance(label, Sym)
+                target = labels[label.name]
+                end = Branch(last.guard, target, number + 1, last.loc) if last.guard else Goto(target)
+            elif last.op == "brx":
+                instrs = instrs[:-1]
+                index = last.operands[0]
+                assert isinstance(index, Reg)
+                end = Switch(index, tuple(labels[t] for t in last.targets), last.loc)
+            elif last.op in ("ret", "exit"):
+                instrs = instrs[:-1]
+                exits = function.entry or last.op == "exit"
+                if last.guard:
+                    end = Branch(last.guard, leave, number + 1, last.loc)
+                    blocks.append(Block(number, instrs, end))
+                    continue
+                end = Leave(exits)
+            elif last.op == "trap" and last.guard is None:
+                end = Leave(True)
+        blocks.append(Block(number, instrs, end))
+    blocks.append(Block(leave, [], Leave(function.entry)))
+    return blocks
+
+
+def _reachable(blocks: list[Block]) -> list[Block]:
+    seen = {0}
+    work = [0]
+    while work:
+        for s in blocks[work.pop()].successors:
+            if s not in seen:
+                seen.add(s)
+                work.append(s)
+    return _renumber(blocks, [b.number for b in blocks if b.number in seen])
+
+
+def _renumber(blocks: list[Block], order: list[int]) -> list[Block]:
+    new = {old: i for i, old in enumerate(order)}
+    result = []
+    for i, old in enumerate(order):
+        block = blocks[old]
+        result.append(Block(i, block.instrs, _map(block.end, new)))
+    return result
+
+
+def _map(end: Terminator, new: dict[int, int]) -> Terminator:
+    if isinstance(end, Goto):
+        return Goto(new.get(end.target, end.target))
+    if isinstance(end, Branch):
+        return Branch(
+            end.condition, new.get(end.taken, end.taken), new.get(end.fallthrough, end.fallthrough), end.loc
+        )
+    if isinstance(end, Switch):
+        return Switch(end.index, tuple(new.get(t, t) for t in end.targets), end.loc)
+    return end
+
+
+def _fill_predecessors(blocks: list[Block]) -> None:
+    for b in blocks:
+        b.predecessors = []
+    for b in blocks:
+        for s in b.successors:
+            blocks[s].predecessors.append(b.number)
+
+
+def _merge_latches(blocks: list[Block]) -> list[Block]:
+    _fill_predecessors(blocks)
+    order = _postorder(blocks)[::-1]
+    dominator = dominators([b.predecessors for b in blocks], 0, order)
+    latches: dict[int, list[int]] = {}
+    for b in blocks:
+        for s in b.successors:
+            if _dominates(dominator, s, b.number):
+                latches.setdefault(s, []).append(b.number)
+    for header, sources in latches.items():
+        # A conditional latch is fine as it is when it is the only one: its branch is the loop's test.
+        if len(sources) == 1:
+            continue
+        latch = len(blocks)
+        blocks.append(Block(latch, [], Goto(header)))
+        for source in sources:
+            blocks[source].end = _map(blocks[source].end, {header: latch})
+    return blocks
+
+
+# ---- orders and dominance ---------------------------------------------------------------------------------------
+
+
+def _postorder(blocks: list[Block]) -> list[int]:
+    seen = {0}
+    result: list[int] = []
+    stack: list[tuple[int, list[int]]] = [(0, list(blocks[0].successors))]
+    while stack:
+        node, pending = stack[-1]
+        if pending:
+            s = pending.pop()
+            if s not in seen:
+                seen.add(s)
+                stack.append((s, list(blocks[s].successors)))
+        else:
+            stack.pop()
+            result.append(node)
+    return result
+
+
+def dominators(predecessors: list[list[int]], entry: int, order: list[int]) -> list[int]:
+    """Immediate dominators (Cooper, Harvey and Kennedy, 2001). `order` is a reverse post-order from the entry."""
+    position = {n: i for i, n in enumerate(order)}
+    result = [-1] * len(predecessors)
+    result[entry] = entry
+    changed = True
+    while changed:
+        changed = False
+        for node in order:
+            if node == entry:
+                continue
+            new = -1
+            for p in predecessors[node]:
+                if result[p] < 0:
+                    continue
+                if new < 0:
+                    new = p
+                    continue
+                a, b = p, new
+                while a != b:
+                    while position[a] > position[b]:
+                        a = result[a]
+                    while position[b] > position[a]:
+                        b = result[b]
+                new = a
+            if new >= 0 and result[node] != new:
+                result[node] = new
+                changed = True
+    return result
+
+
+def _dominates(dominator: list[int], a: int, b: int) -> bool:
+    while True:
+        if a == b:
+            return True
+        up = dominator[b]
+        if up in (b, -1):
+            return False
+        b = up
+
+
+def _postdominators(blocks: list[Block]) -> list[int]:
+    n = len(blocks)
+    reverse: list[list[int]] = [list(b.successors) or [n] for b in blocks] + [[]]
+    forward: list[list[int]] = [list(b.predecessors) for b in blocks] + [[b.number for b in blocks if not b.successors]]
+    # Endless loops do not reach the exit: let each such block reach it, so that the order below covers all.
+    order = _reverse_postorder(forward, n)
+    while len(order) < n + 1:
+        missing = max(set(range(n)) - set(order))
+        reverse[missing] = [*reverse[missing], n]
+        forward[n].append(missing)
+        order = _reverse_postorder(forward, n)
+    return dominators(reverse, n, order)[:n]
+
+
+def _reverse_postorder(edges: list[list[int]], entry: int) -> list[int]:
+    seen = {entry}
+    result: list[int] = []
+    stack = [(entry, list(edges[entry]))]
+    while stack:
+        node, pending = stack[-1]
+        if pending:
+            s = pending.pop()
+            if s not in seen:
+                seen.add(s)
+                stack.append((s, list(edges[s])))
+        else:
+            stack.pop()
+            result.append(node)
+    return result[::-1]
+
+
+def _loops(blocks: list[Block], dominator: list[int]) -> dict[int, set[int]]:
+    loops: dict[int, set[int]] = {}
+    for b in blocks:
+        for header in b.successors:
+            if not _dominates(dominator, header, b.number):
+                continue
+            body = loops.setdefault(header, {header})
+            work = [b.number]
+            while work:
+                node = work.pop()
+                if node not in body:
+                    body.add(node)
+                    work.extend(blocks[node].predecessors)
+    return loops
+
+
+def _order(blocks: list[Block]) -> tuple[list[int], bool]:
+    """A topological order in which loops are contiguous and latches come last; whether the graph is reducible."""
+    _fill_predecessors(blocks)
+    rpo = _postorder(blocks)[::-1]
+    dominator = dominators([b.predecessors for b in blocks], 0, rpo)
+    loops = _loops(blocks, dominator)
+    position = {n: i for i, n in enumerate(rpo)}
+    for b in blocks:
+        for s in b.successors:
+            if position[s] <= position[b.number] and not _dominates(dominator, s, b.number):
+                return [b.number for b in blocks], False
+    # The innermost loop of each block, and the loop around each loop.
+    inner: dict[int, int] = {}
+    for header in sorted(loops, key=lambda h: -len(loops[h])):
+        for node in loops[header]:
+            inner[node] = header
+    parent: dict[int, int] = {}
+    for header, body in loops.items():
+        around = [h for h, b in loops.items() if h != header and header in b and body <= b]
+        parent[header] = min(around, key=lambda h: len(loops[h])) if around else -1
+
+    def unit_in(node: int, region: int) -> int | None:
+        """The node itself, or the header of the loop directly in `region` (-1: the function) that holds it."""
+        loop = inner.get(node, -1)
+        if region != -1 and node not in loops[region]:
+            return None
+        if loop == region:
+            return node
+        while parent[loop] != region:
+            loop = parent[loop]
+        return loop
+
+    def arrange(region: int, entry: int) -> list[int]:
+        members = loops[region] if region != -1 else {b.number for b in blocks}
+        edges: dict[int, set[int]] = {}
+        indegree: dict[int, int] = {}
+        for node in members:
+            unit = unit_in(node, region)
+            assert unit is not None
+            edges.setdefault(unit, set())
+            indegree.setdefault(unit, 0)
+        for node in members:
+            unit = unit_in(node, region)
+            assert unit is not None
+            for s in blocks[node].successors:
+                if s not in members or s == entry:
+                    continue
+                target = unit_in(s, region)
+                if target is not None and target != unit and target not in edges[unit]:
+                    edges[unit].add(target)
+                    indegree[target] += 1
+        latch = {p for p in blocks[entry].predecessors if p in members} if region != -1 else set()
+        ready = [u for u in edges if indegree[u] == 0]
+        result: list[int] = []
+        while ready:
+            unit = min(ready, key=lambda u: (u in latch, u))  # the text's order among what is ready
+            ready.remove(unit)
+            if unit in loops and unit != region:
+                result.extend(arrange(unit, unit))
+            else:
+                result.append(unit)
+            for target in edges[unit]:
+                indegree[target] -= 1
+                if indegree[target] == 0:
+                    ready.append(target)
+        return result
+
+    return arrange(-1, 0), True
+
+
+def first_loc(block: Block) -> Loc:
+    return block.instrs[0].loc if block.instrs else UNKNOWN

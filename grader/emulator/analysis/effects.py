@@ -1,0 +1,83 @@
+"""Which registers an instruction reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
+
+# Instructions whose first operand is not a destination.
+_NO_RESULT = {
+    "st", "red", "bra", "bar", "barrier", "membar", "fence", "ret", "exit", "trap", "brkpt", "prefetch",
+    "prefetchu", "nanosleep", "call", "brx", "pmevent", "stmatrix", "discard", "applypriority", "griddepcontrol",
+    "setmaxnreg", "wgmma",
+}  # fmt: skip
+SPECIAL = frozenset(
+    "%tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid %lanemask_eq %lanemask_le %lanemask_lt "
+    "%lanemask_ge %lanemask_gt %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi "
+    "%dynamic_smem_size %total_smem_size %cluster_ctaid %cluster_nctaid %clusterid %nclusterid %cluster_ctarank "
+    "%cluster_nctarank %is_explicit_cluster %pm0 %pm1 %pm2 %pm3 %envreg0 %current_graph_exec %aggr_smem_size "
+    "%reserved_smem_offset_begin %reserved_smem_offset_end %reserved_smem_offset_cap".split()
+)
+
+
+def is_special(name: str) -> bool:
+    """Whether a register name is one of the machine's own (%tid.x, %laneid, …)."""
+    return name.split(".", 1)[0] in SPECIAL
+
+
+def has_result(instr: Instr) -> bool:
+    op = instr.op
+    if op in _NO_RESULT:
+        # bar.red and barrier.red give a value
+        return op in ("bar", "barrier") and "red" in instr.mods
+    if op == "cp":
+        return False
+    if op == "wmma" and instr.mods[0] == "store":
+        return False
+    if op == "mbarrier":
+        return instr.mods[0] in ("arrive", "test_wait", "try_wait", "pending_count", "arrive_drop")
+    return True
+
+
+def written(instr: Instr) -> tuple[str, ...]:
+    """Names of the registers the instruction writes, without `_`."""
+    if not has_result(instr):
+        return ()
+    count = 2 if "with_pred" in instr.mods else 1
+    names = []
+    for operand in instr.operands[:count]:
+        for item in operand.items if isinstance(operand, Vec) else (operand,):
+            if isinstance(item, Reg) and item.name != "_":
+                names.append(item.name)
+    return tuple(names)
+
+
+def read(instr: Instr) -> tuple[str, ...]:
+    """Names of the ordinary registers the instruction reads, its guard included. A guarded write also reads the old
+    value of what it writes."""
+    names: list[str] = []
+    start = 0
+    if has_result(instr):
+        start = 2 if "with_pred" in instr.mods else 1
+    for operand in instr.operands[start:]:
+        names.extend(_registers(operand))
+    if isinstance(instr.callee, Reg):
+        names.append(instr.callee.name)
+    if instr.guard is not None:
+        names.append(instr.guard.name)
+        names.extend(written(instr))
+    return tuple(names)
+
+
+def _registers(operand: Operand) -> Iterator[str]:
+    if isinstance(operand, Reg):
+        if operand.name != "_" and not is_special(operand.name):
+            yield operand.name
+    elif isinstance(operand, Mem):
+        yield from _registers(operand.base)
+    elif isinstance(operand, Vec):
+        for item in operand.items:
+            yield from _registers(item)
+    else:
+        assert isinstance(operand, Imm | Sym)

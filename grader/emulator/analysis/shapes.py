@@ -1,0 +1,405 @@
+"""How the 32 lanes' values of a register relate: all equal, evenly spaced, or free.
+
+Most arithmetic of a CUDA kernel computes addresses and loop counters that are the same in all lanes, or differ by a
+fixed step from one lane to the next. Finding that out at translation time turns vector code into scalar code, gathers
+into plain loads and per-lane bounds checks into one comparison.
+
+The function is put into SSA form (only on paper: nothing is rewritten); each SSA value gets a shape by a fixed point
+over the lattice UNIFORM < AFFINE < VECTOR. Control flow makes values differ too, by the usual rules of divergence
+analysis (Karrenberg and Hack, "Whole-Function Vectorization"; Rosemann, Moll and Hack, "An Abstract Interpretation for
+SPMD Divergence"): a phi where paths that lanes parted on meet again is a VECTOR, and so is a value of a loop, used
+outside it, which lanes leave at different times.
+
+SSA values joined by phis came from one PTX register and cannot interfere, so each such web becomes one C variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch
+from grader.emulator.analysis.effects import read, written
+from grader.emulator.ptx import Instr
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """UNIFORM: all lanes equal. AFFINE: lane i holds base + i·stride, base the same in all lanes; `stride` is a
+    number known at translation, or None when it is itself a uniform value of run time. VECTOR: anything."""
+
+    kind: int
+    stride: int | None = 0
+
+    def __str__(self) -> str:
+        return {0: "uniform", 1: f"affine({self.stride})", 2: "vector"}[self.kind]
+
+
+UNIFORM = Shape(0)
+VECTOR = Shape(2)
+DYNAMIC = Shape(1, None)
+
+
+def affine(stride: int | None) -> Shape:
+    return UNIFORM if stride == 0 else Shape(1, stride)
+
+
+def join(a: Shape | None, b: Shape | None) -> Shape | None:
+    if a is None or a == b:
+        return b
+    if b is None:
+        return a
+    if a.kind == 2 or b.kind == 2:
+        return VECTOR
+    return DYNAMIC
+
+
+ShapeRule = Callable[[Instr, Callable[[str], Shape | None], str], Shape | None]
+"""(instruction, shape of a register it reads, written register) → shape of the result; None while unknown."""
+
+
+@dataclass(slots=True)
+class Values:
+    """The result. Webs are numbered; a web's C variable is named after its register and its number."""
+
+    web_at: dict[tuple[int, str, bool], int]  # (id(instr), register, is a write) → web
+    web_at_end: list[dict[str, int]]  # per block: register → web, for the terminator's operands
+    register: list[str]  # web → register
+    shape: list[Shape]  # web → shape
+    local: list[bool]  # web → used in one block only, and written there before each use
+    live_in: list[set[int]]  # per block: webs that are live at its start
+    divergent: set[int]  # blocks whose branch may part the lanes
+
+    def of_read(self, instr: Instr, name: str) -> int:
+        return self.web_at[(id(instr), name, False)]
+
+    def of_write(self, instr: Instr, name: str) -> int:
+        return self.web_at[(id(instr), name, True)]
+
+
+def analyse(graph: Graph, rule: ShapeRule, predicate_of: Callable[[Block], str | None]) -> Values:
+    """Shapes and webs of a function. `predicate_of` names the register a block's terminator reads, if any."""
+    ssa = _Ssa(graph, predicate_of)
+    shapes = _solve(graph, ssa, rule)
+    return _webs(graph, ssa, shapes)
+
+
+# ---- SSA ------------------------------------------------------------------------------------------------------
+
+
+class _Ssa:
+    """SSA names: `def_of` and `use_of` map (instruction, register) to a value number."""
+
+    def __init__(self, graph: Graph, predicate_of: Callable[[Block], str | None]) -> None:
+        self.graph = graph
+        blocks = graph.blocks
+        self.reads = [[(i, read(i)) for i in b.instrs] for b in blocks]
+        self.predicates = [predicate_of(b) for b in blocks]
+        self._liveness()
+        self.register: list[str] = []
+        self.block_of: list[int] = []
+        self.def_of: dict[tuple[int, str], int] = {}
+        self.use_of: dict[tuple[int, str], int] = {}
+        self.end_use: dict[int, int] = {}
+        self.phis: list[dict[str, int]] = [{} for _ in blocks]
+        self.phi_args: dict[int, list[int]] = {}
+        self.users: dict[int, list[tuple[int, Instr | None]]] = {}
+        self._place()
+        self._rename()
+
+    def _liveness(self) -> None:
+        blocks = self.graph.blocks
+        gen: list[set[str]] = []
+        kill: list[set[str]] = []
+        for b in blocks:
+            g: set[str] = set()
+            k: set[str] = set()
+            for instr, names in self.reads[b.number]:
+                g.update(n for n in names if n not in k)
+                k.update(written(instr))
+            p = self.predicates[b.number]
+            if p is not None and p not in k:
+                g.add(p)
+            gen.append(g)
+            kill.append(k)
+        self.kill = kill
+        self.live_in: list[set[str]] = [set(g) for g in gen]
+        changed = True
+        while changed:
+            changed = False
+            for b in reversed(blocks):
+                out: set[str] = set()
+                for s in b.successors:
+                    out |= self.live_in[s]
+                new = gen[b.number] | (out - kill[b.number])
+                if new != self.live_in[b.number]:
+                    self.live_in[b.number] = new
+                    changed = True
+
+    def _place(self) -> None:
+        blocks, idom = self.graph.blocks, self.graph.dominator
+        frontier: list[set[int]] = [set() for _ in blocks]
+        for b in blocks:
+            if len(b.predecessors) < 2:
+                continue
+            for p in b.predecessors:
+                runner = p
+                while runner != idom[b.number]:
+                    frontier[runner].add(b.number)
+                    if runner == idom[runner]:
+                        break
+                    runner = idom[runner]
+        if 0 in {s for b in blocks for s in b.successors}:  # the entry is a loop header
+            for b in blocks:
+                if 0 in b.successors:
+                    runner = b.number
+                    while True:
+                        frontier[runner].add(0)
+                        if runner == idom[runner]:
+                            break
+                        runner = idom[runner]
+        sites: dict[str, list[int]] = {}
+        for b in blocks:
+            for name in self.kill[b.number]:
+                sites.setdefault(name, []).append(b.number)
+        for name, places in sites.items():
+            work = list(places)
+            while work:
+                for f in frontier[work.pop()]:
+                    if name not in self.phis[f] and name in self.live_in[f]:
+                        self.phis[f][name] = -1
+                        work.append(f)
+
+    def _new(self, name: str, block: int) -> int:
+        self.register.append(name)
+        self.block_of.append(block)
+        return len(self.register) - 1
+
+    def _rename(self) -> None:
+        blocks, idom = self.graph.blocks, self.graph.dominator
+        children: list[list[int]] = [[] for _ in blocks]
+        for b in blocks:
+            if b.number != 0:
+                children[idom[b.number]].append(b.number)
+        for b in blocks:
+            for name in self.phis[b.number]:
+                value = self._new(name, b.number)
+                self.phis[b.number][name] = value
+                self.phi_args[value] = []
+        undefined: dict[str, int] = {}
+        current: dict[str, int] = {}
+        work: list[tuple[int, dict[str, int] | None]] = [(0, None)]
+        self.entry_values = undefined
+        while work:
+            number, saved = work.pop()
+            current = dict(saved) if saved is not None else {}
+            current.update(self.phis[number])
+            for instr, names in self.reads[number]:
+                for name in names:
+                    value = current.get(name)
+                    if value is None:
+                        value = undefined.get(name)
+                        if value is None:
+                            value = undefined[name] = self._new(name, 0)
+                        current[name] = value
+                    self.use_of[(id(instr), name)] = value
+                    self.users.setdefault(value, []).append((number, instr))
+                for name in written(instr):
+                    value = self._new(name, number)
+                    self.def_of[(id(instr), name)] = value
+                    current[name] = value
+            p = self.predicates[number]
+            if p is not None:
+                value = current.get(p)
+                if value is None:
+                    value = undefined.setdefault(p, self._new(p, 0))
+                self.end_use[number] = value
+                self.users.setdefault(value, []).append((number, None))
+            for s in blocks[number].successors:
+                for name, phi in self.phis[s].items():
+                    argument = current.get(name)
+                    if argument is None:
+                        argument = undefined.get(name)
+                        if argument is None:
+                            argument = undefined[name] = self._new(name, 0)
+                    self.phi_args[phi].append(argument)
+                    self.users.setdefault(argument, []).append((s, None))
+            for child in children[number]:
+                work.append((child, current))
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------
+
+
+def _solve(graph: Graph, ssa: _Ssa, rule: ShapeRule) -> list[Shape | None]:
+    count = len(ssa.register)
+    shapes: list[Shape | None] = [None] * count
+    if not graph.reducible:
+        return [VECTOR] * count
+    forced: set[int] = set()  # values that control flow makes VECTOR
+    divergent: set[int] = set()
+    changed = True
+
+    def update(value: int, new: Shape | None) -> None:
+        nonlocal changed
+        new = VECTOR if value in forced else join(shapes[value], new)
+        if new != shapes[value]:
+            shapes[value] = new
+            changed = True
+
+    while changed:
+        changed = False
+        for b in graph.blocks:
+            for phi in ssa.phis[b.number].values():
+                merged: Shape | None = shapes[phi]
+                for argument in ssa.phi_args[phi]:
+                    merged = join(merged, shapes[argument])
+                update(phi, merged)
+            for instr, _ in ssa.reads[b.number]:
+                for name in written(instr):
+                    key = id(instr)
+                    new = rule(instr, lambda n, key=key: shapes[ssa.use_of[(key, n)]], name)  # type: ignore[misc]
+                    if instr.guard is not None and new is not None:
+                        old = shapes[ssa.use_of[(key, name)]]
+                        guard = shapes[ssa.use_of[(key, instr.guard.name)]]
+                        undefined = ssa.use_of[(key, name)] in ssa.entry_values.values()
+                        if not undefined:
+                            new = join(new, old) if guard == UNIFORM else VECTOR
+                    update(ssa.def_of[(key, name)], new)
+            if b.number in ssa.end_use and b.number not in divergent:
+                shape = shapes[ssa.end_use[b.number]]
+                if shape is not None and shape != UNIFORM:
+                    divergent.add(b.number)
+                    for value in _made_vector(graph, ssa, b):
+                        if value not in forced:
+                            forced.add(value)
+                            changed = True
+                            shapes[value] = VECTOR
+    ssa.divergent = divergent  # type: ignore[attr-defined]
+    return shapes
+
+
+def _made_vector(graph: Graph, ssa: _Ssa, block: Block) -> set[int]:
+    """The values that differ between lanes because they part at the end of `block`."""
+    result: set[int] = set()
+    stop = graph.postdominator[block.number]
+    reach: list[set[int]] = []
+    for start in block.successors:
+        seen: set[int] = set()
+        work = [start]
+        while work:
+            node = work.pop()
+            if node in seen or node == graph.exit:
+                continue
+            seen.add(node)
+            if node in (stop, block.number):
+                continue
+            work.extend(graph.blocks[node].successors)
+        reach.append(seen)
+    for i, a in enumerate(reach):
+        for b in reach[i + 1 :]:
+            for node in a & b:
+                for phi in ssa.phis[node].values():
+                    if len(set(ssa.phi_args[phi])) > 1:
+                        result.add(phi)
+    for body in graph.loops.values():
+        if block.number not in body:
+            continue
+        region = set().union(*reach)
+        if region <= body:  # lanes that part here meet again inside the loop
+            continue
+        for value, users in ssa.users.items():
+            if ssa.block_of[value] in body and any(b not in body for b, _ in users):
+                result.add(value)
+    return result
+
+
+# ---- webs -----------------------------------------------------------------------------------------------------
+
+
+def _webs(graph: Graph, ssa: _Ssa, shapes: list[Shape | None]) -> Values:
+    parent = list(range(len(ssa.register)))
+
+    def find(x: int) -> int:
+        while parent[x] != x:
+            parent[x] = parent[parent[x]]
+            x = parent[x]
+        return x
+
+    for phi, arguments in ssa.phi_args.items():
+        for a in arguments:
+            parent[find(a)] = find(phi)
+    for block_reads in ssa.reads:
+        for instr, _ in block_reads:
+            if instr.guard is None:
+                continue
+            for name in written(instr):  # a guarded write keeps the old value in some lanes: same variable
+                parent[find(ssa.use_of[(id(instr), name)])] = find(ssa.def_of[(id(instr), name)])
+    number: dict[int, int] = {}
+    register: list[str] = []
+    shape: list[Shape] = []
+    merged: list[Shape | None] = []
+    for value in range(len(ssa.register)):
+        root = find(value)
+        if root not in number:
+            number[root] = len(register)
+            register.append(ssa.register[value])
+            merged.append(None)
+        web = number[root]
+        merged[web] = join(merged[web], shapes[value])
+    shape = [s if s is not None else UNIFORM for s in merged]
+    web_at: dict[tuple[int, str, bool], int] = {}
+    for (key, name), value in ssa.use_of.items():
+        web_at[(key, name, False)] = number[find(value)]
+    for (key, name), value in ssa.def_of.items():
+        web_at[(key, name, True)] = number[find(value)]
+    # Values at block ends, and liveness of webs.
+    web_at_end: list[dict[str, int]] = []
+    for b in graph.blocks:
+        p = ssa.predicates[b.number]
+        web_at_end.append({p: number[find(ssa.end_use[b.number])]} if p is not None else {})
+    gen: list[set[int]] = []
+    kill: list[set[int]] = []
+    used_in: list[set[int]] = [set() for _ in register]
+    upward: list[bool] = [False] * len(register)
+    for b in graph.blocks:
+        g: set[int] = set()
+        k: set[int] = set()
+        for instr, names in ssa.reads[b.number]:
+            for name in names:
+                web = web_at[(id(instr), name, False)]
+                used_in[web].add(b.number)
+                if web not in k:
+                    g.add(web)
+                    upward[web] = True
+            for name in written(instr):
+                web = web_at[(id(instr), name, True)]
+                used_in[web].add(b.number)
+                k.add(web)
+        for web in web_at_end[b.number].values():
+            used_in[web].add(b.number)
+            if web not in k:
+                g.add(web)
+                upward[web] = True
+        gen.append(g)
+        kill.append(k)
+    live_in = [set(g) for g in gen]
+    changed = True
+    while changed:
+        changed = False
+        for b in reversed(graph.blocks):
+            out: set[int] = set()
+            for s in b.successors:
+                out |= live_in[s]
+            new = gen[b.number] | (out - kill[b.number])
+            if new != live_in[b.number]:
+                live_in[b.number] = new
+                changed = True
+    local = [len(blocks) <= 1 and not up for blocks, up in zip(used_in, upward, strict=True)]
+    divergent: set[int] = set()
+    for b in graph.blocks:
+        if isinstance(b.end, Branch | Switch):
+            web = next(iter(web_at_end[b.number].values()))
+            if shape[web] != UNIFORM:
+                divergent.add(b.number)
+    return Values(web_at, web_at_end, register, shape, local, live_in, divergent)

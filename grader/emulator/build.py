@@ -1,0 +1,347 @@
+"""From .cu files to an executable: nvcc, translation, the host's C compiler, link.
+
+    x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──┐
+                └─────► x.ptx ── translate ── gcc ──┼── g++ ──► program
+                          └── ptxas: registers      │
+    runtime/*.c ── gcc, cached ─────────────────────┘
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from grader.emulator.nvcc_flags import NvccFlags
+from grader.emulator.ptx import Module, PtxSyntaxError, parse
+from grader.emulator.ptxas import KernelInfo, read_ptxas
+from grader.emulator.translate import Finding, Translation, translate_module
+from grader.errors import GraderFault, MachineFault
+from grader.paths import cache_folder
+from grader.process import Completed, Runner
+
+RUNTIME = Path(__file__).parent / "runtime"
+HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512", "-ffp-contract=off", "-std=gnu17", "-fno-strict-aliasing")
+RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
+KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
+DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
+PART_BYTES = 60_000  # C text compiled in one go
+HUGE_BYTES = 3_000_000  # C text from which gcc -O2 would take too long
+
+
+class CompileFailed(Exception):
+    """nvcc, the host compiler or the linker refused the program. `log` is what they said."""
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log.strip().splitlines()[-1] if log.strip() else "compilation failed")
+        self.log = log
+
+
+class Unsupported(Exception):
+    """The program uses what the emulator lacks; `findings` say what, where, and what to use instead."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__("; ".join(str(f) for f in findings))
+        self.findings = tuple(findings)
+
+
+@dataclass(frozen=True)
+class EmulatedProgram:
+    """A stand-alone executable, what the compilers said, and ptxas' facts about each kernel."""
+
+    path: Path
+    log: str
+    kernels: tuple[KernelInfo, ...]
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One source file compiled by nvcc."""
+
+    source: Path
+    object: Path
+    ptx: Path
+    log: str
+
+
+def compile_program(
+    sources: Sequence[Path],
+    output: Path,
+    *,
+    work: Path,
+    nvcc: Path,
+    run: Runner,
+    flags: Sequence[str] = (),
+    target: str = "sm_80",
+    sanitize: frozenset[str] = DEFAULT_SANITIZERS,
+) -> EmulatedProgram:
+    """Compiles and links .cu files into the executable `output`, with intermediate files in `work`.
+
+    `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`. Every command goes
+    through `run`. Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a compiler is missing.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    work, output = work.resolve(), output.resolve()
+    parsed = NvccFlags.parse(flags, sources[0].resolve().parent)
+    toolkit = _toolkit(nvcc, run, work)
+    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
+        runtime = pool.submit(_runtime_object, toolkit, run, work)
+        units = list(
+            pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources))
+        )
+        objects: list[Future[Path]] = []
+        kernels: list[KernelInfo] = []
+        findings: list[Finding] = []
+        logs = [unit.log for unit in units]
+        for i, unit in enumerate(units):
+            info = pool.submit(_ptxas, unit, toolkit, run, parsed, target)
+            module = _parse(unit)
+            facts, log = info.result()
+            logs.append(log)
+            kernels += facts
+            prefix = f"m{i}"
+            translation, found = translate_module(
+                module, prefix=prefix, lanes=_lanes(run, work), registers={k.name: k.registers for k in facts}
+            )
+            findings += found
+            if found:
+                continue
+            for text, name, level in _sources(translation, prefix):
+                objects.append(pool.submit(_gcc, text, work / f"unit{i}" / f"{name}.c", level, run))
+            objects.append(pool.submit(_rename_registration, unit, prefix, run))
+        if findings:
+            raise Unsupported(findings)
+        finished = [o.result() for o in objects]
+        logs.append(_link([*finished, runtime.result()], output, run, work, parsed))
+    return EmulatedProgram(output, "".join(logs), tuple(kernels))
+
+
+def runtime_identity() -> str:
+    """A hash over translator, runtime and host compiler: part of every build cache's key."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*")):
+        if path.suffix in (".py", ".c", ".h", ".inc"):
+            digest.update(path.relative_to(RUNTIME.parent).as_posix().encode() + b"\0" + path.read_bytes())
+    digest.update(_host_identity().encode())
+    return digest.hexdigest()
+
+
+# ---- tools --------------------------------------------------------------------------------------------------------
+
+
+def _host_compiler(language: str = "c") -> str:
+    names = (os.environ.get("CC"), "gcc", "cc") if language == "c" else (os.environ.get("CXX"), "g++", "c++")
+    for name in names:
+        if name and shutil.which(name):
+            return name
+    raise MachineFault("No C compiler found: the emulator needs gcc and g++ (apt install g++).")
+
+
+@lru_cache(maxsize=1)
+def _host_identity() -> str:
+    """The C compiler's version and the processor it compiles for."""
+    import subprocess
+
+    command = [_host_compiler(), "-march=native", "-Q", "--help=target", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class _Toolkit:
+    ptxas: Path
+    include: Path
+
+
+_toolkits: dict[Path, _Toolkit] = {}
+
+
+def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
+    """Where nvcc has its ptxas and headers, as nvcc itself says."""
+    known = _toolkits.get(nvcc)
+    if known is not None:
+        return known
+    done = run([str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null", "-o", "/dev/null"], work)
+    here = re.search(r"^#\$ _HERE_=(.+)$", done.output, re.M)
+    include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
+    if not here or not include:
+        raise MachineFault(f"{nvcc} does not say where its toolkit is (nvcc --dryrun gave: {done.output.strip()[:200]})")
+    found = _Toolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
+    _toolkits[nvcc] = found
+    return found
+
+
+@lru_cache(maxsize=4)
+def _lanes_of(compiler: str) -> int:
+    import subprocess
+
+    done = subprocess.run(
+        [compiler, *HOST_FLAGS, *_isa_flags(), "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True, text=True, check=False
+    )
+    macros = set(re.findall(r"^#define (\w+)", done.stdout, re.M))
+    if {"__AVX512F__", "__AVX512DQ__", "__AVX512BW__", "__AVX512VL__"} <= macros and "EMU_GENERIC" not in macros:
+        return 16
+    return 8 if "__AVX2__" in macros else 4
+
+
+def _lanes(run: Runner, work: Path) -> int:
+    """32-bit lanes of a vector register here: W of runtime/warp.h."""
+    return _lanes_of(_host_compiler())
+
+
+def _isa_flags() -> tuple[str, ...]:
+    """GRADER_EMULATOR_ISA=avx2|sse tries what other processors would run."""
+    wanted = os.environ.get("GRADER_EMULATOR_ISA", "")
+    return {"avx2": ("-DEMU_GENERIC", "-mno-avx512f"), "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx")}.get(wanted, ())
+
+
+def _checked(done: Completed) -> str:
+    if done.exit_code != 0:
+        raise CompileFailed(done.output)
+    return done.output
+
+
+# ---- nvcc and ptxas -------------------------------------------------------------------------------------------------
+
+
+def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags: NvccFlags, target: str) -> _Unit:
+    _, path = source
+    folder.mkdir(parents=True, exist_ok=True)
+    out = folder / f"{path.stem}.o"
+    number = target.removeprefix("sm_")
+    command = [
+        str(nvcc), *flags.compile, "-c", "-lineinfo", "--keep", "--keep-dir", str(folder),
+        "-gencode", f"arch=compute_{number},code=compute_{number}", "-x", "cu", str(path), "-o", str(out),
+    ]  # fmt: skip
+    log = _checked(run(command, folder))
+    return _Unit(path, out, folder / f"{path.stem}.ptx", log)
+
+
+def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str) -> tuple[list[KernelInfo], str]:
+    command = [str(toolkit.ptxas), *flags.ptxas, "-v", f"-arch={target}", str(unit.ptx), "-o", str(unit.ptx.with_suffix(".cubin"))]
+    if flags.relocatable:
+        command.insert(1, "-c")
+    done = run(command, unit.ptx.parent)
+    if done.exit_code != 0:
+        raise CompileFailed(done.output)
+    return read_ptxas(done.output), done.output if flags.verbose_ptxas else ""
+
+
+def _parse(unit: _Unit) -> Module:
+    try:
+        return parse(unit.ptx.read_text())
+    except PtxSyntaxError as error:
+        finding = Finding(f"the PTX that nvcc made of {unit.source.name} ({error})", str(unit.source), None, "run this program on a GPU (--engine cuda)")
+        raise Unsupported([finding]) from error
+
+
+# ---- gcc --------------------------------------------------------------------------------------------------------------
+
+
+def _sources(translation: Translation, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """(C text, name, optimisation) of a module's files: small parts together, large ones alone, largest first, so that
+    they compile side by side."""
+    number = 0
+    for hot in (True, False):
+        batch: list[str] = []
+        size = 0
+        for part in sorted((p for p in translation.parts if p.hot == hot), key=lambda p: -len(p.text)):
+            batch.append(part.text)
+            size += len(part.text)
+            if size > PART_BYTES:
+                yield translation.common + "\n".join(batch), f"{prefix}_{number}", _level(hot, size)
+                batch, size, number = [], 0, number + 1
+        if batch:
+            yield translation.common + "\n".join(batch), f"{prefix}_{number}", _level(hot, size)
+            number += 1
+    registration = (
+        f"\nvoid **emu_register(struct module_info *);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
+        f"{{ (void)image; return emu_register(&{prefix}_module); }}\n"
+    )
+    yield translation.tables + registration, f"{prefix}_tables", "-O0"
+
+
+def _level(hot: bool, size: int) -> str:
+    return "-O2" if hot and size < HUGE_BYTES else "-O1"
+
+
+def _gcc(text: str, path: Path, level: str, run: Runner) -> Path:
+    path.write_text(text)
+    out = path.with_suffix(".o")
+    command = [_host_compiler(), *KERNEL_FLAGS, level, *_isa_flags(), f"-I{RUNTIME}", "-c", str(path), "-o", str(out)]
+    done = run(command, path.parent)
+    if done.exit_code != 0:
+        raise GraderFault(f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}")
+    return out
+
+
+def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
+    out = unit.object.with_name(f"{prefix}_host.o")
+    command = ["objcopy", "--redefine-sym", f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}", str(unit.object), str(out)]
+    _checked(run(command, unit.object.parent))
+    return out
+
+
+def _runtime_object(toolkit: _Toolkit, run: Runner, work: Path) -> Path:
+    """The runtime as one object, compiled once per version and machine."""
+    digest = hashlib.sha256(_host_identity().encode())
+    sources = sorted(RUNTIME.glob("*.c"))
+    for path in sorted(RUNTIME.iterdir()):
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    digest.update(" ".join((*RUNTIME_FLAGS, *_isa_flags(), str(toolkit.include))).encode())
+    home = cache_folder() / "native"
+    cached = home / f"emulator-runtime-{digest.hexdigest()[:24]}.o"
+    lent = work / "runtime.o"  # a copy: the linker may be confined to `work`
+    if cached.exists():
+        shutil.copyfile(cached, lent)
+        return lent
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        parts = []
+        for source in sources:
+            part = Path(folder) / f"{source.stem}.o"
+            command = [
+                _host_compiler(), *RUNTIME_FLAGS, *_isa_flags(), f"-I{RUNTIME}", "-isystem", str(toolkit.include), "-c", str(source), "-o", str(part),
+            ]  # fmt: skip
+            done = run(command, Path(folder))
+            if done.exit_code != 0:
+                raise MachineFault(f"The emulator's runtime does not compile here ({source.name}):\n{done.output}")
+            parts.append(str(part))
+        whole = Path(folder) / "runtime.o"
+        done = run(["ld", "-r", *parts, "-o", str(whole)], Path(folder))
+        if done.exit_code != 0:
+            raise MachineFault(f"The emulator's runtime does not link here:\n{done.output}")
+        shutil.copyfile(whole, lent)
+        whole.replace(cached)
+    return lent
+
+
+# ---- link ---------------------------------------------------------------------------------------------------------------
+
+
+def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags: NvccFlags) -> str:
+    command = [_host_compiler("c++"), *map(str, objects), "-o", str(output), *flags.link, "-lpthread", "-lm"]
+    done = run(command, work)
+    if done.exit_code == 0:
+        return done.output
+    missing = sorted(set(re.findall(r"undefined reference to [`'](?:__)?((?:cuda|cu)[A-Z]\w*)'", done.output)))
+    runtime_calls = [m for m in missing if m.startswith("cuda") or re.match(r"cu[A-Z]", m)]
+    libraries = ("cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn")
+    runtime_calls = [m for m in runtime_calls if not m.startswith(libraries)]
+    if runtime_calls:
+        raise Unsupported([_missing_function(m) for m in runtime_calls])
+    raise CompileFailed(done.output)
+
+
+def _missing_function(name: str) -> Finding:
+    if re.match(r"cu[A-Z]", name) and not name.startswith("cuda"):
+        return Finding(f"the driver API function {name}", None, None, "use the runtime API (cuda… functions)")
+    return Finding(f"the CUDA runtime function {name}", None, None, "do without it or run on a GPU (--engine cuda)")

@@ -1,0 +1,34 @@
+"""Reading PTX: text → `Module` of typed variables, functions and instructions."""
+
+from grader.emulator.ptx.model import (
+    Function,
+    Imm,
+    Instr,
+    Loc,
+    Mem,
+    Module,
+    Operand,
+    Param,
+    Reg,
+    Sym,
+    Variable,
+    Vec,
+)
+from grader.emulator.ptx.parser import PtxSyntaxError, parse
+
+__all__ = [
+    "Function",
+    "Imm",
+    "Instr",
+    "Loc",
+    "Mem",
+    "Module",
+    "Operand",
+    "Param",
+    "PtxSyntaxError",
+    "Reg",
+    "Sym",
+    "Variable",
+    "Vec",
+    "parse",
+]

@@ -1,0 +1,142 @@
+"""The values a PTX module is made of. Names follow the PTX ISA manual, version 9.0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """A place in the student's sources. `file` is a PTX file number, resolved by `Module.files`; line 0 is unknown."""
+
+    file: int
+    line: int
+
+
+UNKNOWN = Loc(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reg:
+    """A register, or a special register such as %tid.x. `negated` is the `!` of a predicate operand."""
+
+    name: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Imm:
+    """A literal. `value` is a Python int, or a float given exactly by `bits` of `width` (0f… is 32, 0d… is 64)."""
+
+    value: int
+    width: int = 0  # 0: integer literal; 32 or 64: the bits of a float literal
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    """The address of a variable, parameter, function or label."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mem:
+    """[base + offset]."""
+
+    base: Reg | Sym | Imm
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Vec:
+    """{a, b, …}: the parts of a vector access or of a packed move."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = Reg | Imm | Sym | Mem | Vec
+
+
+@dataclass(frozen=True, slots=True)
+class Instr:
+    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32)."""
+
+    op: str
+    mods: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Reg | None
+    loc: Loc
+    results: tuple[Operand, ...] = ()  # calls only: the variables that receive return values
+    callee: Operand | None = None  # calls only
+    targets: tuple[str, ...] = ()  # brx.idx and indirect calls: the names listed
+
+    @property
+    def text(self) -> str:
+        return ".".join((self.op, *self.mods))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    name: str
+    type: str  # b8, u32, f64, …
+    size: int  # bytes
+    align: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A module or function variable in .global, .const, .shared, .local or .param space."""
+
+    name: str
+    space: str
+    type: str
+    size: int  # bytes; 0 for `extern []`
+    align: int
+    linkage: str = ""  # visible, extern, weak, common or empty
+    managed: bool = False
+    init: tuple[Initial, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """One initial element: `size` bytes at `offset` hold `value`, or the address of `symbol` plus `value`.
+    `byte` selects one byte of that address, as in 0xFF00(symbol)."""
+
+    offset: int
+    size: int
+    value: int
+    symbol: str | None = None
+    byte: int | None = None
+
+
+@dataclass(slots=True)
+class Function:
+    name: str
+    entry: bool
+    params: tuple[Param, ...]
+    returns: tuple[Param, ...]
+    defined: bool
+    linkage: str = ""
+    body: list[Instr | Label] = field(default_factory=list)
+    registers: dict[str, str] = field(default_factory=dict)  # name → type
+    variables: list[Variable] = field(default_factory=list)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    max_threads: tuple[int, int, int] | None = None
+    required_threads: tuple[int, int, int] | None = None
+    loc: Loc = UNKNOWN
+    prototypes: dict[str, tuple[tuple[Param, ...], tuple[Param, ...]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Module:
+    version: str
+    target: str
+    files: dict[int, str] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)

@@ -1,0 +1,63 @@
+"""What ptxas -v says about each kernel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """A kernel's resources per thread (registers, local_bytes, spill bytes) and per block (static_shared_bytes)."""
+
+    name: str
+    demangled: str
+    registers: int
+    static_shared_bytes: int
+    local_bytes: int
+    constant_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    barriers: int
+
+
+def read_ptxas(text: str) -> list[KernelInfo]:
+    """Kernels in the order ptxas compiled them."""
+    result = []
+    for part in re.split(r"ptxas info\s*: Compiling entry function ", text)[1:]:
+        name_match = re.match(r"'([^']+)'", part)
+        if not name_match:
+            continue
+        name = name_match[1]
+        own = part.split("Function properties for " + name, 1)[-1]
+
+        def number(pattern: str, own: str = own) -> int:
+            found = re.search(pattern, own)
+            return int(found[1]) if found else 0
+
+        result.append(
+            KernelInfo(
+                name=name,
+                demangled=demangle(name),
+                registers=number(r"Used (\d+) registers"),
+                static_shared_bytes=number(r"(\d+) bytes smem"),
+                local_bytes=number(r"(\d+) bytes stack frame"),
+                constant_bytes=sum(int(n) for n in re.findall(r"(\d+) bytes cmem", own)),
+                spill_store_bytes=number(r"(\d+) bytes spill stores"),
+                spill_load_bytes=number(r"(\d+) bytes spill loads"),
+                barriers=number(r"used (\d+) barriers"),
+            )
+        )
+    return result
+
+
+@lru_cache(maxsize=4096)
+def demangle(name: str) -> str:
+    """A C++ name as people read it; the name itself where c++filt is missing."""
+    tool = shutil.which("c++filt")
+    if not tool or not name.startswith("_Z"):
+        return name
+    return subprocess.run([tool, name], capture_output=True, text=True, check=False).stdout.strip() or name

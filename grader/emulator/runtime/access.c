@@ -1,0 +1,139 @@
+/* Loads and stores that left the fast path: a lane at a time, every address window, every fault. */
+
+#include "emu.h"
+
+int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) {
+    struct allocation *a = memory_find(addr);
+    if (!a) return 0;
+    struct site *c = &w->sites[site];
+    c->lo = a->start;
+    c->hi = a->start + a->size;
+    c->delta = a->delta;
+    return addr + bytes <= c->hi;
+}
+
+static const char *access_word(struct warp *w, u32 site) {
+    const struct site_info *s = &w->block->launch->module->info->sites[site];
+    return s->kind == SITE_STORE ? "write" : s->kind == SITE_ATOMIC ? "atomic operation" : "read";
+}
+
+void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
+    if (space == SPACE_GENERIC) {
+        if (is_shared(addr)) space = SPACE_SHARED, addr -= SHARED_WINDOW;
+        else if (is_local(addr)) space = SPACE_LOCAL, addr -= LOCAL_WINDOW;
+        else if (is_param(addr)) space = SPACE_PARAM;
+        else space = SPACE_GLOBAL;
+    }
+    if (space == SPACE_PARAM) {
+        u64 offset = addr - PARAM_WINDOW;
+        if (offset + bytes > w->block->launch->kernel->parameter_bytes)
+            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes past the kernel's parameters", access_word(w, site), bytes);
+        return (void *)(w->params + offset);
+    }
+    if (addr & (bytes - 1))
+        rt_fault(w, site, lane, cudaErrorMisalignedAddress, "misaligned %s of %u bytes at address 0x%llx in %s memory: the address must be a multiple of %u",
+                 access_word(w, site), bytes, (unsigned long long)addr,
+                 space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes);
+    if (space == SPACE_SHARED) {
+        if (addr + bytes > w->shared_size)
+            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of shared memory, of which the block has %u bytes (%u static, %u dynamic)",
+                     access_word(w, site), bytes, (unsigned long long)addr, w->shared_size, w->block->launch->kernel->static_shared, w->dynamic_shared);
+        return w->shared + addr;
+    }
+    if (space == SPACE_LOCAL) {
+        if (addr + bytes > w->local_size)
+            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of local memory (local arrays), of which the thread has %u bytes",
+                     access_word(w, site), bytes, (unsigned long long)addr, w->local_size);
+        return w->local + (addr >> 2) * 128 + lane * 4 + (addr & 3);
+    }
+    const struct site *c = &w->sites[site];
+    if (!(addr >= c->lo && addr + bytes <= c->hi) && !rt_refill(w, site, addr, bytes)) {
+        char where[512];
+        memory_describe(addr, bytes, where, sizeof where);
+        rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at %s", access_word(w, site), bytes, where);
+    }
+    return (void *)(addr + (u64)w->sites[site].delta);
+}
+
+static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space == SPACE_GENERIC && is_local(a)); }
+
+/* The host address of a lane's access when the quick test passes, else the long way, which reports faults. */
+static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
+    if (space == SPACE_SHARED) {
+        if (LIKELY(addr + bytes <= w->shared_size && !(addr & (bytes - 1)))) return w->shared + addr;
+    } else if (space == SPACE_GLOBAL || (space == SPACE_GENERIC && addr < SHARED_WINDOW)) {
+        const struct site *c = &w->sites[site];
+        if (LIKELY(addr >= c->lo && addr + bytes <= c->hi && !(addr & (bytes - 1)))) return (u8 *)(addr + (u64)c->delta);
+    }
+    return rt_address(w, site, space, addr, lane, bytes);
+}
+
+#define LOAD_LANES(T, ROW)                                                                                             \
+    for (u32 l = 0; l < 32; l++)                                                                                       \
+        if (m >> l & 1) {                                                                                              \
+            const u8 *p = lane_host(w, site, space, ADDRESS, l, whole);                                                \
+            if (UNLIKELY(in_local(space, ADDRESS))) {                                                                  \
+                for (u32 c = 0; c < count; c++) {                                                                      \
+                    u32 low = ((u32)ADDRESS & 3) + c * (u32)sizeof(T);                                                 \
+                    const u8 *q = p - ((u32)ADDRESS & 3) + (low >> 2) * 128 + (low & 3);                               \
+                    ((ROW *)out)[32 * c + l] = sizeof(T) == 8 ? (ROW)(*(const u32a *)q | (u64) * (const u32a *)(q + 128) << 32) : (ROW) * (const T *)q; \
+                }                                                                                                      \
+            } else                                                                                                     \
+                for (u32 c = 0; c < count; c++) ((ROW *)out)[32 * c + l] = ((const T *)p)[c];                          \
+        }
+#define STORE_LANES(T, ROW)                                                                                            \
+    for (u32 l = 0; l < 32; l++)                                                                                       \
+        if (m >> l & 1) {                                                                                              \
+            u8 *p = lane_host(w, site, space, ADDRESS, l, whole);                                                      \
+            if (UNLIKELY(in_local(space, ADDRESS))) {                                                                  \
+                for (u32 c = 0; c < count; c++) {                                                                      \
+                    u32 low = ((u32)ADDRESS & 3) + c * (u32)sizeof(T);                                                 \
+                    u8 *q = p - ((u32)ADDRESS & 3) + (low >> 2) * 128 + (low & 3);                                     \
+                    u64 v = ((const ROW *)in)[32 * c + l];                                                             \
+                    if (sizeof(T) == 8) *(u32a *)q = (u32)v, *(u32a *)(q + 128) = (u32)(v >> 32);                      \
+                    else *(T *)q = (T)v;                                                                               \
+                }                                                                                                      \
+            } else                                                                                                     \
+                for (u32 c = 0; c < count; c++) ((T *)p)[c] = (T)((const ROW *)in)[32 * c + l];                        \
+        }
+#define BY_SIZE(LANES)                                                                                                 \
+    u32 whole = bytes * count;                                                                                         \
+    switch (bytes) {                                                                                                   \
+    case 1: LANES(u8, u32) break;                                                                                      \
+    case 2: LANES(u16a, u32) break;                                                                                    \
+    case 4: LANES(u32a, u32) break;                                                                                    \
+    default: LANES(u64a, u64)                                                                                          \
+    }
+
+/* Addresses: evenly spaced (_a; 32 bits wide in shared and local memory), rows of 32 bits (_w) or of 64 (_q). */
+#define ADDRESS (space == SPACE_SHARED || space == SPACE_LOCAL ? (u64)(u32)(base + (u64)stride * l) : base + (u64)stride * l)
+void rt_load_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
+void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
+#undef ADDRESS
+#define ADDRESS ((u64)addr[l])
+void rt_load_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
+void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
+void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
+void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
+#undef ADDRESS
+
+void rt_shuffle_check(struct warp *w, u32 site, u32 m, u32 members) {
+    u32 outside = m & ~members, missing = members & w->live & ~m;
+    if (outside)
+        diagnose(w, site, lowest_lane(outside), "error", "sync", "Name every calling lane in the mask.",
+                 "lanes 0x%08x call a warp function whose mask 0x%08x does not name them", outside, members);
+    else if (missing)
+        diagnose(w, site, lowest_lane(m), "error", "sync",
+                 "Let all lanes of the mask reach the same call, or pass __activemask() of a ballot taken before the branch.",
+                 "the mask 0x%08x of a warp function names lanes 0x%08x, which are not here (they took another branch)", members, missing);
+}
+
+void rt_divided_barrier(struct warp *w, u32 site, u32 m) {
+    if (m != w->live)
+        diagnose(w, site, lowest_lane(m), "error", "sync", "Move __syncthreads() out of the branch, so that all threads of the block reach the same call.",
+                 "__syncthreads() in a branch that only lanes 0x%08x of the warp take", m);
+}
+
+void rt_trap(struct warp *w, u32 site, u32 m) {
+    if (m) rt_fault(w, site, lowest_lane(m), cudaErrorLaunchFailure, "the kernel executed a trap instruction (__trap)");
+}

@@ -1,0 +1,94 @@
+/* The device: one emulated GPU of compute capability 8.0 with the limits of an A100. */
+
+#include "emu.h"
+
+static int valid(int device) { return device == 0; }
+
+cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return API(cudaSuccess); }
+cudaError_t cudaGetDevice(int *d) { *d = 0; return API(cudaSuccess); }
+cudaError_t cudaSetDevice(int d) { return API(valid(d) ? surface_fault() : cudaErrorInvalidDevice); }
+cudaError_t cudaInitDevice(int d, unsigned device_flags, unsigned flags) { (void)device_flags, (void)flags; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaSetValidDevices(int *list, int n) { (void)list, (void)n; return API(cudaSuccess); }
+cudaError_t cudaChooseDevice(int *d, const struct cudaDeviceProp *p) { (void)p; *d = 0; return API(cudaSuccess); }
+cudaError_t cudaSetDeviceFlags(unsigned flags) { (void)flags; return API(cudaSuccess); }
+cudaError_t cudaGetDeviceFlags(unsigned *flags) { *flags = 0; return API(cudaSuccess); }
+cudaError_t cudaDeviceSynchronize(void) { return API(surface_fault()); }
+cudaError_t cudaThreadSynchronize(void) { return API(surface_fault()); }
+cudaError_t cudaThreadExit(void) { return API(cudaSuccess); }
+cudaError_t cudaDriverGetVersion(int *v) { *v = 13000; return API(cudaSuccess); }
+cudaError_t cudaRuntimeGetVersion(int *v) { *v = 13000; return API(cudaSuccess); }
+cudaError_t cudaDeviceReset(void) {
+    if (pending_fault) sticky_error = pending_fault;
+    sticky_error = pending_fault = 0; /* a new context */
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int *can, int a, int b) { (void)a, (void)b; *can = 0; return API(cudaSuccess); }
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) { (void)peer, (void)flags; return API(cudaErrorInvalidDevice); }
+cudaError_t cudaDeviceDisablePeerAccess(int peer) { (void)peer; return API(cudaErrorPeerAccessNotEnabled); }
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { if (least) *least = 0; if (greatest) *greatest = -5; return API(cudaSuccess); }
+cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache c) { (void)c; return API(cudaSuccess); }
+cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *c) { *c = cudaFuncCachePreferNone; return API(cudaSuccess); }
+cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig c) { (void)c; return API(cudaSuccess); }
+cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *c) { *c = cudaSharedMemBankSizeFourByte; return API(cudaSuccess); }
+static size_t limits[16] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit l) { if ((unsigned)l > 15) return API(cudaErrorInvalidValue); *value = limits[l]; return API(cudaSuccess); }
+cudaError_t cudaDeviceSetLimit(enum cudaLimit l, size_t value) { if ((unsigned)l > 15) return API(cudaErrorInvalidValue); limits[l] = value; return API(cudaSuccess); }
+cudaError_t cudaDeviceGetPCIBusId(char *text, int n, int d) { (void)d; snprintf(text, (size_t)n, "0000:00:00.0"); return API(cudaSuccess); }
+cudaError_t cudaDeviceGetByPCIBusId(int *d, const char *text) { (void)text; *d = 0; return API(cudaSuccess); }
+cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
+cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
+    if (!valid(device)) return API(cudaErrorInvalidDevice);
+    memset(p, 0, sizeof *p);
+    snprintf(p->name, sizeof p->name, "Emulated sm_80");
+    p->totalGlobalMem = DEVICE_MEMORY_BYTES;
+    p->sharedMemPerBlock = 48 * 1024, p->sharedMemPerMultiprocessor = 164 * 1024, p->sharedMemPerBlockOptin = 163 * 1024, p->reservedSharedMemPerBlock = 1024;
+    p->regsPerBlock = 65536, p->regsPerMultiprocessor = 65536;
+    p->warpSize = 32, p->memPitch = 0x7fffffff;
+    p->maxThreadsPerBlock = 1024, p->maxThreadsPerMultiProcessor = 2048, p->maxBlocksPerMultiProcessor = 32;
+    p->maxThreadsDim[0] = 1024, p->maxThreadsDim[1] = 1024, p->maxThreadsDim[2] = 64;
+    p->maxGridSize[0] = 0x7fffffff, p->maxGridSize[1] = 65535, p->maxGridSize[2] = 65535;
+    p->totalConstMem = 65536, p->major = 8, p->minor = 0;
+    p->textureAlignment = 512, p->texturePitchAlignment = 32, p->surfaceAlignment = 512;
+    p->multiProcessorCount = 108, p->l2CacheSize = 40 << 20, p->memoryBusWidth = 5120;
+    p->concurrentKernels = 1, p->asyncEngineCount = 3, p->unifiedAddressing = 1, p->managedMemory = 1, p->concurrentManagedAccess = 1;
+    p->canMapHostMemory = 1, p->cooperativeLaunch = 1, p->streamPrioritiesSupported = 1, p->globalL1CacheSupported = 1, p->localL1CacheSupported = 1;
+    p->computePreemptionSupported = 1, p->hostNativeAtomicSupported = 0, p->memoryPoolsSupported = 1, p->hostRegisterSupported = 1;
+    return API(cudaSuccess);
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr a, int device) {
+    if (!valid(device)) return API(cudaErrorInvalidDevice);
+    switch (a) {
+    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
+    case cudaDevAttrMaxBlockDimX: case cudaDevAttrMaxBlockDimY: *value = 1024; break;
+    case cudaDevAttrMaxBlockDimZ: *value = 64; break;
+    case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; break;
+    case cudaDevAttrMaxGridDimY: case cudaDevAttrMaxGridDimZ: *value = 65535; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 * 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 163 * 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 164 * 1024; break;
+    case cudaDevAttrReservedSharedMemoryPerBlock: *value = 1024; break;
+    case cudaDevAttrTotalConstantMemory: *value = 65536; break;
+    case cudaDevAttrWarpSize: *value = 32; break;
+    case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
+    case cudaDevAttrMaxRegistersPerBlock: case cudaDevAttrMaxRegistersPerMultiprocessor: *value = 65536; break;
+    case cudaDevAttrClockRate: *value = 1410000; break;
+    case cudaDevAttrMemoryClockRate: *value = 1215000; break;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = 5120; break;
+    case cudaDevAttrMultiProcessorCount: *value = 108; break;
+    case cudaDevAttrL2CacheSize: *value = 40 << 20; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: *value = 32; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrTextureAlignment: case cudaDevAttrSurfaceAlignment: *value = 512; break;
+    case cudaDevAttrAsyncEngineCount: *value = 3; break;
+    case cudaDevAttrConcurrentKernels: case cudaDevAttrUnifiedAddressing: case cudaDevAttrManagedMemory: case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrCanMapHostMemory: case cudaDevAttrCooperativeLaunch: case cudaDevAttrStreamPrioritiesSupported: case cudaDevAttrMemoryPoolsSupported:
+    case cudaDevAttrHostRegisterSupported: case cudaDevAttrGlobalL1CacheSupported: case cudaDevAttrLocalL1CacheSupported: *value = 1; break;
+    default: *value = 0;
+    }
+    return API(cudaSuccess);
+}

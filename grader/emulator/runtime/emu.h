@@ -1,0 +1,146 @@
+/* Shared among the runtime's files. Who owns what:
+ *
+ *   memory.c    allocations: the table of what is allocated where, device arena, lookups
+ *   access.c    loads and stores that left the fast path; decides what is a fault
+ *   atomics.c   atom and red
+ *   fiber.c     switching stacks
+ *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
+ *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
+ *   report.c    trace lines, diagnostics, what a fault prints
+ *   print.c     device printf and assert
+ *   api_*.c     the CUDA runtime API by subject
+ *   rounding.c  operations under a directed rounding mode
+ */
+#ifndef EMU_H
+#define EMU_H
+
+#include "module.h"
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- errors ------------------------------------------------------------------------------------------------------- */
+
+/* Remembers an error for cudaGetLastError, traces it, and gives it back. */
+int api_result(const char *function, int code);
+int api_error(const char *function, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define API(code) ((cudaError_t)api_result(__func__, (int)(code)))
+/* The sticky error of a kernel's fault, which surfaces at synchronising calls; 0 when there is none. */
+int surface_fault(void);
+extern int sticky_error;  /* surfaced: every later call gives it */
+extern int pending_fault; /* a kernel faulted; not seen by the host yet */
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED, MEMORY_VARIABLE, MEMORY_HEAP };
+
+struct allocation {
+    u64 start, size;  /* device addresses */
+    i64 delta;        /* + device address = host address */
+    enum memory_kind kind;
+    int freed;
+    u64 serial;       /* order of allocation, for reports */
+    char label[64];   /* the variable's name, or the call that allocated it */
+};
+
+#define DEVICE_MEMORY_BYTES (40ull << 30)
+void memory_start(void);
+/* NULL when there is not enough. */
+struct allocation *memory_allocate(u64 bytes, u64 align, enum memory_kind kind, const char *label);
+void memory_adopt(void *host, u64 bytes, enum memory_kind kind, const char *label); /* host memory that kernels may use */
+int memory_free(u64 address, enum memory_kind kind, const char *function); /* an error code */
+/* The live allocation that holds the address; NULL when none. */
+struct allocation *memory_find(u64 address);
+/* The nearest allocation, live or freed, for reports. */
+struct allocation *memory_nearest(u64 address);
+int memory_is_arena(u64 address); /* inside the device address range, allocated or not */
+void *memory_host(u64 address);   /* where the host finds a device (or host) address */
+u64 memory_used(void);
+u64 memory_leaks(u64 *bytes);
+void memory_describe(u64 address, u64 bytes, char *text, size_t size);
+
+/* ---- launches ------------------------------------------------------------------------------------------------------- */
+
+struct module {
+    struct module_info *info;
+    int started;
+};
+
+struct launch {
+    const struct kernel_info *kernel;
+    struct module *module;
+    u32 grid[3], block[3];
+    u32 dynamic_shared, shared_bytes;
+    u32 threads, warps;
+    u64 blocks;
+    u64 next; /* block to start */
+    u64 id;
+    int cooperative;
+    volatile int abort;
+    int error;
+    u8 params[4096 + 64] __attribute__((aligned(64)));
+    /* grid barrier */
+    u64 grid_arrived, grid_generation;
+    u64 start_ns;
+};
+
+enum warp_state { WARP_READY, WARP_WAITS, WARP_DONE, WARP_DEAD };
+
+struct barrier { u32 expected, arrived; u32 reduce_count, reduce_lanes; u32 generation; u32 last_count, last_any, last_all; u32 partial; };
+
+struct fiber { void *stack_pointer; u8 *stack; };
+
+struct block {
+    struct launch *launch;
+    struct worker *worker;
+    struct warp *warps;
+    struct fiber *fibers;
+    u8 *state; /* enum warp_state */
+    u8 *waits_at;
+    u32 *wait_site;
+    u32 *poll_site;
+    u32 warp_count, done, current, threads_alive, polls;
+    u64 waits_for_grid;
+    u64 index;
+    struct barrier barriers[16];
+    u8 *shared, *local;
+    u32 local_bytes;
+    void *pool_next;
+};
+
+struct worker {
+    pthread_t thread;
+    u32 index;
+    struct site *sites;
+    u32 site_capacity;
+    void *scheduler_stack_pointer;
+    struct block *free_blocks; /* of the capacity below */
+    u32 capacity_warps, capacity_shared, capacity_local;
+};
+
+int run_launch(struct launch *l); /* runs to the end; the fault's error code or 0 */
+extern __thread struct worker *this_worker;
+extern u32 worker_count;
+extern struct launch *volatile current_launch;
+void fiber_switch(void **save, void *to);
+void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
+#define FIBER_STACK (1u << 20)
+void leave_warp(struct warp *w, int state) __attribute__((noreturn));
+void thread_of(struct warp *w, u32 lane, u32 *xyz);
+
+/* ---- reports -------------------------------------------------------------------------------------------------------- */
+
+u64 now_ns(void);
+void trace_start(void);
+void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int trace_enabled(void);
+const char *json_string(const char *text, char *buffer, size_t size);
+const char *demangle(const char *name);
+/* One finding: to the trace and, as a paragraph, to stderr. `w` may be NULL. */
+void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
+    __attribute__((format(printf, 7, 8)));
+const char *error_name(int code);
+const char *error_text(int code);
+
+#endif

@@ -1,0 +1,351 @@
+/* Registration of what nvcc compiled, the checks a GPU makes before a launch, and the launch.
+ *
+ * nvcc's host code registers each object's device code through __cudaRegisterFatBinary. The build renames that symbol
+ * per object (objcopy), and the object's translated module supplies the renamed function, so the runtime knows which
+ * module a kernel belongs to even when two files have kernels of the same name. */
+
+#include "emu.h"
+#include <stdlib.h>
+
+struct known_kernel { const void *host; const struct kernel_info *kernel; struct module *module; u32 max_dynamic; };
+struct known_variable { const void *host; const struct variable_info *variable; struct module *module; };
+static struct known_kernel *kernels;
+static struct known_variable *variables;
+static u32 kernel_count, variable_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define SHARED_DEFAULT (48u * 1024)
+#define SHARED_OPTIN (163u * 1024)
+#define REGISTERS_PER_BLOCK 65536u
+
+/* Gives every variable and function of the module its device address. */
+static void start_module(struct module *m) {
+    if (m->started) return;
+    m->started = 1;
+    for (u32 i = 0; i < m->info->variable_count; i++) {
+        const struct variable_info *v = &m->info->variables[i];
+        char label[64];
+        snprintf(label, sizeof label, "the %s variable %s", v->space == VARIABLE_CONST ? "__constant__" : v->space == VARIABLE_MANAGED ? "__managed__" : "__device__",
+                 demangle(v->name));
+        struct allocation *a = memory_allocate(v->size ? v->size : 1, v->align, v->space == VARIABLE_MANAGED ? MEMORY_MANAGED : MEMORY_VARIABLE, label);
+        if (!a) {
+            fprintf(stderr, "emulator: the variable %s of %llu bytes does not fit into device memory\n", v->name, (unsigned long long)v->size);
+            _Exit(125);
+        }
+        if (v->space == VARIABLE_MANAGED) a->kind = MEMORY_VARIABLE;
+        *v->address = a->start;
+        if (v->data) memcpy((void *)(a->start + (u64)a->delta), v->data, v->size);
+    }
+    for (u32 i = 0; i < m->info->function_count; i++) *m->info->functions[i].address = 0x0700000000000000ull + (u64)m->info->functions[i].run % (1ull << 48);
+    for (u32 i = 0; i < m->info->variable_count; i++) {
+        const struct variable_info *v = &m->info->variables[i];
+        for (u32 k = 0; k < v->move_count; k++) {
+            u64 value = *v->moves[k].address + v->moves[k].addend;
+            memcpy(memory_host(*v->address + v->moves[k].offset), &value, 8);
+        }
+    }
+}
+
+void **emu_register(struct module_info *info) {
+    struct module *m = calloc(1, sizeof *m);
+    m->info = info;
+    start_module(m);
+    return (void **)m;
+}
+
+void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
+void __cudaUnregisterFatBinary(void **handle) { (void)handle; }
+char __cudaInitModule(void **handle) { (void)handle; return 1; }
+
+void __cudaRegisterFunction(void **handle, const char *host, char *device_function_name, const char *device_name, int thread_limit, void *tid, void *bid,
+                            void *block, void *grid, int *size) {
+    (void)device_function_name, (void)thread_limit, (void)tid, (void)bid, (void)block, (void)grid, (void)size;
+    struct module *m = (struct module *)handle;
+    for (u32 i = 0; i < m->info->kernel_count; i++)
+        if (strcmp(m->info->kernels[i].name, device_name) == 0) {
+            pthread_mutex_lock(&lock);
+            kernels = realloc(kernels, (kernel_count + 1) * sizeof *kernels);
+            kernels[kernel_count++] = (struct known_kernel){host, &m->info->kernels[i], m, 0};
+            pthread_mutex_unlock(&lock);
+            return;
+        }
+}
+
+static const struct variable_info *variable_named(struct module *m, const char *name) {
+    for (u32 i = 0; i < m->info->variable_count; i++)
+        if (strcmp(m->info->variables[i].name, name) == 0) return &m->info->variables[i];
+    return NULL;
+}
+
+void __cudaRegisterVar(void **handle, char *host, char *device_address, const char *name, int external, size_t size, int constant, int global) {
+    (void)device_address, (void)external, (void)size, (void)constant, (void)global;
+    struct module *m = (struct module *)handle;
+    const struct variable_info *v = variable_named(m, name);
+    if (!v) return;
+    variables = realloc(variables, (variable_count + 1) * sizeof *variables);
+    variables[variable_count++] = (struct known_variable){host, v, m};
+}
+
+void __cudaRegisterManagedVar(void **handle, void **host, char *device_address, const char *name, int external, size_t size, int constant, int global) {
+    (void)device_address, (void)external, (void)size, (void)constant, (void)global;
+    struct module *m = (struct module *)handle;
+    const struct variable_info *v = variable_named(m, name);
+    if (!v) return;
+    *host = (void *)*v->address;
+    variables = realloc(variables, (variable_count + 1) * sizeof *variables);
+    variables[variable_count++] = (struct known_variable){host, v, m};
+}
+void __cudaRegisterHostVar(void **handle, const char *name, char *host, size_t size) { (void)handle, (void)name, (void)host, (void)size; }
+
+/* ---- symbols ---------------------------------------------------------------------------------------------------------- */
+
+static struct known_variable *symbol(const void *host) {
+    for (u32 i = 0; i < variable_count; i++)
+        if (variables[i].host == host) return &variables[i];
+    return NULL;
+}
+cudaError_t cudaGetSymbolAddress(void **out, const void *host) {
+    struct known_variable *v = symbol(host);
+    if (!v) return API(cudaErrorInvalidSymbol);
+    *out = (void *)*v->variable->address;
+    return API(cudaSuccess);
+}
+cudaError_t cudaGetSymbolSize(size_t *out, const void *host) {
+    struct known_variable *v = symbol(host);
+    if (!v) return API(cudaErrorInvalidSymbol);
+    *out = v->variable->size;
+    return API(cudaSuccess);
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------------------------- */
+
+static struct known_kernel *kernel_of(const void *host) {
+    for (u32 i = 0; i < kernel_count; i++)
+        if (kernels[i].host == host) return &kernels[i];
+    return NULL;
+}
+
+/* A cudaKernel_t is a pointer to the known kernel's host function. */
+cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host) {
+    *out = (cudaKernel_t)host;
+    return cudaSuccess;
+}
+cudaError_t cudaGetKernel(cudaKernel_t *out, const void *host) { return __cudaGetKernel(out, host); }
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *out, const void *host) {
+    *out = (cudaFunction_t)host;
+    return API(kernel_of(host) ? cudaSuccess : cudaErrorInvalidDeviceFunction);
+}
+
+struct configuration { dim3 grid, block; size_t shared; cudaStream_t stream; };
+static __thread struct configuration stack[16];
+static __thread u32 depth;
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
+    if (depth < 16) stack[depth++] = (struct configuration){grid, block, shared, (cudaStream_t)stream};
+    return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
+    if (depth == 0) return cudaErrorMissingConfiguration;
+    struct configuration *c = &stack[--depth];
+    *grid = c->grid, *block = c->block, *shared = c->shared, *(cudaStream_t *)stream = c->stream;
+    return cudaSuccess;
+}
+
+static u32 round_up(u32 x, u32 to) { return (x + to - 1) / to * to; }
+
+/* Registers that a block takes: a warp's are handed out in units of 256. */
+static u32 block_registers(const struct kernel_info *k, u32 threads) { return round_up(k->registers * 32, 256) * ((threads + 31) / 32); }
+
+static int refuse(const char *function, int code, const struct kernel_info *k, const char *text) {
+    diagnose(NULL, ~0u, 0, "error", "api", "", "%s: the launch of kernel %s was refused: %s", function, demangle(k->name), text);
+    return api_result(function, code);
+}
+
+int stream_number(cudaStream_t s);
+int capture_launch(cudaStream_t stream, const void *host, dim3 grid, dim3 block, void **args, size_t shared, const struct kernel_info *k);
+
+static int launch(const char *function, const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, int cooperative) {
+    struct known_kernel *known = kernel_of(host);
+    if (!known) return api_result(function, cudaErrorInvalidDeviceFunction);
+    if (surface_fault()) return api_result(function, sticky_error);
+    const struct kernel_info *k = known->kernel;
+    char text[400];
+    u64 threads = (u64)block.x * block.y * block.z;
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0) {
+        snprintf(text, sizeof text, "grid (%u,%u,%u) and block (%u,%u,%u) must have no zero", grid.x, grid.y, grid.z, block.x, block.y, block.z);
+        return refuse(function, cudaErrorInvalidConfiguration, k, text);
+    }
+    if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
+        snprintf(text, sizeof text, "grid (%u,%u,%u) exceeds the limits (2147483647,65535,65535)", grid.x, grid.y, grid.z);
+        return refuse(function, cudaErrorInvalidConfiguration, k, text);
+    }
+    if (threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64) {
+        snprintf(text, sizeof text, "block (%u,%u,%u) has %llu threads; the limits are 1024 in all and (1024,1024,64)", block.x, block.y, block.z,
+                 (unsigned long long)threads);
+        return refuse(function, cudaErrorInvalidConfiguration, k, text);
+    }
+    u32 allowed = known->max_dynamic ? known->max_dynamic : k->static_shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->static_shared : 0;
+    if (shared > allowed) {
+        snprintf(text, sizeof text, "%zu bytes of dynamic shared memory beside %u static; %u are allowed%s", shared, k->static_shared, allowed,
+                 known->max_dynamic ? "" : " (cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize allows up to 163 KiB)");
+        return refuse(function, cudaErrorInvalidValue, k, text);
+    }
+    if (k->max_threads && threads > k->max_threads) {
+        snprintf(text, sizeof text, "%llu threads a block, but __launch_bounds__ promises at most %u", (unsigned long long)threads, k->max_threads);
+        return refuse(function, cudaErrorInvalidValue, k, text);
+    }
+    if (block_registers(k, (u32)threads) > REGISTERS_PER_BLOCK) {
+        snprintf(text, sizeof text, "%u registers a thread times %llu threads exceed the 65536 registers of a multiprocessor", k->registers, (unsigned long long)threads);
+        return refuse(function, cudaErrorLaunchOutOfResources, k, text);
+    }
+    int captured = capture_launch(stream, host, grid, block, args, shared, k);
+    if (captured >= 0) return api_result(function, captured);
+    if (pending_fault) return api_result(function, cudaSuccess); /* nothing runs after a fault */
+    struct launch *l = aligned_alloc(64, (sizeof *l + 63) & ~63ull);
+    memset(l, 0, sizeof *l);
+    static u64 ids;
+    l->kernel = k, l->module = known->module, l->id = __atomic_add_fetch(&ids, 1, __ATOMIC_SEQ_CST);
+    l->grid[0] = grid.x, l->grid[1] = grid.y, l->grid[2] = grid.z;
+    l->block[0] = block.x, l->block[1] = block.y, l->block[2] = block.z;
+    l->threads = (u32)threads, l->warps = ((u32)threads + 31) / 32, l->blocks = (u64)grid.x * grid.y * grid.z;
+    l->dynamic_shared = (u32)shared, l->shared_bytes = (shared ? k->dynamic_offset : k->static_shared) + (u32)shared;
+    l->cooperative = cooperative;
+    for (u32 i = 0; i < k->parameter_count; i++) memcpy(l->params + k->parameters[i].offset, args[i], k->parameters[i].size);
+    l->start_ns = now_ns();
+    pending_fault = run_launch(l);
+    u64 end = now_ns();
+    fflush(stdout);
+    if (trace_enabled()) {
+        char name[2100];
+        trace_line("{\"kind\":\"kernel\",\"name\":%s,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers\":%u,\"static_shared_bytes\":%u,"
+                   "\"dynamic_shared_bytes\":%zu,\"local_bytes\":%u,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d,\"counters\":{}}",
+                   json_string(demangle(k->name), name, sizeof name), grid.x, grid.y, grid.z, block.x, block.y, block.z, k->registers, k->static_shared, shared,
+                   k->local_bytes, (unsigned long long)l->start_ns, (unsigned long long)end, stream_number(stream));
+    }
+    free(l);
+    return api_result(function, cudaSuccess);
+}
+
+cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
+    return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 0);
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t k, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
+    return (cudaError_t)launch("cudaLaunchKernel", (const void *)k, grid, block, args, shared, stream, 0);
+}
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t k, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
+    return __cudaLaunchKernel(k, grid, block, args, shared, stream);
+}
+
+/* ---- occupancy and attributes -------------------------------------------------------------------------------------------- */
+
+#define WARPS_PER_SM 64u
+#define BLOCKS_PER_SM 32u
+#define REGISTERS_PER_SM 65536u
+#define SHARED_PER_SM (164u * 1024)
+#define SHARED_RESERVED 1024u
+
+/* Blocks of a kernel that fit on a multiprocessor of the emulated sm_80 (CUDA occupancy calculator's rules). */
+static int resident_blocks(const struct kernel_info *k, u32 threads, size_t dynamic) {
+    u32 warps = (threads + 31) / 32;
+    if (!warps || threads > 1024) return 0;
+    u32 by_warps = WARPS_PER_SM / warps;
+    u32 per_warp = round_up(k->registers * 32, 256);
+    u32 by_registers = per_warp ? REGISTERS_PER_SM / 4 / per_warp * 4 / warps : BLOCKS_PER_SM;
+    u32 bytes = round_up(k->static_shared + (u32)dynamic + SHARED_RESERVED, 128);
+    u32 by_shared = SHARED_PER_SM / bytes;
+    u32 least = BLOCKS_PER_SM;
+    if (by_warps < least) least = by_warps;
+    if (by_registers < least) least = by_registers;
+    if (by_shared < least) least = by_shared;
+    return (int)least;
+}
+
+cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
+    struct known_kernel *known = kernel_of(f);
+    if (known) {
+        u64 blocks = (u64)grid.x * grid.y * grid.z;
+        if (blocks > 108ull * (u64)resident_blocks(known->kernel, block.x * block.y * block.z, shared))
+            return (cudaError_t)refuse(__func__, cudaErrorCooperativeLaunchTooLarge, known->kernel, "the grid has more blocks than the GPU can hold at once");
+    }
+    return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 1);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void **args) {
+    int cooperative = 0;
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        if (c->attrs[i].id == cudaLaunchAttributeCooperative) cooperative = c->attrs[i].val.cooperative;
+        if (c->attrs[i].id == cudaLaunchAttributeClusterDimension &&
+            c->attrs[i].val.clusterDim.x * c->attrs[i].val.clusterDim.y * c->attrs[i].val.clusterDim.z > 1)
+            return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "thread block clusters are not supported by the emulator; run on a Hopper GPU");
+    }
+    return cooperative ? cudaLaunchCooperativeKernel(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream)
+                       : (cudaError_t)launch(__func__, f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, 0);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *f, int threads, size_t dynamic) {
+    struct known_kernel *known = kernel_of(f);
+    if (!known) return API(cudaErrorInvalidDeviceFunction);
+    *n = resident_blocks(known->kernel, (u32)threads, dynamic);
+    return API(cudaSuccess);
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, const void *f, int threads, size_t dynamic, unsigned flags) {
+    (void)flags;
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(n, f, threads, dynamic);
+}
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *f, int blocks, int threads) {
+    struct known_kernel *known = kernel_of(f);
+    (void)threads;
+    if (!known || blocks < 1) return API(cudaErrorInvalidValue);
+    u32 each = SHARED_PER_SM / (u32)blocks / 128 * 128;
+    u32 taken = known->kernel->static_shared + SHARED_RESERVED;
+    *bytes = each > taken ? each - taken : 0;
+    return API(cudaSuccess);
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *f) {
+    struct known_kernel *known = kernel_of(f);
+    if (!known) return API(cudaErrorInvalidDeviceFunction);
+    const struct kernel_info *k = known->kernel;
+    memset(a, 0, sizeof *a);
+    a->sharedSizeBytes = k->static_shared, a->localSizeBytes = k->local_bytes, a->numRegs = (int)k->registers;
+    a->maxThreadsPerBlock = k->max_threads ? (int)k->max_threads : 1024;
+    while (a->maxThreadsPerBlock > 32 && block_registers(k, (u32)a->maxThreadsPerBlock) > REGISTERS_PER_BLOCK) a->maxThreadsPerBlock -= 32;
+    a->ptxVersion = 80, a->binaryVersion = 80;
+    a->maxDynamicSharedSizeBytes = known->max_dynamic ? (int)known->max_dynamic : (int)(SHARED_DEFAULT - (k->static_shared < SHARED_DEFAULT ? k->static_shared : SHARED_DEFAULT));
+    return API(cudaSuccess);
+}
+cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute, int value) {
+    struct known_kernel *known = kernel_of(f);
+    if (!known) return API(cudaErrorInvalidDeviceFunction);
+    if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+        if (value < 0 || (u32)value + known->kernel->static_shared > SHARED_OPTIN)
+            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic shared memory beside %u static; an sm_80 block can have %u in all", value,
+                                          known->kernel->static_shared, SHARED_OPTIN);
+        known->max_dynamic = (u32)value > SHARED_DEFAULT - known->kernel->static_shared ? (u32)value : 0;
+    }
+    return API(cudaSuccess);
+}
+cudaError_t cudaFuncSetCacheConfig(const void *f, enum cudaFuncCache c) { (void)f, (void)c; return API(cudaSuccess); }
+cudaError_t cudaFuncSetSharedMemConfig(const void *f, enum cudaSharedMemConfig c) { (void)f, (void)c; return API(cudaSuccess); }
+cudaError_t cudaFuncGetName(const char **name, const void *f) {
+    struct known_kernel *known = kernel_of(f);
+    if (!known) return API(cudaErrorInvalidDeviceFunction);
+    *name = known->kernel->name;
+    return API(cudaSuccess);
+}
+
+const char *error_name(int code) {
+    static const struct { int code; const char *name, *text; } table[] = {
+#include "errors.inc"
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].code == code) return table[i].name;
+    return "unrecognized error code";
+}
+const char *error_text(int code) {
+    static const struct { int code; const char *name, *text; } table[] = {
+#include "errors.inc"
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].code == code) return table[i].text;
+    return "unrecognized error code";
+}

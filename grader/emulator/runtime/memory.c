@@ -1,0 +1,206 @@
+/* What is allocated where.
+ *
+ * Device memory is one large file without a name (memfd), mapped twice: once with no access at all, which is where
+ * device addresses point, and once readable and writable, which is where kernels and copies go by adding a constant.
+ * Host code that dereferences a device pointer therefore faults, and report.c can say whose pointer it was. Managed,
+ * pinned and registered memory is ordinary host memory; its device address is its host address.
+ *
+ * Freed ranges are not handed out again until the address space is used up, so a use after free finds a freed
+ * allocation; their pages go back to the system, and fresh memory is zero. Between allocations lie at least 256 bytes
+ * that belong to nobody. */
+
+#define _GNU_SOURCE
+#include "emu.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ARENA_BYTES (1ull << 40)
+#define GAP 256ull
+
+static u8 *arena, *arena_alias;
+static int arena_file = -1;
+static u64 arena_next = 1 << 20, used, serial;
+static struct allocation **table; /* sorted by start; freed ones stay */
+static u64 count, capacity;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void start(void) {
+    u64 bytes = ARENA_BYTES;
+    arena_file = memfd_create("device memory", MFD_CLOEXEC);
+    while (bytes >= 1ull << 32) {
+        if (arena_file >= 0 && ftruncate(arena_file, (off_t)bytes) == 0) {
+            arena = mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, arena_file, 0);
+            arena_alias = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, arena_file, 0);
+            if (arena != MAP_FAILED && arena_alias != MAP_FAILED) return;
+        }
+        bytes /= 2;
+    }
+    fprintf(stderr, "emulator: cannot reserve device memory: %s\n", strerror(errno));
+    _exit(125);
+}
+void memory_start(void) { pthread_once(&once, start); }
+
+int memory_is_arena(u64 a) { return arena && a >= (u64)arena && a < (u64)arena + ARENA_BYTES; }
+
+/* Index of the last allocation that starts at or before the address; -1 when none. */
+static i64 position(u64 address) {
+    i64 lo = 0, hi = (i64)count - 1, at = -1;
+    while (lo <= hi) {
+        i64 mid = (lo + hi) / 2;
+        if (table[mid]->start <= address) at = mid, lo = mid + 1;
+        else hi = mid - 1;
+    }
+    return at;
+}
+
+static struct allocation *insert(u64 address, u64 bytes, i64 delta, enum memory_kind kind, const char *label) {
+    if (count == capacity) {
+        capacity = capacity ? capacity * 2 : 64;
+        table = realloc(table, capacity * sizeof *table);
+    }
+    struct allocation *a = calloc(1, sizeof *a);
+    *a = (struct allocation){address, bytes, delta, kind, 0, ++serial, ""};
+    snprintf(a->label, sizeof a->label, "%s", label);
+    i64 at = position(address) + 1;
+    memmove(table + at + 1, table + at, (size_t)((i64)count - at) * sizeof *table);
+    table[at] = a;
+    count++;
+    return a;
+}
+
+struct allocation *memory_allocate(u64 bytes, u64 align, enum memory_kind kind, const char *label) {
+    memory_start();
+    if (bytes > DEVICE_MEMORY_BYTES) return NULL;
+    pthread_mutex_lock(&lock);
+    struct allocation *result = NULL;
+    if (kind == MEMORY_MANAGED || kind == MEMORY_PINNED) {
+        u64 whole = (bytes + 4095 + 4096) & ~4095ull;
+        void *p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p != MAP_FAILED) result = insert((u64)p, bytes, 0, kind, label);
+    } else if (used + bytes <= DEVICE_MEMORY_BYTES) {
+        if (align < 512) align = 512;
+        u64 at = (arena_next + align - 1) & ~(align - 1);
+        if (at + bytes + GAP <= ARENA_BYTES) {
+            arena_next = at + bytes + GAP;
+            /* The device pointer itself needs no offset: arena is page-aligned. */
+            result = insert((u64)arena + at, bytes, (i64)((u64)arena_alias - (u64)arena), kind, label);
+            used += bytes;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+void memory_adopt(void *host, u64 bytes, enum memory_kind kind, const char *label) {
+    memory_start();
+    pthread_mutex_lock(&lock);
+    insert((u64)host, bytes, 0, kind, label);
+    pthread_mutex_unlock(&lock);
+}
+
+struct allocation *memory_find(u64 address) {
+    pthread_mutex_lock(&lock);
+    struct allocation *found = NULL;
+    for (i64 at = position(address); at >= 0; at--) { /* freed host ranges may lie under a live one */
+        struct allocation *a = table[at];
+        if (!a->freed && address - a->start < (a->size ? a->size : 1)) {
+            found = a;
+            break;
+        }
+        if (!a->freed || position(address) - at > 8) break;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+struct allocation *memory_nearest(u64 address) {
+    pthread_mutex_lock(&lock);
+    struct allocation *best = NULL;
+    u64 distance = ~0ull;
+    i64 at = position(address);
+    for (i64 k = at - 3 < 0 ? 0 : at - 3; k <= at + 3 && k < (i64)count; k++) {
+        struct allocation *a = table[k];
+        u64 d = address < a->start ? a->start - address : address >= a->start + a->size ? address - (a->start + a->size) + 1 : 0;
+        if (d < distance || (d == distance && best && best->freed)) best = a, distance = d;
+    }
+    pthread_mutex_unlock(&lock);
+    return best;
+}
+
+int memory_free(u64 address, enum memory_kind kind, const char *function) {
+    if (address == 0) return cudaSuccess;
+    pthread_mutex_lock(&lock);
+    i64 at = position(address);
+    struct allocation *a = NULL;
+    for (; at >= 0 && table[at]->start == address; at--)
+        if (!table[at]->freed || !a) a = table[at];
+    int bad = !a || a->start != address || a->freed;
+    int mismatch = !bad && !(a->kind == kind || (kind == MEMORY_DEVICE && a->kind == MEMORY_MANAGED));
+    if (bad || mismatch) {
+        const char *what = !a                  ? "is not the start of an allocation"
+                           : a->freed          ? "was freed before"
+                                               : "was allocated by another function";
+        char label[64] = "";
+        if (a) snprintf(label, sizeof label, "%s", a->label);
+        pthread_mutex_unlock(&lock);
+        diagnose(NULL, ~0u, 0, "error", "api", "Free each allocation once, with the function that goes with its allocation.",
+                 "%s(0x%llx): the address %s%s%s", function, (unsigned long long)address, what, label[0] ? ": " : "", label);
+        return cudaErrorInvalidValue;
+    }
+    a->freed = 1;
+    if (kind == MEMORY_REGISTERED) {
+        /* the program's own memory */
+    } else if (a->delta) {
+        used -= a->size;
+        u64 from = (a->start - (u64)arena + 4095) & ~4095ull, to = (a->start - (u64)arena + a->size) & ~4095ull;
+        if (to > from) fallocate(arena_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
+    } else {
+        u64 whole = (a->size + 4095 + 4096) & ~4095ull;
+        mmap((void *)a->start, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    }
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+void *memory_host(u64 address) {
+    return memory_is_arena(address) ? (void *)(address - (u64)arena + (u64)arena_alias) : (void *)address;
+}
+
+u64 memory_used(void) { return used; }
+
+u64 memory_leaks(u64 *bytes) {
+    u64 n = 0;
+    *bytes = 0;
+    for (u64 i = 0; i < count; i++)
+        if (!table[i]->freed && (table[i]->kind == MEMORY_DEVICE || table[i]->kind == MEMORY_MANAGED || table[i]->kind == MEMORY_PINNED))
+            n++, *bytes += table[i]->size;
+    return n;
+}
+
+/* "4 bytes past the end of the 4096 bytes allocated by cudaMalloc (allocation 3)" */
+void memory_describe(u64 address, u64 bytes, char *text, size_t size) {
+    struct allocation *a = memory_nearest(address);
+    (void)bytes;
+    u64 far = 1ull << 20;
+    if (!a || (address + far < a->start) || (address > a->start + a->size + far && !memory_is_arena(address))) {
+        if (address < 4096) snprintf(text, size, "address 0x%llx: a null pointer%s", (unsigned long long)address, address ? " plus an offset" : "");
+        else
+            snprintf(text, size, "address 0x%llx: in no allocation; if it is a host pointer (malloc, new, a local variable), copy the data with cudaMemcpy or allocate it with cudaMallocManaged",
+                     (unsigned long long)address);
+        return;
+    }
+    const char *freed = a->freed ? ", which was freed before" : "";
+    if (address < a->start)
+        snprintf(text, size, "address 0x%llx: %llu bytes before the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
+                 (unsigned long long)(a->start - address), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+    else if (address >= a->start + a->size)
+        snprintf(text, size, "address 0x%llx: %llu bytes past the end of the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
+                 (unsigned long long)(address - a->start - a->size), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+    else
+        snprintf(text, size, "address 0x%llx: offset %llu of the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
+                 (unsigned long long)(address - a->start), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+}

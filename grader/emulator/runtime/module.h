@@ -1,0 +1,49 @@
+/* What the translator tells the runtime about a module: kernels, variables, functions, source places. */
+#ifndef MODULE_H
+#define MODULE_H
+
+#include "warp.h"
+
+struct parameter_info { u32 offset, size; };
+
+struct kernel_info {
+    const char *name; /* mangled */
+    device_function run;
+    const struct parameter_info *parameters;
+    u32 parameter_count, parameter_bytes;
+    u32 static_shared;
+    u32 dynamic_offset; /* where dynamic shared memory begins */
+    u32 local_bytes;
+    u32 registers;
+    u32 max_threads; /* __launch_bounds__, or 0 */
+};
+
+struct relocation { u32 offset; const u64 *address; u64 addend; };
+
+enum variable_space { VARIABLE_GLOBAL, VARIABLE_CONST, VARIABLE_MANAGED };
+
+struct variable_info {
+    const char *name;
+    u64 size, align;
+    int space;
+    u64 *address;
+    const u8 *data;
+    const struct relocation *moves;
+    u32 move_count;
+};
+
+struct function_info { const char *name; device_function run; u64 *address; };
+
+struct module_info {
+    const struct kernel_info *kernels;
+    u32 kernel_count;
+    const struct variable_info *variables;
+    u32 variable_count;
+    const struct function_info *functions;
+    u32 function_count;
+    const struct site_info *sites; /* site_info.file is an index into files */
+    u32 site_count;
+    const char *const *files;
+};
+
+#endif

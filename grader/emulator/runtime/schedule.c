@@ -1,0 +1,471 @@
+/* Running a grid: blocks over worker threads, warps of a block as fibers of one worker.
+ *
+ * A worker takes blocks in order. It runs a block's warps in turn; a warp gives up the processor at a barrier, when it
+ * has left, and every FUEL loop iterations. A block whose warps have all gone through that many iterations several times
+ * without getting anywhere may be waiting for another block, so its worker starts a further one beside it, as a GPU
+ * would have resident; a worker goes round its resident blocks.
+ *
+ * When no warp of a block can run and not all have left, the block is deadlocked: that is reported, with where each warp
+ * waits, instead of hanging. The first fault stops the whole launch. */
+
+#define _GNU_SOURCE
+#include "emu.h"
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define FUEL 65536u
+#define POLLS_BEFORE_COMPANY 64
+#define RESIDENT_MAXIMUM 2048
+
+__thread struct worker *this_worker;
+u32 worker_count;
+struct launch *volatile current_launch;
+static struct worker *workers;
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t pool_work = PTHREAD_COND_INITIALIZER, pool_done = PTHREAD_COND_INITIALIZER;
+static u64 pool_generation;
+static u32 pool_running;
+static u64 time_limit_ns;
+static int schedule_kind; /* 0 lockstep, 1 reverse, 2 random */
+static u64 schedule_seed;
+
+/* ---- a warp's own life ---------------------------------------------------------------------------------------------- */
+
+static void warp_main(void *argument) {
+    struct warp *w = argument;
+    w->block->launch->kernel->run(w, w->live, NULL);
+    leave_warp(w, WARP_DONE);
+}
+
+static void yield(struct warp *w) {
+    struct block *b = w->block;
+    fiber_switch(&b->fibers[w->index].stack_pointer, b->worker->scheduler_stack_pointer);
+}
+
+void leave_warp(struct warp *w, int state) {
+    struct block *b = w->block;
+    b->state[w->index] = (u8)state;
+    yield(w);
+    __builtin_unreachable();
+}
+
+void thread_of(struct warp *w, u32 lane, u32 *xyz) {
+    for (int i = 0; i < 3; i++) xyz[i] = w->tid[i][lane & 31];
+}
+
+static void barrier_release(struct block *b, u32 id) {
+    struct barrier *r = &b->barriers[id];
+    r->last_count = r->reduce_count;
+    r->last_any = r->reduce_count > 0;
+    r->last_all = r->reduce_count == r->reduce_lanes;
+    r->arrived = r->reduce_count = r->reduce_lanes = 0;
+    r->expected = 0;
+    r->generation++;
+    for (u32 i = 0; i < b->warp_count; i++)
+        if (b->state[i] == WARP_WAITS && b->waits_at[i] == id) b->state[i] = WARP_READY;
+}
+
+static u32 barrier_expected(struct block *b, u32 id) { return b->barriers[id].expected ? b->barriers[id].expected : b->threads_alive; }
+
+static void arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes) {
+    struct block *b = w->block;
+    if (id > 15) rt_fault(w, site, lowest_lane(lanes), cudaErrorIllegalInstruction, "barrier number %u: there are 16, 0 to 15", id);
+    struct barrier *r = &b->barriers[id];
+    if (threads) {
+        if (threads % 32) rt_fault(w, site, lowest_lane(lanes), cudaErrorIllegalInstruction, "a barrier for %u threads: the number must be a multiple of 32", threads);
+        if (r->expected && r->expected != threads)
+            diagnose(w, site, lowest_lane(lanes), "error", "sync", "Give all calls of one barrier the same number of threads.",
+                     "barrier %u is used for %u threads here and for %u elsewhere", id, threads, r->expected);
+        r->expected = threads;
+    }
+    /* With a count, a whole warp counts as 32 threads, also the last one of a block that is not full. */
+    r->arrived += threads && lanes == w->live ? 32 : (u32)__builtin_popcount(lanes);
+}
+
+void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int aligned) {
+    struct block *b = w->block;
+    (void)aligned;
+    arrive(w, site, id, threads, lanes);
+    if (b->barriers[id].arrived >= barrier_expected(b, id)) {
+        barrier_release(b, id);
+        return;
+    }
+    b->state[w->index] = WARP_WAITS;
+    b->waits_at[w->index] = (u8)id;
+    b->wait_site[w->index] = site;
+    yield(w);
+}
+
+void rt_barrier_arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes) {
+    arrive(w, site, id, threads, lanes);
+    if (w->block->barriers[id].arrived >= barrier_expected(w->block, id)) barrier_release(w->block, id);
+}
+
+u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, u32 predicate, int how) {
+    struct block *b = w->block;
+    struct barrier *r = &b->barriers[id & 15];
+    r->reduce_count += (u32)__builtin_popcount(predicate & lanes);
+    r->reduce_lanes += (u32)__builtin_popcount(lanes);
+    rt_barrier(w, site, id, threads, lanes, 1);
+    return how == 0 ? r->last_count : how == 1 ? -(u32)r->last_all : -(u32)r->last_any;
+}
+
+void rt_poll(struct warp *w, u32 site) {
+    struct block *b = w->block;
+    w->fuel = FUEL;
+    if (b->launch->abort) leave_warp(w, WARP_DEAD);
+    b->poll_site[w->index] = site;
+    b->polls++;
+    if (time_limit_ns && now_ns() - b->launch->start_ns > time_limit_ns)
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout,
+                 "the kernel still runs after %.1f s; this thread is in the loop at this line, which may never end", (double)(now_ns() - b->launch->start_ns) / 1e9);
+    yield(w);
+}
+
+void rt_nanosleep(struct warp *w, u32 ns) {
+    (void)ns;
+    if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
+    w->block->polls++;
+    yield(w);
+}
+
+u64 rt_clock(void) {
+#if defined(__x86_64__)
+    return __rdtsc();
+#else
+    return now_ns();
+#endif
+}
+u64 rt_nanoseconds(void) { return now_ns(); }
+
+device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address) {
+    const struct module_info *info = w->block->launch->module->info;
+    for (u32 i = 0; i < info->function_count; i++)
+        if (*info->functions[i].address == address) return info->functions[i].run;
+    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "a call through the pointer 0x%llx, which is no device function%s", (unsigned long long)address,
+             address ? ": was its address taken on the host?" : " (it is null)");
+    return NULL;
+}
+
+void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) {
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    struct launch *l = w->block->launch;
+    static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&first);
+    if (!l->abort) {
+        const char *advice = code == cudaErrorIllegalAddress      ? "Check the index against the size of the array, for the last block and the last thread too."
+                             : code == cudaErrorMisalignedAddress ? "Vector types such as float4 need addresses that are multiples of their size."
+                             : code == cudaErrorLaunchTimeout     ? "Check the loop's condition, and whether it waits for a thread or block that cannot run."
+                                                                  : "";
+        l->error = code;
+        l->abort = 1;
+        diagnose(w, site, lane, "error", code == cudaErrorLaunchTimeout ? "sync" : "memory", advice, "%s", text);
+    }
+    pthread_mutex_unlock(&first);
+    leave_warp(w, WARP_DEAD);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------------ */
+
+static u8 *map(u64 bytes) {
+    u8 *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        fprintf(stderr, "emulator: out of memory for a block's threads\n");
+        _exit(125);
+    }
+    return p;
+}
+
+static void release_block_memory(struct worker *k) {
+    while (k->free_blocks) {
+        struct block *b = k->free_blocks;
+        k->free_blocks = b->pool_next;
+        for (u32 i = 0; i < k->capacity_warps; i++) munmap(b->fibers[i].stack - 4096, FIBER_STACK + 4096);
+        munmap(b->shared, k->capacity_shared + 4096);
+        munmap(b->local, (u64)k->capacity_warps * k->capacity_local * 32 + 4096);
+        free(b->warps), free(b->fibers), free(b->state), free(b->waits_at), free(b->wait_site), free(b->poll_site), free(b);
+    }
+}
+
+static struct block *take_block(struct worker *k) {
+    if (k->free_blocks) {
+        struct block *b = k->free_blocks;
+        k->free_blocks = b->pool_next;
+        return b;
+    }
+    u32 n = k->capacity_warps;
+    struct block *b = calloc(1, sizeof *b);
+    b->warps = aligned_alloc(64, (sizeof(struct warp) * n + 63) & ~63ull);
+    b->fibers = calloc(n, sizeof *b->fibers);
+    b->state = calloc(n, 1), b->waits_at = calloc(n, 1), b->wait_site = calloc(n, 4), b->poll_site = calloc(n, 4);
+    for (u32 i = 0; i < n; i++) {
+        u8 *p = map(FIBER_STACK + 4096);
+        mprotect(p, 4096, PROT_NONE);
+        b->fibers[i].stack = p + 4096;
+    }
+    b->shared = map(k->capacity_shared + 4096);
+    b->local = map((u64)n * k->capacity_local * 32 + 4096);
+    return b;
+}
+
+static void start_block(struct worker *k, struct block *b, struct launch *l, u64 index) {
+    u32 n = l->warps;
+    b->launch = l, b->worker = k, b->warp_count = n, b->done = 0, b->current = 0, b->index = index, b->polls = 0, b->waits_for_grid = 0;
+    b->threads_alive = l->threads;
+    memset(b->barriers, 0, sizeof b->barriers);
+    memset(b->shared, 0, l->shared_bytes);
+    u32 cta[3] = {(u32)(index % l->grid[0]), (u32)(index / l->grid[0] % l->grid[1]), (u32)(index / l->grid[0] / l->grid[1])};
+    for (u32 i = 0; i < n; i++) {
+        struct warp *w = &b->warps[i];
+        memset(w, 0, offsetof(struct warp, tid));
+        w->sites = k->sites;
+        w->shared = b->shared, w->shared_size = l->shared_bytes;
+        w->local = b->local + (u64)i * k->capacity_local * 32, w->local_size = k->capacity_local;
+        w->params = l->params, w->fuel = FUEL, w->index = i, w->block = b;
+        u32 left = l->threads - i * 32;
+        w->live = left >= 32 ? ~0u : (1u << left) - 1;
+        w->linear = l->block[0] % 32 == 0;
+        for (int d = 0; d < 3; d++) w->ntid[d] = l->block[d], w->nctaid[d] = l->grid[d], w->ctaid[d] = cta[d];
+        for (u32 lane = 0; lane < 32; lane++) {
+            u32 t = i * 32 + lane;
+            w->tid[0][lane] = t % l->block[0];
+            w->tid[1][lane] = t / l->block[0] % l->block[1];
+            w->tid[2][lane] = t / l->block[0] / l->block[1];
+        }
+        for (int d = 0; d < 3; d++) w->tid0[d] = w->tid[d][0];
+        w->dynamic_shared = l->dynamic_shared, w->smid = (u32)(index % 108), w->grid_id = l->id;
+        b->fibers[i].stack_pointer = fiber_prepare(b->fibers[i].stack + FIBER_STACK, warp_main, w);
+        b->state[i] = WARP_READY;
+    }
+}
+
+static void deadlocked(struct block *b) {
+    u32 first = 0, waiting = 0;
+    for (u32 i = 0; i < b->warp_count; i++)
+        if (b->state[i] == WARP_WAITS && !waiting++) first = i;
+    struct warp *w = &b->warps[first];
+    struct launch *l = b->launch;
+    u32 id = b->waits_at[first];
+    if (!__atomic_exchange_n(&l->abort, 1, __ATOMIC_SEQ_CST)) {
+        l->error = cudaErrorLaunchTimeout;
+        diagnose(w, b->wait_site[first], lowest_lane(w->live), "error", "sync",
+                 "Every thread of the block must reach the barrier the same number of times.",
+                 "deadlock: %u of %u warps wait at barrier %u for %u threads, of which %u have arrived; no other warp of the block can run", waiting,
+                 b->warp_count, id, barrier_expected(b, id), b->barriers[id].arrived);
+    }
+}
+
+enum slice { SLICE_DONE, SLICE_SPINS, SLICE_STOPPED, SLICE_GRID };
+
+static u32 next_random(u64 *state) {
+    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+    return (u32)(*state >> 33);
+}
+
+/* Goes once round the block's warps. */
+static enum slice run_slice(struct worker *k, struct block *b) {
+    static __thread u64 random;
+    if (schedule_kind == 2 && !random) random = schedule_seed * 2654435761u + b->index + 1;
+    int progress = 0;
+    u32 n = b->warp_count;
+    u32 offset = schedule_kind == 2 ? next_random(&random) % n : 0;
+    for (u32 step = 0; step < n; step++) {
+        u32 i = schedule_kind == 1 ? n - 1 - step : (step + offset) % n;
+        if (b->state[i] != WARP_READY) continue;
+        progress = 1;
+        fiber_switch(&k->scheduler_stack_pointer, b->fibers[i].stack_pointer);
+        if (b->state[i] == WARP_DONE) {
+            b->done++;
+            b->threads_alive -= (u32)__builtin_popcount(b->warps[i].live);
+            b->warps[i].live = 0;
+            /* Those who wait no longer wait for this warp. */
+            for (u32 id = 0; id < 16; id++)
+                if (b->barriers[id].arrived && !b->barriers[id].expected && b->barriers[id].arrived >= b->threads_alive) {
+                    for (u32 j = 0; j < n; j++)
+                        if (b->state[j] == WARP_WAITS && b->waits_at[j] == id) {
+                            barrier_release(b, id);
+                            break;
+                        }
+                }
+        }
+        if (b->launch->abort) return SLICE_STOPPED;
+    }
+    if (b->done == n) return SLICE_DONE;
+    if (!progress) {
+        if (b->waits_for_grid) return SLICE_GRID;
+        deadlocked(b);
+        return SLICE_STOPPED;
+    }
+    return SLICE_SPINS;
+}
+
+static int claim(struct launch *l, u64 *index) {
+    u64 i = __atomic_fetch_add(&l->next, 1, __ATOMIC_SEQ_CST);
+    if (i >= l->blocks) return 0;
+    *index = schedule_kind == 1 ? l->blocks - 1 - i : i;
+    return 1;
+}
+
+static void run_blocks(struct worker *k, struct launch *l) {
+    const struct module_info *info = l->module->info;
+    if (k->site_capacity < info->site_count + 1) {
+        free(k->sites);
+        k->site_capacity = info->site_count + 64;
+        k->sites = malloc(k->site_capacity * sizeof *k->sites);
+    }
+    memset(k->sites, 0, (info->site_count + 1) * sizeof *k->sites);
+    u32 local = l->kernel->local_bytes ? ((l->kernel->local_bytes + 1023) & ~1023u) + 16384 : 64;
+    if (k->capacity_warps < l->warps || k->capacity_shared < l->shared_bytes || k->capacity_local < local) {
+        release_block_memory(k);
+        if (k->capacity_warps < l->warps) k->capacity_warps = l->warps;
+        if (k->capacity_shared < l->shared_bytes) k->capacity_shared = (l->shared_bytes + 4095) & ~4095u;
+        if (k->capacity_local < local) k->capacity_local = local;
+    }
+    struct block **active = NULL;
+    u32 active_count = 0, active_capacity = 0;
+    int more = 1;
+    while (!l->abort) {
+        int wants = active_count == 0;
+        if (active_count && active_count < RESIDENT_MAXIMUM) {
+            wants = 1; /* all resident blocks have spun for long, or wait for the grid */
+            for (u32 i = 0; i < active_count; i++)
+                if (active[i]->polls < POLLS_BEFORE_COMPANY * active[i]->warp_count && !active[i]->waits_for_grid) wants = 0;
+        }
+        if (wants && more) {
+            u64 index;
+            more = claim(l, &index);
+            if (more) {
+                if (active_count == active_capacity) {
+                    active_capacity = active_capacity ? active_capacity * 2 : 16;
+                    active = realloc(active, active_capacity * sizeof *active);
+                }
+                struct block *b = take_block(k);
+                start_block(k, b, l, index);
+                active[active_count++] = b;
+            }
+        }
+        if (!active_count) break;
+        int moved = 0;
+        for (u32 i = 0; i < active_count && !l->abort; i++) {
+            struct block *b = active[i];
+            if (b->waits_for_grid && b->waits_for_grid == __atomic_load_n(&l->grid_generation, __ATOMIC_SEQ_CST) + 1) continue;
+            if (b->waits_for_grid) {
+                b->waits_for_grid = 0;
+                for (u32 j = 0; j < b->warp_count; j++)
+                    if (b->state[j] == WARP_WAITS && b->waits_at[j] == 255) b->state[j] = WARP_READY;
+            }
+            moved = 1;
+            enum slice s;
+            do s = run_slice(k, b);
+            while (s == SLICE_SPINS && active_count == 1 && !(b->polls >= POLLS_BEFORE_COMPANY * b->warp_count && more) && !l->abort);
+            if (s == SLICE_DONE) {
+                b->pool_next = k->free_blocks;
+                k->free_blocks = b;
+                active[i--] = active[--active_count];
+            }
+        }
+        if (!moved && active_count) sched_yield();
+    }
+    for (u32 i = 0; i < active_count; i++) active[i]->pool_next = k->free_blocks, k->free_blocks = active[i];
+    free(active);
+}
+
+/* ---- workers -------------------------------------------------------------------------------------------------------------- */
+
+static void *worker_main(void *argument) {
+    struct worker *k = argument;
+    this_worker = k;
+    sigset_t all;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV), sigdelset(&all, SIGBUS), sigdelset(&all, SIGFPE), sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    u8 *stack = map(65536);
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);
+    u64 seen = 0;
+    pthread_mutex_lock(&pool_lock);
+    for (;;) {
+        while (pool_generation == seen) pthread_cond_wait(&pool_work, &pool_lock);
+        seen = pool_generation;
+        struct launch *l = current_launch;
+        pthread_mutex_unlock(&pool_lock);
+        run_blocks(k, l);
+        pthread_mutex_lock(&pool_lock);
+        if (--pool_running == 0) pthread_cond_signal(&pool_done);
+    }
+    return NULL;
+}
+
+static void start_workers(void) {
+    const char *wanted = getenv("GRADER_EMULATOR_THREADS");
+    cpu_set_t set;
+    long n = wanted ? atol(wanted) : sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    worker_count = (u32)(n < 1 ? 1 : n > 256 ? 256 : n);
+    const char *limit = getenv("GRADER_EMULATOR_KERNEL_SECONDS");
+    if (limit) time_limit_ns = (u64)(atof(limit) * 1e9);
+    const char *schedule = getenv("GRADER_EMULATOR_SCHEDULE");
+    if (schedule && strcmp(schedule, "reverse") == 0) schedule_kind = 1;
+    if (schedule && strncmp(schedule, "random:", 7) == 0) schedule_kind = 2, schedule_seed = strtoull(schedule + 7, NULL, 10) + 1;
+    workers = calloc(worker_count, sizeof *workers);
+    for (u32 i = 0; i < worker_count; i++) {
+        workers[i].index = i;
+        if (i) pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);
+    }
+}
+
+int run_launch(struct launch *l) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
+    pthread_once(&once, start_workers);
+    pthread_mutex_lock(&one_launch);
+    current_launch = l;
+    /* Small grids are not worth waking others for. */
+    int together = worker_count > 1 && l->blocks > 1;
+    if (together) {
+        pthread_mutex_lock(&pool_lock);
+        pool_running = worker_count - 1;
+        pool_generation++;
+        pthread_cond_broadcast(&pool_work);
+        pthread_mutex_unlock(&pool_lock);
+    }
+    struct worker *before = this_worker;
+    this_worker = &workers[0];
+    run_blocks(&workers[0], l);
+    this_worker = before;
+    if (together) {
+        pthread_mutex_lock(&pool_lock);
+        while (pool_running) pthread_cond_wait(&pool_done, &pool_lock);
+        pthread_mutex_unlock(&pool_lock);
+    }
+    current_launch = NULL;
+    pthread_mutex_unlock(&one_launch);
+    return l->error;
+}
+
+/* All blocks of the grid meet. The block's warps have met before (cooperative groups sees to that), so one warp a block
+ * arrives here. */
+void rt_grid_sync(struct warp *w, u32 site, u32 m) {
+    struct block *b = w->block;
+    struct launch *l = b->launch;
+    (void)m;
+    u64 generation = __atomic_load_n(&l->grid_generation, __ATOMIC_SEQ_CST);
+    if (__atomic_add_fetch(&l->grid_arrived, 1, __ATOMIC_SEQ_CST) == l->blocks) {
+        l->grid_arrived = 0;
+        __atomic_store_n(&l->grid_generation, generation + 1, __ATOMIC_SEQ_CST);
+        return;
+    }
+    b->waits_for_grid = generation + 1;
+    b->state[w->index] = WARP_WAITS;
+    b->waits_at[w->index] = 255;
+    b->wait_site[w->index] = site;
+    yield(w);
+}

@@ -1,0 +1,267 @@
+/* The machine that translated kernels run on: one warp of 32 lanes as vector code.
+ *
+ * Theory of operation. A PTX register whose lanes differ is a row of vectors: PIECES vectors of W 32-bit lanes, or twice
+ * as many of W/2 64-bit lanes. A register that the translator knows to be the same in all lanes is a C scalar; one that
+ * steps evenly from lane to lane is a scalar base and a stride. A predicate is always a 32-bit lane mask. 8- and 16-bit
+ * values live zero-extended in 32-bit lanes.
+ *
+ * Every function exists in up to three forms. `linear` assumes that blockDim.x is a multiple of 32, so that threadIdx.x
+ * steps by one and y and z are uniform; `general` does not. Both run only while all live lanes are at the same place:
+ * branches are plain gotos, `m` is the mask of live lanes, and register writes need no mask because dead lanes'
+ * registers are never read. Where lanes part, live registers go to a frame in memory and the `slow` form runs, block by
+ * block under a mask, always the lowest-numbered pending block, until all lanes are at the branch's immediate
+ * post-dominator (or have left); the fast form then goes on there.
+ *
+ * Each warp is a fiber (fiber.c), so a barrier, anywhere in the call tree, is a plain function call that returns when
+ * the block's other warps have arrived.
+ *
+ * Memory accesses carry a site number. A worker thread keeps, for each site, the bounds of the allocation it last
+ * touched; an access inside them is a plain load or store, everything else goes to rt_load_… and rt_store_… (access.c), which
+ * knows all allocations and address windows and reports what is wrong.
+ */
+#ifndef WARP_H
+#define WARP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t i32;
+typedef int64_t i64;
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define INLINE static inline __attribute__((always_inline, unused))
+#define COLD __attribute__((cold, noinline))
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__) && !defined(EMU_GENERIC)
+#define EMU_AVX512 1
+#define W 16
+#elif defined(__AVX2__)
+#define W 8
+#else
+#define W 4
+#endif
+#define PIECES (32 / W)
+
+typedef u32 VU __attribute__((vector_size(W * 4)));
+typedef i32 VI __attribute__((vector_size(W * 4)));
+typedef float VF __attribute__((vector_size(W * 4)));
+typedef u64 VQ __attribute__((vector_size(W * 4)));
+typedef i64 VL __attribute__((vector_size(W * 4)));
+typedef double VD __attribute__((vector_size(W * 4)));
+typedef VU VUu __attribute__((aligned(1), may_alias));
+typedef VF VFu __attribute__((aligned(1), may_alias));
+typedef VQ VQu __attribute__((aligned(1), may_alias));
+typedef u32 u32a __attribute__((may_alias, aligned(1)));
+typedef u64 u64a __attribute__((may_alias, aligned(1)));
+typedef u16 u16a __attribute__((may_alias, aligned(1)));
+typedef float f32a __attribute__((may_alias, aligned(1)));
+typedef double f64a __attribute__((may_alias, aligned(1)));
+typedef u32 W32 __attribute__((vector_size(16), may_alias, aligned(1)));
+
+/* ---- what the runtime keeps for a warp ------------------------------------------------------------------------- */
+
+struct site {
+    u64 lo, hi;  /* device addresses [lo, hi) of the allocation last touched here */
+    i64 delta;   /* device address + delta = host address */
+};
+
+/* Where a site is, for reports. */
+struct site_info {
+    const char *file;
+    u32 line;
+    u8 kind; /* enum site_kind */
+    u8 bytes;
+};
+enum site_kind { SITE_LOAD, SITE_STORE, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
+
+struct warp {
+    struct site *sites;
+    u8 *shared;
+    u8 *local; /* 32 lanes interleaved by 4-byte words: lane l's byte b is local[(b >> 2) * 128 + l * 4 + (b & 3)] */
+    const u8 *params;
+    u32 shared_size, local_size, local_top;
+    u32 fuel;      /* loop iterations until rt_poll */
+    u32 live;      /* lanes of the launch; exited lanes are cleared */
+    u32 linear;    /* blockDim.x is a multiple of 32 */
+    u32 index;     /* warp in the block */
+    u32 ntid[3], ctaid[3], nctaid[3];
+    u32 tid0[3];   /* lane 0's threadIdx */
+    u32 dynamic_shared, smid, slot;
+    u64 grid_id;
+    struct block *block;
+    void *fiber;
+    struct counters *counters;
+    u32 tid[3][32] __attribute__((aligned(64)));
+};
+
+/* Address windows of the generic address space. Device allocations and host memory lie below. */
+#define SHARED_WINDOW 0x0100000000000000ull
+#define LOCAL_WINDOW 0x0200000000000000ull
+#define PARAM_WINDOW 0x0300000000000000ull
+
+enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM };
+
+/* ---- the runtime's functions for generated code ----------------------------------------------------------------- */
+
+struct addresses { u64 lane[32]; };
+
+/* Finds the allocation that holds [addr, addr + bytes) and points the site's bounds at it; 0 when there is none. */
+int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) COLD;
+/* Loads and stores `count` elements of `bytes` each for every lane in m. Addresses are evenly spaced (_a), or rows of 32
+ * (_w) or 64 bits (_q); values are rows, one element after the other, of 32 bits or, for 8-byte elements, of 64. */
+void rt_load_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, void *out);
+void rt_load_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, void *out);
+void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out);
+void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in);
+void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in);
+void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
+/* The host address of one lane's access, or no return. */
+void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
+void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int aligned);
+void rt_barrier_arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes);
+u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, u32 predicate, int how);
+void rt_poll(struct warp *w, u32 site) COLD;
+void rt_trap(struct warp *w, u32 site, u32 m) COLD;
+void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) COLD;
+void rt_divided_barrier(struct warp *w, u32 site, u32 m) COLD;
+void rt_shuffle_check(struct warp *w, u32 site, u32 m, u32 members) COLD;
+u32 rt_vprintf(struct warp *w, u32 lane, u64 format, u64 arguments);
+void rt_assert(struct warp *w, u32 lane, u64 message, u64 file, u32 line, u64 function);
+u64 rt_malloc(struct warp *w, u32 lane, u64 bytes);
+void rt_free(struct warp *w, u32 lane, u64 address);
+u64 rt_clock(void);
+u64 rt_nanoseconds(void);
+void rt_nanosleep(struct warp *w, u32 ns);
+void rt_grid_sync(struct warp *w, u32 site, u32 m);
+/* Atomics: old values replace vv[0..31]; vv[32..63] is the new value of a compare-and-swap. */
+#define ATOMIC(how, type) void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv);
+#define ATOMICS                                                                                                        \
+    ATOMIC(add, u32) ATOMIC(add, s32) ATOMIC(add, u64) ATOMIC(add, s64) ATOMIC(add, f32) ATOMIC(add, f64)              \
+    ATOMIC(add, f16) ATOMIC(add, bf16) ATOMIC(add, f16x2) ATOMIC(add, bf16x2)                                          \
+    ATOMIC(min, u32) ATOMIC(min, s32) ATOMIC(min, u64) ATOMIC(min, s64)                                                \
+    ATOMIC(max, u32) ATOMIC(max, s32) ATOMIC(max, u64) ATOMIC(max, s64)                                                \
+    ATOMIC(and, b32) ATOMIC(or, b32) ATOMIC(xor, b32) ATOMIC(and, b64) ATOMIC(or, b64) ATOMIC(xor, b64)                \
+    ATOMIC(exch, b32) ATOMIC(exch, b64) ATOMIC(cas, b16) ATOMIC(cas, b32) ATOMIC(cas, b64) ATOMIC(inc, u32) ATOMIC(dec, u32)
+ATOMICS
+#undef ATOMIC
+typedef u32 (*device_function)(struct warp *, u32, u32 **);
+device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address);
+
+/* ---- vectors ---------------------------------------------------------------------------------------------------- */
+
+#if W == 16
+#define IOTA_(o) 0 + o, 1 + o, 2 + o, 3 + o, 4 + o, 5 + o, 6 + o, 7 + o, 8 + o, 9 + o, 10 + o, 11 + o, 12 + o, 13 + o, 14 + o, 15 + o
+#define IOTAQ_(o) 0 + o, 1 + o, 2 + o, 3 + o, 4 + o, 5 + o, 6 + o, 7 + o
+#define REP(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
+#define REPQ(x) x, x, x, x, x, x, x, x
+#elif W == 8
+#define IOTA_(o) 0 + o, 1 + o, 2 + o, 3 + o, 4 + o, 5 + o, 6 + o, 7 + o
+#define IOTAQ_(o) 0 + o, 1 + o, 2 + o, 3 + o
+#define REP(x) x, x, x, x, x, x, x, x
+#define REPQ(x) x, x, x, x
+#else
+#define IOTA_(o) 0 + o, 1 + o, 2 + o, 3 + o
+#define IOTAQ_(o) 0 + o, 1 + o
+#define REP(x) x, x, x, x
+#define REPQ(x) x, x
+#endif
+#define IOTA(i) ((VU){IOTA_(W * (i))})
+#define IOTAQ(i) ((VQ){IOTAQ_(W / 2 * (i))})
+
+INLINE VU BU(u32 x) { return (VU){REP(x)}; }
+INLINE VI BI(i32 x) { return (VI){REP(x)}; }
+INLINE VF BF(float x) { return (VF){REP(x)}; }
+INLINE VQ BQ(u64 x) { return (VQ){REPQ(x)}; }
+INLINE VL BL(i64 x) { return (VL){REPQ(x)}; }
+INLINE VD BD(double x) { return (VD){REPQ(x)}; }
+
+INLINE u32 f2u(float x) { u32 r; memcpy(&r, &x, 4); return r; }
+INLINE float u2f(u32 x) { float r; memcpy(&r, &x, 4); return r; }
+INLINE u64 d2q(double x) { u64 r; memcpy(&r, &x, 8); return r; }
+INLINE double q2d(u64 x) { double r; memcpy(&r, &x, 8); return r; }
+
+/* Lane masks of a piece: MK of a 32-bit row, MKQ of a 64-bit row. */
+#if W == 16
+#define MK(m, i) ((u16)((m) >> (16 * (i))))
+#define MKQ(m, i) ((u8)((m) >> (8 * (i))))
+#else
+#define MK(m, i) (((m) >> (W * (i))) & ((1u << W) - 1))
+#define MKQ(m, i) (((m) >> (W / 2 * (i))) & ((1u << (W / 2)) - 1))
+#endif
+
+#ifdef EMU_AVX512
+INLINE VU SELU(u16 m, VU a, VU b) { return (VU)__builtin_ia32_blendmd_512_mask((VI)b, (VI)a, m); }
+INLINE VF SELF(u16 m, VF a, VF b) { return __builtin_ia32_blendmps_512_mask(b, a, m); }
+typedef long long VLL __attribute__((vector_size(64)));
+INLINE VQ SELQ(u8 m, VQ a, VQ b) { return (VQ)__builtin_ia32_blendmq_512_mask((VLL)b, (VLL)a, m); }
+INLINE VD SELD(u8 m, VD a, VD b) { return __builtin_ia32_blendmpd_512_mask(b, a, m); }
+/* Comparison predicates of the hardware: 0 eq, 1 lt, 2 le, 4 ne, 5 ge, 6 gt. */
+#define CMPU(op, a, b) ((u32)(u16)__builtin_ia32_ucmpd512_mask((VI)(a), (VI)(b), op, -1))
+#define CMPI(op, a, b) ((u32)(u16)__builtin_ia32_cmpd512_mask((VI)(a), (VI)(b), op, -1))
+#define CMPQ(op, a, b) ((u32)(u8)__builtin_ia32_ucmpq512_mask((VLL)(a), (VLL)(b), op, -1))
+#define CMPL(op, a, b) ((u32)(u8)__builtin_ia32_cmpq512_mask((VLL)(a), (VLL)(b), op, -1))
+/* Float predicates: 0 eq_oq, 17 lt_oq, 18 le_oq, 4 neq_uq, 12 neq_oq, 29 ge_oq, 30 gt_oq, 3 unord, 7 ord,
+ * 8 eq_uq, 9 nge(ltu), 10 ngt(leu), 5 nlt(geu), 6 nle(gtu). */
+#define CMPF(op, a, b) ((u32)(u16)__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
+#define CMPD(op, a, b) ((u32)(u8)__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
+#else
+INLINE VI expand_mask(u32 m) { VI bit = (VI)(BU(1) << IOTA(0)); return ((BI((i32)m) & bit) != 0); }
+INLINE VL expand_maskq(u32 m) { VL bit = (VL)(BQ(1) << IOTAQ(0)); return ((BL((i64)m) & bit) != 0); }
+INLINE VU SELU(u32 m, VU a, VU b) { VU k = (VU)expand_mask(m); return (a & k) | (b & ~k); }
+INLINE VF SELF(u32 m, VF a, VF b) { return (VF)SELU(m, (VU)a, (VU)b); }
+INLINE VQ SELQ(u32 m, VQ a, VQ b) { VQ k = (VQ)expand_maskq(m); return (a & k) | (b & ~k); }
+INLINE VD SELD(u32 m, VD a, VD b) { return (VD)SELQ(m, (VQ)a, (VQ)b); }
+INLINE u32 movemask(VI v) {
+#if W == 8
+    return (u32)__builtin_ia32_movmskps256((float __attribute__((vector_size(32))))v);
+#elif defined(__SSE2__)
+    return (u32)__builtin_ia32_movmskps((float __attribute__((vector_size(16))))v);
+#else
+    u32 r = 0;
+    for (int i = 0; i < W; i++) r |= (u32)(v[i] & 1) << i;
+    return r;
+#endif
+}
+INLINE u32 movemaskq(VL v) {
+    u32 r = 0;
+    for (int i = 0; i < W / 2; i++) r |= (u32)(v[i] & 1) << i;
+    return r;
+}
+#define COMPARE(op, a, b) \
+    ((op) == 0 ? (a) == (b) : (op) == 1 ? (a) < (b) : (op) == 2 ? (a) <= (b) : (op) == 4 ? (a) != (b) : (op) == 5 ? (a) >= (b) : (a) > (b))
+#define COMPAREF(op, a, b)                                                                                              \
+    ((op) == 0    ? (a) == (b)                                                                                          \
+     : (op) == 17 ? (a) < (b)                                                                                           \
+     : (op) == 18 ? (a) <= (b)                                                                                          \
+     : (op) == 4  ? (a) != (b)                                                                                          \
+     : (op) == 12 ? ((a) < (b)) | ((a) > (b))                                                                           \
+     : (op) == 29 ? (a) >= (b)                                                                                          \
+     : (op) == 30 ? (a) > (b)                                                                                           \
+     : (op) == 3  ? ((a) != (a)) | ((b) != (b))                                                                         \
+     : (op) == 7  ? ((a) == (a)) & ((b) == (b))                                                                         \
+     : (op) == 8  ? ~(((a) < (b)) | ((a) > (b)))                                                                        \
+     : (op) == 9  ? ~((a) >= (b))                                                                                       \
+     : (op) == 10 ? ~((a) > (b))                                                                                        \
+     : (op) == 5  ? ~((a) < (b))                                                                                        \
+                  : ~((a) <= (b)))
+#define CMPU(op, a, b) movemask((VI)COMPARE(op, (VU)(a), (VU)(b)))
+#define CMPI(op, a, b) movemask((VI)COMPARE(op, (VI)(a), (VI)(b)))
+#define CMPQ(op, a, b) movemaskq((VL)COMPARE(op, (VQ)(a), (VQ)(b)))
+#define CMPL(op, a, b) movemaskq((VL)COMPARE(op, (VL)(a), (VL)(b)))
+#define CMPF(op, a, b) movemask((VI)COMPAREF(op, (VF)(a), (VF)(b)))
+#define CMPD(op, a, b) movemaskq((VL)COMPAREF(op, (VD)(a), (VD)(b)))
+#endif
+
+#define LANES(T, row) ((T *)(row))
+
+#include "math.h.inc"
+#include "access.h.inc"
+#include "lanes.h.inc"
+
+#endif

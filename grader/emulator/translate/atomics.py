@@ -1,0 +1,40 @@
+"""atom and red: lane by lane in the runtime (runtime/atomics.c), in lane order."""
+
+from __future__ import annotations
+
+from grader.emulator.ptx import Instr, Mem
+from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, space_of, value_lanes
+from grader.emulator.translate.types import BITS
+
+_OPERATIONS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+_TYPES = {"u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64", "f16", "bf16", "f16x2", "bf16x2", "b16"}
+
+
+@handles("atom", "red")
+def atomic(w: Writer, instr: Instr) -> None:
+    mods = instr.mods
+    how = next((m for m in mods if m in _OPERATIONS), None)
+    t = mods[-1]
+    has_result = instr.op == "atom"
+    operands = instr.operands[1:] if has_result else instr.operands
+    mem = operands[0]
+    if how is None or t not in _TYPES or not isinstance(mem, Mem) or any(m in ("v2", "v4", "v8") for m in mods):
+        raise w.refuse()
+    space = space_of(instr)
+    bits = BITS[t]
+    read = "u64" if bits == 64 else "u16" if bits == 16 else "u32"
+    site = w.site("ATOMIC", bits // 8)
+    lane_addresses(w, mem, "aa", space)
+    w.line("u64 vv[64] __attribute__((aligned(64)));")
+    value_lanes(w, operands[1], read, "vv")
+    if len(operands) > 2:
+        value_lanes(w, operands[2], read, "vv", 32)
+    w.line(f"rt_atomic_{how}_{t}(w, {site}, {_SPACE_CODES[space]}, aa, {w.mask}, vv);")
+    if not has_result:
+        return
+    d = instr.operands[0]
+    if bits == 64:
+        w.put(d, "u64", lambda i: f"*(const VQ *)&vv[{i * w.lanes // 2}]")
+    else:
+        w.put(d, read, lambda i: f"narrow_q(*(const VQ *)&vv[{i * w.lanes}], *(const VQ *)&vv[{i * w.lanes + w.lanes // 2}])")

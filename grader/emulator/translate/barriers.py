@@ -1,0 +1,84 @@
+"""Barriers, fences and the end of a thread."""
+
+from __future__ import annotations
+
+from grader.emulator.ptx import Imm, Instr, Operand
+from grader.emulator.translate.function import Writer, handles
+
+
+def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
+    """C expressions of a barrier's number and thread count (0: the whole block)."""
+    operands = list(instr.operands)
+    if "red" in instr.mods:
+        operands = operands[1:-1]
+    number = _uniform(w, operands[0]) if operands else "0"
+    threads = _uniform(w, operands[1]) if len(operands) > 1 else "0"
+    return number, threads
+
+
+def _uniform(w: Writer, operand: Operand) -> str:
+    if w.uniform(operand):
+        return w.s(operand, "u32")
+    # A barrier number that lanes compute from threadIdx: all lanes of a warp must agree, the first one tells.
+    assert w.instr is not None
+    name = w.fresh("b")
+    w.line(f"u32 {name}_row[32] __attribute__((aligned(64)));")
+    for i in w.pieces("u32"):
+        w.line(f"*(VU *)&{name}_row[{i * w.lanes}] = {w.v(operand, 'u32', i)};")
+    return f"{name}_row[lowest_lane({w.mask})]"
+
+
+@handles("bar", "barrier")
+def barrier(w: Writer, instr: Instr) -> None:
+    mods = instr.mods
+    if mods[0] == "warp":  # bar.warp.sync: lanes already run in step
+        members = instr.operands[0]
+        if not (isinstance(members, Imm) and members.value & 0xFFFFFFFF == 0xFFFFFFFF and not w.slow):
+            text = w.s(members, "u32") if w.uniform(members) else "~0u"
+            if w.uniform(members):
+                w.line(f"if (UNLIKELY((m & w->live & ~({text})) != 0)) rt_shuffle_check(w, {w.site('BARRIER')}, {w.mask}, {text});")
+        return
+    if mods[0] == "cluster":
+        raise w.refuse("a cluster barrier", "clusters need a Hopper GPU: use block barriers, or run on a GPU (--engine cuda)")
+    if "cta" in mods:
+        mods = tuple(m for m in mods if m != "cta")
+    site = w.site("BARRIER")
+    number, threads = barrier_operands(w, instr)
+    if "arrive" in mods:
+        w.line(f"rt_barrier_arrive(w, {site}, {number}, {threads}, {w.mask});")
+        return
+    if "red" in mods:
+        how = {"popc": 0, "and": 1, "or": 2}[next(m for m in mods if m in ("popc", "and", "or"))]
+        p = w.pred(instr.operands[-1])
+        name = w.fresh("r")
+        w.line(f"const u32 {name} = rt_barrier_reduce(w, {site}, {number}, {threads}, {w.mask}, {p}, {how});")
+        d = instr.operands[0]
+        if how == 0:
+            w.put(d, "u32", lambda i: f"BU({name})")
+        else:
+            w.put_pred(d, name)
+        return
+    w.line(f"rt_barrier(w, {site}, {number}, {threads}, {w.mask}, 1);")
+
+
+@handles("membar", "fence")
+def fence(w: Writer, instr: Instr) -> None:
+    if "proxy" in instr.mods[0] and "async" not in instr.mods[0]:
+        raise w.refuse()
+    w.line("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
+
+
+@handles("trap", "brkpt")
+def trap(w: Writer, instr: Instr) -> None:
+    w.line(f"rt_trap(w, {w.site('OTHER')}, {w.mask});")
+
+
+@handles("nanosleep")
+def nanosleep(w: Writer, instr: Instr) -> None:
+    a = instr.operands[0]
+    w.line(f"rt_nanosleep(w, {w.s(a, 'u32') if w.uniform(a) else '100u'});")
+
+
+@handles("pmevent", "griddepcontrol", "setmaxnreg")
+def ignored(w: Writer, instr: Instr) -> None:
+    """Hints for the hardware."""

@@ -1,0 +1,29 @@
+"""How the translator says that it cannot translate something. Nothing is ever mistranslated instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.emulator.ptx.model import Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing the emulator lacks: the instruction or function, where the student's code needs it, what to use."""
+
+    what: str
+    file: str | None
+    line: int | None
+    advice: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.file and self.line else ""
+        return f"{place}{self.what} is not supported by the emulator; {self.advice}"
+
+
+class Refused(Exception):
+    """Raised for one instruction; gathered by `translate_module`."""
+
+    def __init__(self, what: str, loc: Loc, advice: str = "run this program on a GPU (--engine cuda)") -> None:
+        super().__init__(what)
+        self.what, self.loc, self.advice = what, loc, advice

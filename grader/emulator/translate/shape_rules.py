@@ -1,0 +1,163 @@
+"""Shapes of instruction results (see analysis/shapes.py), per instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grader.emulator.analysis.effects import is_special
+from grader.emulator.analysis.shapes import DYNAMIC, UNIFORM, VECTOR, Shape, affine, join
+from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym
+
+ShapeOf = Callable[[str], Shape | None]
+
+# Results that depend on more than the operands: memory that others write, other lanes, time.
+_IMPURE = {
+    "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "wmma", "call", "clock", "bar",
+    "barrier", "mbarrier", "alloca", "elect",
+}  # fmt: skip
+_UNIFORM_SPECIAL = {
+    "%ntid", "%ctaid", "%nctaid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%dynamic_smem_size",
+    "%total_smem_size", "%cluster_ctaid", "%cluster_nctaid", "%clusterid", "%nclusterid", "%cluster_ctarank",
+    "%cluster_nctarank", "%is_explicit_cluster", "%envreg0", "%aggr_smem_size",
+}  # fmt: skip
+_INTEGER = ("u32", "s32", "b32", "u64", "s64", "b64")
+
+
+def wrap32(stride: int, bits: int) -> int:
+    """A stride as the signed number of its width."""
+    stride &= (1 << bits) - 1
+    return stride - (1 << bits) if stride >> (bits - 1) else stride
+
+
+class ShapeRules:
+    """`linear`: blockDim.x is a multiple of 32. `formals`: names of the function's own .param variables that hold
+    values per lane. `guards`: widening an affine value may assume that no lane wraps (checked at run time)."""
+
+    def __init__(self, *, linear: bool, per_lane_params: frozenset[str], guards: bool) -> None:
+        self.linear = linear
+        self.per_lane = per_lane_params
+        self.guards = guards
+
+    def __call__(self, instr: Instr, shape_of: ShapeOf, name: str) -> Shape | None:
+        op, mods = instr.op, instr.mods
+        if op in _IMPURE:
+            return VECTOR
+        if op in ("ld", "ldu"):
+            return self._load(instr, shape_of)
+        if op == "tex":
+            return VECTOR
+        shapes = [self._operand(o, shape_of) for o in instr.operands[2 if "with_pred" in mods else 1 :]]
+        if any(s is None for s in shapes):
+            return None
+        known: list[Shape] = [s for s in shapes if s is not None]
+        if all(s == UNIFORM for s in known):
+            return UNIFORM
+        if any(s == VECTOR for s in known):
+            return VECTOR
+        return self._affine(instr, known)
+
+    def _operand(self, operand: Operand, shape_of: ShapeOf) -> Shape | None:
+        if isinstance(operand, Reg):
+            if is_special(operand.name):
+                return self._special(operand.name)
+            return shape_of(operand.name)
+        if isinstance(operand, Imm | Sym):
+            return UNIFORM
+        if isinstance(operand, Mem):
+            return self._operand(operand.base, shape_of)
+        result: Shape | None = None
+        for item in operand.items:
+            one = self._operand(item, shape_of)
+            if one is None:
+                return None
+            result = join(result, one)
+        return VECTOR if result is not None and result.kind == 1 else result
+
+    def _special(self, name: str) -> Shape:
+        base = name.split(".")[0]
+        if base == "%laneid":
+            return affine(1)
+        if base == "%tid":
+            if not self.linear:
+                return VECTOR
+            return affine(1) if name.endswith(".x") else UNIFORM
+        return UNIFORM if base in _UNIFORM_SPECIAL else VECTOR
+
+    def _load(self, instr: Instr, shape_of: ShapeOf) -> Shape | None:
+        mods = instr.mods
+        address = instr.operands[1]
+        if "volatile" in mods or "acquire" in mods or "relaxed" in mods or not isinstance(address, Mem):
+            return VECTOR
+        if isinstance(address.base, Sym) and address.base.name in self.per_lane:
+            return VECTOR
+        if not any(s in mods for s in ("global", "shared", "const", "param", "shared__cta")):
+            return VECTOR
+        shape = self._operand(address.base, shape_of)
+        if shape is None or shape == UNIFORM:
+            return shape
+        return VECTOR
+
+    def _affine(self, instr: Instr, shapes: list[Shape]) -> Shape:
+        """The operands are uniform or affine, at least one affine."""
+        op, mods, operands = instr.op, instr.mods, instr.operands
+        kind = mods[-1] if mods else ""
+        bits = 64 if kind.endswith("64") else 32
+        if kind not in _INTEGER or "sat" in mods or "cc" in mods:
+            return VECTOR
+        if op in ("mov", "cvta"):
+            return shapes[0]
+        if op in ("add", "sub"):
+            a, b = shapes
+            if a.stride is None or b.stride is None:
+                return DYNAMIC
+            return affine(wrap32(a.stride + b.stride if op == "add" else a.stride - b.stride, bits))
+        if op == "neg":
+            return DYNAMIC if shapes[0].stride is None else affine(wrap32(-shapes[0].stride, bits))
+        if op in ("mul", "mad") and "lo" in mods:
+            product = self._product(shapes[0], shapes[1], operands[1], operands[2], bits)
+            if op == "mul" or product == VECTOR:
+                return product
+            c = shapes[2]
+            if product.stride is None or c.stride is None:
+                return DYNAMIC
+            return affine(wrap32(product.stride + c.stride, bits))
+        if op in ("mul", "mad") and "wide" in mods and self.guards and kind in ("s32", "u32"):
+            product = self._product(shapes[0], shapes[1], operands[1], operands[2], 64)
+            if op == "mul" or product == VECTOR:
+                return product
+            c = shapes[2]
+            if product.stride is None or c.stride is None:
+                return DYNAMIC
+            return affine(wrap32(product.stride + c.stride, 64))
+        if op == "shl" and shapes[1] == UNIFORM:
+            amount = operands[2]
+            if isinstance(amount, Imm) and shapes[0].stride is not None:
+                return affine(wrap32(shapes[0].stride << amount.value, bits)) if amount.value < bits else UNIFORM
+            return DYNAMIC
+        if op == "cvt" and len(mods) == 2 and mods[0] in _INTEGER:
+            if mods[0].endswith("32"):
+                stride = shapes[0].stride
+                return shapes[0] if stride is None else affine(wrap32(stride, 32))
+            if mods[1].endswith("64"):
+                return shapes[0]
+            if self.guards and mods[1] in ("s32", "u32"):
+                return shapes[0]
+        return VECTOR
+
+    def _product(self, a: Shape, b: Shape, x: Operand, y: Operand, bits: int) -> Shape:
+        if a.kind == 1 and b.kind == 1:
+            return VECTOR
+        if a.kind == 0:
+            a, b, x, y = b, a, y, x
+        if isinstance(y, Imm) and y.width == 0 and a.stride is not None:
+            return affine(wrap32(a.stride * y.value, bits))
+        return DYNAMIC
+
+
+def is_widening_guard(instr: Instr) -> bool:
+    """Whether an affine result of this instruction rests on no lane wrapping around in 32 bits."""
+    if instr.op == "cvt":
+        return (
+            len(instr.mods) == 2 and instr.mods[0] in ("u64", "s64", "b64") and instr.mods[1] in ("s32", "u32")
+        )
+    return instr.op in ("mul", "mad") and "wide" in instr.mods

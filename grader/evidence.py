@@ -1,0 +1,117 @@
+"""Whether a run's times can be believed: what the trace, the processor time and the output say of each other.
+
+The trace comes from within the program's process, so it is evidence. It cannot be changed once written (see
+`sandbox.streams.Receiver`), but a program can write lines of its own, and can keep the tracer from being loaded. What
+a forger writes has to agree with what the grader saw from outside: wall time, processor time, one process. A run that
+does not agree keeps its verdict, since the output file alone decides that, but is not timed and is flagged for a
+person to look at.
+
+Processor time bounds what a program can have computed on the host. Work done there with idle kernels launched for
+show is told by it: an honest program spends host time on start-up, files, copies, launches and waiting, which
+`_allowed_cpu_s` adds up generously. What lies above could have been the computation itself, if it comes to the share
+of the sequential program's time that a vectorised one on the same core would need (`VECTORISED`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.trace import Trace
+
+STARTUP_CPU_S = 2.0
+CPU_S_PER_BYTE = 4e-9
+"""Reading a file, converting, copying to the device and back: some 1 GB/s each on one core."""
+CPU_S_PER_LAUNCH = 2e-5
+"""A launch is some 2 to 5 µs of host time, a traced one up to twice that."""
+VECTORISED = 64
+"""The sequential program computes some 3.6 GFLOP/s; a core with the widest vectors at best some 200."""
+
+_CLOCK_SLACK_NS = 50_000_000
+_MAX_THREADS_PER_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What the grader itself knows of a run: seconds of wall and of processor time, bytes of input and output, the
+    engine's name."""
+
+    engine: str
+    wall_s: float
+    cpu_s: float
+    file_bytes: int
+
+
+def doubts(trace: Trace | None, witness: Witness) -> tuple[str, ...]:
+    """Why a run's times cannot be believed, in sentences; none when they can. `trace` is None where nothing was
+    received although the program was to be traced."""
+    if trace is None:
+        return ("It left no trace of the GPU: it made no CUDA call, or kept the tracer from being loaded.",)
+    return tuple(sentence for sentence in _of_trace(trace, witness) if sentence)
+
+
+def _of_trace(trace: Trace, witness: Witness) -> list[str]:
+    found = []
+    odd = trace.malformed_lines + trace.unknown_lines
+    if odd:
+        found.append(f"Its trace holds {odd:,} lines that the tracer does not write.")
+    if trace.truncated:
+        found.append("Its trace is longer than the grader reads.")
+    if trace.starts > 1:
+        found.append(f"Its trace was begun {trace.starts} times: it started itself again, or several CUDA processes.")
+    elif trace.starts == 0:
+        found.append("Its trace has no beginning.")
+    if trace.ends != trace.starts:
+        found.append("Its trace has no end: the program was ended by a signal, abort or _exit before CUDA shut down.")
+    if trace.engine not in (None, witness.engine):
+        found.append(f"Its trace says it was written on {trace.engine}, it ran on {witness.engine}.")
+    if trace.dropped:
+        found.append(f"{trace.dropped:,} events are missing from its trace.")
+    if trace.tracer_errors:
+        first = trace.tracer_errors[0]
+        found.append(f"CUPTI refused the tracer: {first.call} said {first.message}.")
+    if not trace.kernels:
+        found.append("No kernel ran on the GPU: whatever it computed, it computed on the processor.")
+    return found + _of_times(trace, witness)
+
+
+def _of_times(trace: Trace, witness: Witness) -> list[str]:
+    found = []
+    wall_ns = witness.wall_s * 1e9
+    if trace.gpu_ns > wall_ns:
+        found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
+    spans = [(event.start_ns, event.end_ns) for event in trace.kernels]
+    spans += [(event.start_ns, event.end_ns) for event in trace.memsets]
+    spans += [(event.start_ns, event.end_ns) for event in trace.memcpys]
+    if trace.clock_ns and spans:
+        first, last = min(start for start, _ in spans), max(end for _, end in spans)
+        if first < trace.clock_ns - _CLOCK_SLACK_NS:
+            found.append("Its trace has events from before the program began.")
+        if last > trace.clock_ns + wall_ns + _CLOCK_SLACK_NS:
+            found.append("Its trace has events from after the program had ended.")
+    for kernel in trace.kernels:
+        x, y, z = kernel.block
+        if not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK or 0 in kernel.grid or kernel.end_ns == kernel.start_ns:
+            found.append(f"Its trace has a kernel that no GPU runs: {kernel.name}, {x}x{y}x{z} threads in a block.")
+            break
+    return found
+
+
+def computed_on_the_host(trace: Trace, witness: Witness, sequential_s: float) -> str:
+    """The sentence for a run whose processor time could have been the whole computation, or ''.
+
+    `sequential_s` is what the sequential program takes for the same work on one core of this machine.
+    """
+    spare = witness.cpu_s - _allowed_cpu_s(trace, witness)
+    if spare < sequential_s / VECTORISED:
+        return ""
+    return (
+        f"It used {witness.cpu_s:.3g} s of processor time, {spare:.3g} s more than start-up, files, copies and "
+        f"{len(trace.kernels):,} launches explain; the sequential program needs {sequential_s:.3g} s for all of it."
+    )
+
+
+def _allowed_cpu_s(trace: Trace, witness: Witness) -> float:
+    """Host time of an honest program: a thread that waits for the GPU spins."""
+    waiting = (trace.gpu_ns + trace.copy_ns) / 1e9
+    launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
+    return STARTUP_CPU_S + CPU_S_PER_BYTE * witness.file_bytes + CPU_S_PER_LAUNCH * launches + 2 * waiting

@@ -1,0 +1,81 @@
+"""Other processes, as /proc shows them: who descends from whom, and ending them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    session: int
+    zombie: bool
+
+
+def processes() -> list[Process]:
+    """Every process of this machine that can be seen."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # pid (name, which may hold anything) state ppid pgrp session …: proc(5)
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            found.append(Process(int(entry.name), int(fields[1]), int(fields[3]), fields[0] == "Z"))
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """`pid` and all that it started."""
+    children: dict[int, list[int]] = {}
+    for process in processes():
+        children.setdefault(process.parent, []).append(process.pid)
+    found, waiting = [], [pid]
+    while waiting:
+        current = waiting.pop()
+        found.append(current)
+        waiting += children.get(current, [])
+    return found
+
+
+def threads(pid: int) -> int:
+    """How many threads a process has; 0 when it is gone."""
+    with contextlib.suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+    return 0
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory that a process has in use; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def kill(pid: int) -> int:
+    """Kill one process; 1 when there was one, else 0."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return 0
+    return 1
+
+
+def kill_session(leader: int, itself: bool = False) -> int:
+    """Kill the session that `leader` leads, and `itself`; how many others were alive."""
+    killed = 0
+    for member in processes():
+        if member.session == leader and member.pid != leader and not member.zombie:
+            killed += kill(member.pid)
+    if itself:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+        kill(leader)
+    return killed

@@ -1,0 +1,56 @@
+"""Temporary folders that go away whatever happens: also after a hostile program filled them, and after SIGKILL.
+
+A folder's name begins with this process's id; if the grader is killed, the sandbox's watcher removes what begins so.
+Programs may leave thousands of nested folders, or folders without permissions, in one: those are removed by rm(1),
+which walks by descriptors and has no depth limit, while Python's own removal ends at its recursion limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.errors import MachineFault
+from grader.sandbox.watcher import claim_place, prefix_of
+
+
+@contextlib.contextmanager
+def scratch_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
+    """An empty folder of mode 0700 in `place` (by default the system's place for temporary files), removed afterwards.
+
+    Raises MachineFault when there is no room for it.
+    """
+    parent = place or Path(tempfile.gettempdir())
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f"{claim_name(parent)}{purpose}-", dir=parent))
+    except OSError as error:
+        raise MachineFault(
+            f"No temporary folder could be made in {parent}: {error.strerror}; free some space there."
+        ) from error
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+def claim_name(place: Path) -> str:
+    """A beginning for names in `place`; what begins so is removed should this process be killed."""
+    claim_place(place)
+    return prefix_of(os.getpid())
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that is in it, however deep and whatever its permissions; never fails."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208 (names only: there may be many)
+            (folder / name).unlink()
+        folder.rmdir()
+        return
+    words = ["rm", "-rf", "--one-file-system", "--", str(folder)]
+    if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+        subprocess.run(["chmod", "-R", "u+rwx", "--", str(folder)], capture_output=True, check=False)
+        subprocess.run(words, capture_output=True, check=False)

@@ -1,0 +1,4 @@
+// A row looks at no key after its own number.
+// expect: wrong_answer on all: causal
+#define USED(key) ((key) <= row)
+#include "wrong.cuh"

@@ -1,0 +1,4 @@
+// The loop over tiles of keys runs once.
+// expect: wrong_answer on all: first 32 keys only
+#define TILES 1
+#include "wrong.cuh"

@@ -1,0 +1,4 @@
+// K and V are read in the wrong order.
+// expect: wrong_answer on all: K and V exchanged
+#define ORDER q, v, k
+#include "wrong.cuh"

@@ -1,0 +1,5 @@
+// Neither the sums nor l are rescaled when the running maximum grows.
+// expect: wrong_answer on all: neither O nor l
+#define RESCALED_SUM(value) (value)
+#define RESCALED_L(value) (value)
+#include "wrong.cuh"

@@ -1,0 +1,4 @@
+// O is written column by column.
+// expect: wrong_answer on all: transposed
+#define TARGET (size_t(x) * n + row)
+#include "wrong.cuh"

@@ -1,0 +1,4 @@
+// Q and K are read in the wrong order.
+// expect: wrong_answer on all: Q and K exchanged
+#define ORDER k, q, v
+#include "wrong.cuh"

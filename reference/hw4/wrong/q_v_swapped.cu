@@ -1,0 +1,4 @@
+// Q and V are read in the wrong order.
+// expect: wrong_answer on all: Q and V exchanged
+#define ORDER v, k, q
+#include "wrong.cuh"

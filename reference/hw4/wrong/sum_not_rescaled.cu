@@ -1,0 +1,4 @@
+// The sums are not rescaled when the running maximum grows.
+// expect: wrong_answer on all: O (the accumulated output) is not
+#define RESCALED_SUM(value) (value)
+#include "wrong.cuh"

@@ -1,0 +1,4 @@
+// The tile of V is always the first one.
+// expect: wrong_answer on all: same 32 rows of V
+#define V_FROM 0
+#include "wrong.cuh"

@@ -1,0 +1,4 @@
+// The next batch is looked for n * d values on, instead of 3 * n * d.
+// expect: wrong_answer on all: only batch 0 is right
+#define INPUT_OF(batch) (size_t(batch) * n * d)
+#include "wrong.cuh"

@@ -1,0 +1,15 @@
+"""These tests need an NVIDIA GPU: run them with `pytest tests/gpu` on a CUDA machine. Without one they fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.engine import select_engine
+from grader.engine.cuda import CudaEngine
+
+
+@pytest.fixture(scope="session")
+def gpu() -> CudaEngine:
+    engine = select_engine("cuda", "sm_80")
+    assert isinstance(engine, CudaEngine)
+    return engine

@@ -1,0 +1,81 @@
+"""The pipeline on a real GPU: the same programs as on the emulator, and the times only a GPU gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.engine.cuda import CudaEngine
+from tests.conftest import ROOT
+from tests.test_pipeline import PROGRAMS, QUICK, grader
+
+
+def graded(program: Path, tmp_path: Path, tests: str) -> dict[str, Any]:
+    path = tmp_path / "record.json"
+    said = grader("grade", program, "--engine", "cuda", "--tests", tests, "--json", path)
+    assert said.code == 0, said.err
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
+
+
+@pytest.mark.parametrize("name", ["naive", "tiled", "flash2"])
+def test_the_model_solutions_pass_and_are_timed(name: str, tmp_path: Path, gpu: CudaEngine) -> None:
+    record = graded(ROOT / f"reference/hw4/{name}.cu", tmp_path, "public,t01")
+    assert record["engine"]["device"] == gpu.device
+    assert record["engine"]["facts"]["driver"] == gpu.gpu.driver
+    for test in record["tests"]:
+        assert test["verdict"] == "passed", test["reason"]
+        assert 0 < test["gpu_ms"] < test["wall_s"] * 1e3
+        assert test["kernels"] > 0
+        assert test["speedup"] == pytest.approx(test["baseline"]["seconds"] * 1e3 / test["gpu_ms"])
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict", "reason"),
+    [
+        ("wrong_scale", "wrong_answer", "without the 1/√d scale"),
+        ("last_tile_dropped", "wrong_answer", "last 32 keys"),
+        ("silent", "no_output", "no output file"),
+        ("crash", "runtime_error", "SIGSEGV"),
+        ("device_fault", "runtime_error", "cudaErrorIllegalAddress"),
+        ("syntax_error", "compile_error", "syntax_error.cu("),
+        ("uses_cublas", "compile_error", "calls cublasSgemm of cuBLAS"),
+        ("kernel_hang", "time_limit", "the assignment's limit of 10 s"),
+        ("right_with_streams", "passed", ""),
+        ("exit_nonzero_but_right", "passed", ""),
+        ("includes_cublas", "passed", ""),
+    ],
+)
+def test_verdicts_are_those_of_the_emulator(
+    program: str, verdict: str, reason: str, tmp_path: Path, gpu: CudaEngine
+) -> None:
+    tests = "s01" if verdict == "time_limit" else QUICK
+    for test in graded(PROGRAMS / f"{program}.cu", tmp_path, tests)["tests"]:
+        assert test["verdict"] == verdict, test["reason"]
+        assert reason in test["reason"]
+
+
+@pytest.mark.parametrize("name", ["naive", "tiled", "flash2"])
+def test_emulator_and_gpu_agree_within_1e_5(name: str, tmp_path: Path, gpu: CudaEngine) -> None:
+    assert grader("testcases", "generate", "public").code == 0
+    for sample in ("s01", "s02", "s03", "s04", "s05", "s06", "s07", "s08"):
+        outputs = []
+        for engine in ("cuda", "emulator"):
+            output = tmp_path / f"{sample}.{engine}"
+            source = ROOT / f"reference/hw4/{name}.cu"
+            said = grader("run", source, ROOT / f"testcases/hw4/{sample}.in", output, "--engine", engine)
+            assert said.code == 0, said.err
+            outputs.append(np.fromfile(output, dtype="<f4"))
+        assert np.abs(outputs[0] - outputs[1]).max() <= 1e-5, sample
+
+
+def test_doctor_finds_everything(gpu: CudaEngine) -> None:
+    said = grader("doctor")
+    assert said.code == 0
+    lines = {line[9:].split("  ")[0]: line for line in said.out.splitlines()}
+    for what in ("GPU", "CUDA programs", "CUPTI", "GPU tracer"):
+        assert lines[what].startswith("ok"), lines[what]

@@ -1,0 +1,82 @@
+"""The terminal report: the table, one reason per failing test, the score with its parts."""
+
+from __future__ import annotations
+
+from grader.record import PartRecord, Scores, TestRecord
+from grader.report.terminal import render, render_check, summary
+from grader.verdict import Fault, Verdict
+from tests.test_record import a_record
+
+
+def failing(name: str, reason: str, fault: Fault = Fault.STUDENT) -> TestRecord:
+    verdict = Verdict.WRONG_ANSWER if fault is Fault.STUDENT else Verdict.GRADER_ERROR
+    return TestRecord(name=name, shape=(2, 128, 32), verdict=verdict, fault=fault, reason=reason)
+
+
+def passing(name: str, **times: float) -> TestRecord:
+    return TestRecord(name=name, shape=(2, 128, 32), verdict=Verdict.PASSED, fault=None, reason="", **times)  # type: ignore[arg-type]
+
+
+def test_tests_that_fail_alike_share_one_reason() -> None:
+    tests = (*(failing(f"t{n:02}", "All values are zero.") for n in range(1, 5)), failing("t05", "NaN."))
+    text = render(a_record(tests=tests))
+    assert text.count("All values are zero.") == 1
+    assert "t01..t04: All values are zero." in text
+    assert "t05: NaN." in text
+
+
+def test_a_fault_that_is_not_the_students_is_marked_so() -> None:
+    text = render(a_record(tests=(failing("t01", "The GPU is gone.", Fault.MACHINE),)))
+    assert "not your fault: the machine's" in text
+
+
+def test_what_was_not_measured_is_a_dash_and_never_a_zero() -> None:
+    row = next(line for line in render(a_record(tests=(passing("t01"),))).splitlines() if line.startswith("t01"))
+    assert row.split() == ["t01", "2", "x", "128", "x", "32", "passed", "-", "-", "-", "-"]
+
+
+def test_times_and_speedups_stand_in_the_table() -> None:
+    tests = (passing("t23", gpu_ms=6.194, wall_s=0.44, speedup=6962.4, max_error=1.5e-5),)
+    row = next(line for line in render(a_record(tests=tests)).splitlines() if line.startswith("t23"))
+    assert row.split()[7:] == ["1.5e-05", "0.44", "6.194", "6,962x"]
+
+
+def test_a_final_run_ends_with_its_total_and_what_is_still_to_come() -> None:
+    parts = (
+        PartRecord(part="correctness", points=57, max=60, how="1 of 30 tests failed"),
+        PartRecord(part="report", points=None, max=10, how="entered by an assistant"),
+    )
+    record = a_record(practice=False, parts=parts, scores=Scores(total=57, max=70))
+    assert render(record).endswith("Total: 57 of 60 (report not entered yet).")
+
+
+def test_a_score_with_an_unmeasured_part_has_no_total() -> None:
+    parts = (
+        PartRecord(part="correctness", points=60, max=60, how="0 of 30 tests failed"),
+        PartRecord(part="speedup", points=None, max=20, how="not measured: no trace"),
+    )
+    text = render(a_record(practice=False, parts=parts, scores=Scores(total=None, max=80)))
+    assert text.endswith("So far 60 of 60 points; no total, since a part of the score was not measured.")
+
+
+def test_a_compilers_long_log_is_cut_unless_asked_for() -> None:
+    build = a_record().build.model_copy(update={"ok": False, "log": "\n".join(f"error {n}" for n in range(50))})
+    short, long = render(a_record(build=build)), render(a_record(build=build), verbose=True)
+    assert "error 19" in short
+    assert "error 20" not in short
+    assert "30 more lines with --verbose" in short
+    assert "error 49" in long
+
+
+def test_check_closes_with_how_many_passed_and_where_to_start() -> None:
+    record = a_record(tests=(passing("s01"), failing("s02", "NaN."), failing("s03", "NaN.")))
+    assert summary(record) == "1 of 3 tests passed; start with s02."
+    assert render_check(record).endswith("1 of 3 tests passed; start with s02.")
+    assert render_check(a_record(tests=(passing("s01"),))).endswith("All 1 tests passed.")
+
+
+def test_a_warning_that_many_tests_share_is_said_once() -> None:
+    tests = tuple(passing(f"t0{n}").model_copy(update={"warnings": ("It ended with exit code 3.",)}) for n in (1, 2))
+    text = render(a_record(tests=tests))
+    assert text.count("It ended with exit code 3.") == 1
+    assert "warning (t01 and others)" in text

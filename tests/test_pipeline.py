@@ -1,0 +1,225 @@
+"""The whole way from a .cu file to a record, as a user goes it: command line, nvcc, emulator, real programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+PROGRAMS = ROOT / "tests" / "programs" / "hw4"
+QUICK = "s01,s02"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command line ended with."""
+
+    code: int
+    out: str
+    err: str
+
+
+def grader(*words: str | Path, cwd: Path = ROOT, **environment: str) -> Said:
+    command = [sys.executable, "-m", "grader.cli", *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stdout + done.stderr
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def graded(program: Path, tmp_path: Path, tests: str = QUICK) -> dict[str, Any]:
+    """The record of grading `program` on the emulator; the command itself must succeed."""
+    path = tmp_path / "record.json"
+    said = grader("grade", program, "--engine", "emulator", "--tests", tests, "--json", path)
+    assert said.code == 0, said.err
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
+
+
+@pytest.mark.parametrize("name", ["naive", "tiled", "flash2"])
+def test_the_model_solutions_pass_the_public_samples(name: str, tmp_path: Path) -> None:
+    record = graded(ROOT / f"reference/hw4/{name}.cu", tmp_path, "public")
+    assert [test["verdict"] for test in record["tests"]] == ["passed"] * 8
+    assert all(test["max_error"] < 1e-4 for test in record["tests"])
+    assert all(test["kernels"] > 0 for test in record["tests"])
+    assert record["scores"]["correctness"] == 60
+
+
+def test_without_a_gpu_times_are_not_measured_and_a_partial_run_is_practice(tmp_path: Path) -> None:
+    record = graded(ROOT / "reference/hw4/tiled.cu", tmp_path)
+    assert record["engine"]["name"] == "emulator"
+    assert all(test["gpu_ms"] is None and test["speedup"] is None for test in record["tests"])
+    assert record["occupancy"] is None
+    assert record["practice"] is True
+    scores = record["scores"]
+    assert (scores["speedup"], scores["occupancy"], scores["total"], scores["max"]) == (None, None, None, 100)
+
+
+def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Path) -> None:
+    record = graded(ROOT / "student_template/hw4/hw4.cu", tmp_path, "public")
+    assert record["build"]["ok"] is True
+    assert {test["verdict"] for test in record["tests"]} == {"wrong_answer"}
+    assert record["scores"]["correctness"] == 0
+    assert "never written" in record["tests"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict", "reason"),
+    [
+        ("wrong_scale", "wrong_answer", "without the 1/√d scale"),
+        ("last_tile_dropped", "wrong_answer", "last 32 keys"),
+        ("nan", "wrong_answer", "NaN"),
+        ("short_output", "wrong_answer", "bytes"),
+        ("silent", "no_output", "no output file"),
+        ("crash", "runtime_error", "SIGSEGV"),
+        ("device_fault", "runtime_error", "cudaErrorIllegalAddress"),
+        ("syntax_error", "compile_error", "syntax_error.cu("),
+        ("uses_cublas", "compile_error", "calls cublasSgemm of cuBLAS, which this assignment forbids"),
+    ],
+)
+def test_what_goes_wrong_is_named_and_is_the_students(program: str, verdict: str, reason: str, tmp_path: Path) -> None:
+    record = graded(PROGRAMS / f"{program}.cu", tmp_path)
+    assert {test["verdict"] for test in record["tests"]} == {verdict}
+    assert {test["fault"] for test in record["tests"]} == {"student"}
+    for test in record["tests"]:
+        assert reason in test["reason"]
+    assert record["scores"]["correctness"] == 0
+
+
+@pytest.mark.parametrize("program", ["hang", "kernel_hang"])
+def test_a_program_that_never_ends_is_stopped_at_the_emulators_own_limit(
+    program: str, tmp_path: Path, short_limit_root: Path
+) -> None:
+    path = tmp_path / "record.json"
+    words = ("grade", PROGRAMS / f"{program}.cu", "--engine", "emulator", "--tests", "s01", "--json", path)
+    said = grader(*words, GRADER_ROOT=str(short_limit_root))
+    assert said.code == 0
+    (test,) = json.loads(path.read_text())["tests"]
+    assert test["verdict"] == "time_limit"
+    assert "emulator's own limit" in test["reason"]
+    assert "2 s" in test["reason"]
+
+
+@pytest.fixture(scope="module")
+def short_limit_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course whose emulator limit is 2 s."""
+    root = tmp_path_factory.mktemp("course")
+    (root / "assignment/hw4").mkdir(parents=True)
+    rules = (ROOT / "assignment/hw4/assignment.yaml").read_text()
+    assert "emulator_wall_s: 60" in rules
+    rules = rules.replace("emulator_wall_s: 60", "emulator_wall_s: 2")
+    (root / "assignment/hw4/assignment.yaml").write_text(rules)
+    (root / "reference").symlink_to(ROOT / "reference")
+    (root / "testcases").mkdir()
+    (root / "testcases/hw4.yaml").write_text((ROOT / "testcases/hw4.yaml").read_text())
+    return root
+
+
+@pytest.mark.parametrize(
+    ("program", "warning"),
+    [
+        ("exit_nonzero_but_right", "ended with exit code"),
+        ("chatty", None),
+        ("includes_cublas", None),
+        ("right_with_streams", None),
+    ],
+)
+def test_only_the_output_decides(program: str, warning: str | None, tmp_path: Path) -> None:
+    record = graded(PROGRAMS / f"{program}.cu", tmp_path)
+    for test in record["tests"]:
+        assert (test["verdict"], test["reason"]) == ("passed", "")
+        assert bool(test["warnings"]) == bool(warning)
+        if warning:
+            assert warning in test["warnings"][0]
+
+
+def test_check_exits_1_when_a_test_fails_and_0_when_all_pass() -> None:
+    failing = grader("check", PROGRAMS / "wrong_scale.cu", "--engine", "emulator", "--tests", QUICK)
+    assert failing.code == 1
+    assert "0 of 2 tests passed" in failing.out
+    passing = grader("check", ROOT / "reference/hw4/tiled.cu", "--engine", "emulator", "--tests", QUICK)
+    assert (passing.code, "All 2 tests passed" in passing.out) == (0, True)
+    broken = grader("check", PROGRAMS / "syntax_error.cu", "--engine", "emulator", "--tests", QUICK)
+    assert broken.code == 1
+    assert "does not compile" in broken.out
+
+
+def test_the_report_says_what_was_not_measured_and_that_it_is_practice() -> None:
+    said = grader("grade", ROOT / "reference/hw4/tiled.cu", "--engine", "emulator", "--tests", QUICK)
+    assert said.code == 0
+    assert "not measured" in said.out
+    assert "Practice score: 60 of 60 points for what ran." in said.out
+
+
+def test_a_second_grading_takes_the_build_from_the_cache(tmp_path: Path) -> None:
+    first = graded(ROOT / "reference/hw4/naive.cu", tmp_path)
+    second = graded(ROOT / "reference/hw4/naive.cu", tmp_path)
+    assert second["build"]["cached"] is True
+    assert second["submission"]["sha256"] == first["submission"]["sha256"]
+
+
+def test_run_passes_output_and_exit_code_through(tmp_path: Path) -> None:
+    program = tmp_path / "any.cu"
+    program.write_text(
+        '#include <cstdio>\n__global__ void hello() { printf("block %d\\n", blockIdx.x); }\n'
+        "int main(int argc, char **argv) { hello<<<1, 1>>>(); cudaDeviceSynchronize(); return argc + 4; }\n"
+    )
+    said = grader("run", program, "a", "b", "--engine", "emulator")
+    assert (said.code, said.out) == (7, "block 0\n")
+
+
+def test_run_works_on_any_legal_input_file(tmp_path: Path) -> None:
+    grader("testcases", "generate", "s01")
+    output = tmp_path / "out"
+    said = grader("run", ROOT / "reference/hw4/naive.cu", ROOT / "testcases/hw4/s01.in", output, "--engine", "emulator")
+    assert said.code == 0, said.err
+    assert output.stat().st_size == 2 * 128 * 32 * 4
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["grade", "nowhere.cu"], 2, "nowhere.cu does not exist"),
+        (["check", "empty.cu"], 2, "empty.cu is empty"),
+        (["grade", "folder"], 2, "holds no .cu file"),
+        (["grade", "ok.cu", "--tests", "t99"], 2, "no testcase 't99'"),
+        (["grade", "ok.cu", "--assignment", "hw9"], 2, "no assignment 'hw9'"),
+        (["grade", "ok.cu", "--engine", "tpu"], 2, "no engine 'tpu'"),
+        (["grade", "ok.cu", "--engine", "cuda"], 2, "--engine cuda needs an NVIDIA GPU"),
+        (["grade", "--nonsense"], 2, "--nonsense"),
+        (["frobnicate"], 2, "frobnicate"),
+        (["testcases", "generate", "t05..t01"], 2, "runs backwards"),
+    ],
+)
+def test_bad_words_get_one_sentence_and_exit_code_2(tmp_path: Path, words: list[str], code: int, says: str) -> None:
+    (tmp_path / "empty.cu").write_text("")
+    (tmp_path / "ok.cu").write_text("int main() {}\n")
+    (tmp_path / "folder").mkdir()
+    said = grader(*words, cwd=tmp_path, CUDA_VISIBLE_DEVICES="", PYTHONPATH=str(ROOT))
+    assert said.code == code
+    assert says in said.err
+
+
+def test_without_a_compiler_the_sentence_says_how_to_get_one(tmp_path: Path) -> None:
+    """A machine without nvcc: an empty PATH, and a Python that finds no toolkit anywhere."""
+    script = (
+        "import grader.toolkit as t, pathlib, sys\n"
+        "t._pypi_roots = lambda: ()\n"
+        "real = pathlib.Path.is_file\n"
+        "pathlib.Path.is_file = lambda self: False if self.name == 'nvcc' else real(self)\n"
+        "from grader.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    command = [sys.executable, "-c", script, "check", str(ROOT / "reference/hw4/naive.cu")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "No CUDA compiler" in done.stderr
+    assert "make setup" in done.stderr
+    assert "Traceback" not in done.stderr

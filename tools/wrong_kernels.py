@@ -1,0 +1,208 @@
+"""Grades every wrong solution of an assignment and writes what became of each to docs/wrong-kernels.md.
+
+    python -m tools.wrong_kernels [--assignment hw4] [--tests public] [--engine auto] [--write docs/wrong-kernels.md]
+
+A wrong solution is reference/NAME/wrong/*.cu; its second line says what must become of it (see wrong.cuh there). Ends
+with exit code 1 when one passes that must not, when one is refused where it is right, or when fewer than 80 % are
+diagnosed as they should be. On a machine without a GPU run it for the public samples; `--tests all` needs one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tabulate import tabulate
+
+from grader import session
+from grader.assignment import load_assignment
+from grader.operators import Operator
+from grader.record import Record, TestRecord
+from grader.testcase import Case, Suite, load_suite
+from grader.verdict import STUDENT_VERDICTS
+
+DIAGNOSED_SHARE = 0.8
+_EXPECTATION = re.compile(r"^// expect: (?P<verdict>\w+) on (?P<where>[^:]+): (?P<words>.+)$")
+
+
+@dataclass(frozen=True)
+class WrongKernel:
+    """A wrong solution and what is expected of it. `words`: any of them must be in the reason."""
+
+    path: Path
+    mistake: str
+    verdict: str
+    where: tuple[str, ...]
+    words: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def is_wrong_on(self, case: Case, operator: Operator) -> bool:
+        """Whether this solution must be refused on `case`."""
+        dimensions = dict(zip(operator.dimension_names, map(str, case.shape), strict=True))
+        for place in self.where:
+            name, equals, value = place.partition("=")
+            if place in ("all", case.name) or (equals and dimensions.get(name) == value):
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of one wrong solution on the tests it was graded on."""
+
+    kernel: WrongKernel
+    refused: dict[str, tuple[int, int]]
+    """By group: how many tests refused it, of how many that must."""
+    missed: tuple[str, ...]
+    """Tests that must refuse it, and did not."""
+    wrongly_refused: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    diagnosis: str
+    diagnosed: bool | None
+    """Whether the reason names the cause; None where it was right on all tests it was run on."""
+
+
+def read_wrong_kernels(folder: Path) -> list[WrongKernel]:
+    """All of a folder, by name. Raises ValueError for a file whose second line says nothing."""
+    kernels = []
+    for path in sorted(folder.glob("*.cu")):
+        first, second = path.read_text(encoding="utf-8").splitlines()[:2]
+        expected = _EXPECTATION.match(second)
+        if expected is None:
+            raise ValueError(f"{path}: the second line must be `// expect: VERDICT on WHERE: WORDS`, found {second!r}.")
+        kernels.append(
+            WrongKernel(
+                path,
+                first.removeprefix("// "),
+                expected["verdict"],
+                tuple(part.strip() for part in expected["where"].split(",")),
+                tuple(part.strip() for part in expected["words"].split(" | ")),
+            )
+        )
+    return kernels
+
+
+def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
+    """Compare a record with what is expected."""
+    refused: dict[str, tuple[int, int]] = {}
+    missed, wrongly, matching, reasons, verdicts = [], [], 0, [], set()
+    for test in record.tests:
+        case = suite.cases[test.name]
+        wrong = test.verdict in STUDENT_VERDICTS
+        if kernel.is_wrong_on(case, suite.operator):
+            done, of = refused.get(case.group, (0, 0))
+            refused[case.group] = (done + wrong, of + 1)
+            if not wrong:
+                missed.append(test.name)
+                continue
+            verdicts.add(str(test.verdict))
+            reasons.append(test)
+            matching += any(word in test.reason for word in kernel.words) and test.verdict == kernel.verdict
+        elif wrong:
+            wrongly.append(test.name)
+    return Finding(
+        kernel,
+        refused,
+        tuple(missed),
+        tuple(wrongly),
+        tuple(sorted(verdicts)),
+        _diagnosis(reasons),
+        matching * 2 > len(reasons) if reasons else None,
+    )
+
+
+def _diagnosis(tests: Sequence[TestRecord]) -> str:
+    """What most of the tests say beyond their numbers: the reason without its first sentence, unless that is all."""
+    said = []
+    for test in tests:
+        first, _, rest = test.reason.partition(". ")
+        said.append(rest or first)
+    return max(said, key=said.count, default="")
+
+
+def render(findings: Sequence[Finding], *, tests: str, device: str) -> str:
+    """The page, in Markdown."""
+    wrong = [finding for finding in findings if finding.diagnosed is not None]
+    named = sum(bool(finding.diagnosed) for finding in wrong)
+    rows = [
+        (
+            f"`{finding.kernel.name}`",
+            finding.kernel.mistake,
+            ", ".join(f"{group} {done} of {of}" for group, (done, of) in finding.refused.items()) or "right here",
+            ", ".join(finding.verdicts) or "passed",
+            finding.diagnosis.replace("|", "\\|") or "-",
+            {True: "yes", False: "no", None: "-"}[finding.diagnosed],
+        )
+        for finding in findings
+    ]
+    headers = ("kernel", "mistake", "refused", "verdict", "what the student reads (on most tests)", "cause named")
+    return "\n".join(
+        [
+            "# Wrong solutions and what the grader says of them",
+            "",
+            f"Written by `python -m tools.wrong_kernels --tests {tests}`; do not edit. Run on: {device}.",
+            "",
+            f"{len(wrong)} of {len(findings)} solutions are wrong on these testcases. "
+            f"{sum(not finding.missed for finding in wrong)} of {len(wrong)} are refused on every testcase that must, "
+            f"{named} of {len(wrong)} ({100 * named / max(1, len(wrong)):.0f} %) are diagnosed with the right cause.",
+            "A solution that is right on some shapes (d = 32 taken for granted, overflows at large N) counts where it "
+            "is wrong.",
+            "",
+            tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True),
+            "",
+        ]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--assignment", default="hw4")
+    parser.add_argument("--tests", default="public")
+    parser.add_argument("--engine", default="auto")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page here")
+    parser.add_argument("names", nargs="*", help="only these")
+    options = parser.parse_args(arguments)
+    rules = load_assignment(options.assignment)
+    suite = load_suite(rules.testcases_file)
+    kernels = read_wrong_kernels(rules.reference_folder / "wrong")
+    kernels = [kernel for kernel in kernels if not options.names or kernel.name in options.names]
+    records = session.grade_paths(
+        [kernel.path for kernel in kernels],
+        assignment=rules.name,
+        tests=options.tests,
+        engine=options.engine,
+        json=None,
+    )
+    findings = [judge(kernel, record, suite) for kernel, record in zip(kernels, records, strict=True)]
+    page = render(findings, tests=options.tests, device=records[0].engine.device)
+    if options.write:
+        options.write.write_text(page, encoding="utf-8")
+    return report(findings)
+
+
+def report(findings: Sequence[Finding]) -> int:
+    """Print what is not as it should be, and the numbers; the exit code."""
+    for finding in findings:
+        if finding.missed:
+            print(f"NOT REFUSED  {finding.kernel.name}: passes {', '.join(finding.missed)}")
+        if finding.wrongly_refused:
+            print(f"REFUSED WHERE RIGHT  {finding.kernel.name}: {', '.join(finding.wrongly_refused)}")
+        if finding.diagnosed is False:
+            print(f"not named    {finding.kernel.name} ({' | '.join(finding.kernel.words)}): {finding.diagnosis}")
+    wrong = [finding for finding in findings if finding.diagnosed is not None]
+    named = sum(bool(finding.diagnosed) for finding in wrong)
+    missed = sum(bool(finding.missed) for finding in findings)
+    print(f"refused {len(wrong) - missed} of {len(wrong)}, diagnosed {named} of {len(wrong)}")
+    sound = not missed and not any(finding.wrongly_refused for finding in findings)
+    return 0 if sound and named >= DIAGNOSED_SHARE * len(wrong) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
