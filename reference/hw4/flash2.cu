@@ -3,37 +3,40 @@
 // Theory of operation
 //
 //   What is new. tiled.cu sends m, l and O through global memory once per tile of keys. Nothing forces that: a query
-//   row never needs another row's results, so one block can take a tile of rows, walk over all keys, and keep m, l and O in
-//   registers from the first key to the last. Global memory then sees Q and O once, and K and V once per tile of
-//   rows. This is the loop order of FlashAttention-2 (Dao 2023): rows outside, keys inside.
+//   row never needs another row's results, so one block can take a tile of rows, walk over all keys, and keep m, l
+//   and O in registers from the first key to the last. Global memory then sees Q and O once, and K and V once per
+//   tile of rows. This is the loop order of FlashAttention-2 (Dao 2023): rows outside, keys inside.
 //
-//   Work per warp. The lanes form a grid of 32 / (d / 8) row groups by d / 8 column groups, and every lane owns 8 rows by 8
-//   columns, of S (columns are keys) and of O alike: 32 rows a warp for d = 64, 64 rows for d = 32, and d keys at a time.
+//   Work per warp. The lanes form a grid of 32 / (d / 8) row groups by d / 8 column groups, and every lane owns 8
+//   rows by 8 columns, of S (columns are keys) and of O alike: 32 rows a warp for d = 64, 64 rows for d = 32, and d
+//   keys at a time.
 //
 //       rows       8 * row_group + 0..7
 //       columns    4 * column_group + 0..3   and   d / 2 + 4 * column_group + 0..3
 //
-//   In both products a lane loads 16 times 4 floats from shared memory for 256 multiply-adds. That ratio is the point of the
-//   patch: with one score per thread it is two loads for one multiply-add, and the kernel waits for shared memory.
+//   In both products a lane loads 16 times 4 floats from shared memory for 256 multiply-adds. That ratio is the point
+//   of the patch: with one score per thread it is two loads for one multiply-add, and the kernel waits for shared
+//   memory.
 //
-//   Softmax. exp(s / sqrt(d)) is one multiply-add and one exp2 with log2(e) / sqrt(d) folded into a factor. Row maxima are
-//   exchanged among the lanes that share a row. The row sums l are not: each lane sums its own keys, all rescale by the same
-//   factor, and the partial sums meet once, after the last key.
+//   Softmax. exp(s / sqrt(d)) is one multiply-add and one exp2 with log2(e) / sqrt(d) folded into a factor. Row
+//   maxima are exchanged among the lanes that share a row. The row sums l are not: each lane sums its own keys, all
+//   rescale by the same factor, and the partial sums meet once, after the last key.
 //
-//   P V. The probabilities must change hands, because the lane that computed a score is not the one that needs it
-//   for its columns of O. They pass through a buffer of the warp's own.
+//   P V. The probabilities must change hands, because the lane that computed a score is not the one that needs it for
+//   its columns of O. They pass through a buffer of the warp's own.
 //
-//   Copies. K is needed for S and V for O, so each is copied while the other is used (cp.async, 16 bytes a thread; on Turing
-//   the same calls are plain copies): one buffer of each is enough, with two barriers per step.
+//   Copies. K is needed for S and V for O, so each is copied while the other is used (cp.async, 16 bytes a thread; on
+//   Turing the same calls are plain copies): one buffer of each is enough, with two barriers per step.
 //
-//   Shared memory. Of the lanes that load together (8, since each takes 16 bytes) those that want different rows must find them
-//   in different banks. Neighbouring groups' rows are therefore stored next to each other, 16 bytes more than a row apart:
-//   8 different starts, 32 different banks. Places are linear, so that all addresses of an unrolled loop are one
-//   register and constants; the XOR patterns that need no padding cost 10 % more instructions.
+//   Shared memory. Of the lanes that load together (8, since each takes 16 bytes) those that want different rows must
+//   find them in different banks. Neighbouring groups' rows are therefore stored next to each other, 16 bytes more
+//   than a row apart: 8 different starts, 32 different banks. Places are linear, so that all addresses of an unrolled
+//   loop are one register and constants; the XOR patterns that need no padding cost 10 % more instructions.
 //
-//   Accuracy. A sum of N numbers in order, each of its roundings at full size, would be wrong by 1.5e-5 on t23. P V of a
-//   step and its part of l are summed from zero and then added to O and l, which takes no extra instruction: O has to
-//   be multiplied by 2^(m - m') anyway, and a multiply-add does both. That brings t23 to 5.3e-6, PyTorch's level.
+//   Accuracy. A sum of N numbers in order, each of its roundings at full size, would be wrong by 1.5e-5 on t23. P V
+//   of a step and its part of l are summed from zero and then added to O and l, which takes no extra instruction: O
+//   has to be multiplied by 2^(m - m') anyway, and a multiply-add does both. That brings t23 to 5.3e-6, PyTorch's
+//   level.
 //
 // Cost: 4 B N² d floating-point operations, B N² exponentials; 254 registers, hence 8 warps a multiprocessor.
 // Build: nvcc -O3 -std=c++17 -arch=native flash2.cu -o hw4

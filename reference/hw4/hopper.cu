@@ -2,37 +2,39 @@
 //
 // Theory of operation
 //
-//   What is new. tensor_cores.cu cannot reach the tensor cores' full rate: mma.sync gets about 60 % of it on Hopper, and
-//   a warp that waits for its exponentials issues no products. Here
+//   What is new. tensor_cores.cu cannot reach the tensor cores' full rate: mma.sync gets about 60 % of it on Hopper,
+//   and a warp that waits for its exponentials issues no products. Here
 //
 //   - wgmma multiplies 64 rows, four warps together, with operands it fetches from shared memory by itself;
 //   - it is asynchronous: the warps go on while it runs;
-//   - roles are divided. Of 12 warps, 8 compute, in two groups of four with 64 rows each; one thread of the other four
-//     does nothing but start copies of K and V (cp.async.bulk), four tiles ahead if there is room. Registers go where they
-//     are needed: 24 for those who copy, 240 for those who compute (setmaxnreg);
-//   - ping-pong. A group starts S(next) = Q Kᵀ and O(this) += P V together, hands the turn to the other group, and computes
-//     the exponentials of S(next) while its own P V still runs and the other group's products follow. The tensor
-//     cores and the units for exponentials are both busy, which is the point: for d = 32 they have nearly equally much to do;
-//   - it is persistent: one block per multiprocessor walks over the row tiles, so that K and V of the next row tile are on
-//     their way while this one ends.
+//   - roles are divided. Of 12 warps, 8 compute, in two groups of four with 64 rows each; one thread of the other
+//     four does nothing but start copies of K and V (cp.async.bulk), four tiles ahead if there is room. Registers go
+//     where they are needed: 24 for those who copy, 240 for those who compute (setmaxnreg);
+//   - ping-pong. A group starts S(next) = Q Kᵀ and O(this) += P V together, hands the turn to the other group, and
+//     computes the exponentials of S(next) while its own P V still runs and the other group's products follow. The
+//     tensor cores and the units for exponentials are both busy, which is the point: for d = 32 they have nearly
+//     equally much to do;
+//   - it is persistent: one block per multiprocessor walks over the row tiles, so that K and V of the next row tile
+//     are on their way while this one ends.
 //
-//   Split halves, accuracy and range are as in tensor_cores.cu, and so is the kernel that splits K and V. Its layout of 8 x 8
-//   blocks of 128 adjacent bytes is one that wgmma reads as well ("no swizzle"), for K by rows and for V by columns, and
-//   since a tile is one contiguous piece of memory, one bulk copy fetches all of K or V of a tile, with no tensor map.
+//   Split halves, accuracy and range are as in tensor_cores.cu, and so is the kernel that splits K and V. Its layout
+//   of 8 x 8 blocks of 128 adjacent bytes is one that wgmma reads as well ("no swizzle"), for K by rows and for V by
+//   columns, and since a tile is one contiguous piece of memory, one bulk copy fetches all of K or V of a tile, with
+//   no tensor map.
 //
-//   For d = 32, V's low halves follow its high ones in that layout as if V had 64 columns. One wgmma multiplies P high with
-//   both: 64 columns keep the tensor cores busy, 32 would not.
+//   For d = 32, V's low halves follow its high ones in that layout as if V had 64 columns. One wgmma multiplies P
+//   high with both: 64 columns keep the tensor cores busy, 32 would not.
 //
-//   Who waits for whom. For each of the stages of the ring of tiles there are four mbarriers: K full, K empty, V full, V empty.
-//   The copying thread waits for "empty" and the copy itself completes "full"; the computing warps do the reverse.
-//   K and V have separate ones because K is free half a tile earlier. The turn is passed with the named barriers 1 and 2.
+//   Who waits for whom. For each of the stages of the ring of tiles there are four mbarriers: K full, K empty, V
+//   full, V empty. The copying thread waits for "empty" and the copy itself completes "full"; the computing warps do
+//   the reverse. K and V have separate ones because K is free half a tile earlier. The turn is passed with the named
+//   barriers 1 and 2.
 //
-//   Gained over tensor_cores.cu, on an H200 (median of 20): t23 1.90 -> 1.27 ms, t24 3.42 -> 1.95 ms, same error. On t24 the
-//   tensor cores are busy 80 % of the time, and the chip lowers its clock to 1.65 GHz to stay within its power.
-//   Without ping-pong: 1.31 and 2.29 ms. Tiles of 64 keys instead of 128 for d = 32: 1.47 ms. Of 128 instead of 64 for
-//   d = 64, where registers spill: 2.22 ms.
-//   Cost. Code for one architecture only (sm_90a), which needs the older kernel beside it; and a program in which
-//   the order of events is no longer the order of lines.
+//   Gained over tensor_cores.cu, on an H200 (median of 20): t23 1.90 -> 1.27 ms, t24 3.42 -> 1.95 ms, same error. On
+//   t24 the tensor cores are busy 80 % of the time, and the chip lowers its clock to 1.65 GHz to stay within its
+//   power. Without ping-pong: 1.31 and 2.29 ms. Tiles of 64 keys instead of 128 for d = 32: 1.47 ms. Of 128 instead
+//   of 64 for d = 64, where registers spill: 2.22 ms. Cost. Code for one architecture only (sm_90a), which needs the
+//   older kernel beside it; and a program in which the order of events is no longer the order of lines.
 //
 //   Other GPUs, and rows too short to fill this pipeline (n < 512, where memory is the limit anyway), get
 //   tensor_cores.cu's kernel.

@@ -2,9 +2,9 @@
 //
 // Theory of operation
 //
-//   What is new. flash2.cu is limited by the CUDA cores: 67 TFLOP/s of float32 on an H200. The tensor cores of the same chip
-//   do 990 TFLOP/s, but on halves, whose 11 significant bits give scores that are wrong in the third digit. The way
-//   out is to write every float as a sum of two halves,
+//   What is new. flash2.cu is limited by the CUDA cores: 67 TFLOP/s of float32 on an H200. The tensor cores of the
+//   same chip do 990 TFLOP/s, but on halves, whose 11 significant bits give scores that are wrong in the third digit.
+//   The way out is to write every float as a sum of two halves,
 //
 //       x = high + low,    high = half(x),    low = half(x - high)          22 bits together; a float has 24
 //
@@ -13,32 +13,33 @@
 //   too and half the speed, and bfloat16, with 8, would take six products.
 //
 //   Accuracy. Tensor cores multiply exactly and add in about float32, but they cut where a CUDA core rounds, so that
-//   errors of long sums do not cancel: they grow with the number of steps. Hence (1) the two small products are summed
-//   first and the large one last, which keeps the number of cuts at full size low; (2) the product P V of a tile of 64
-//   keys is summed on its own, from zero, and then added to O by CUDA cores, which round. Adding it costs nothing:
-//   O has to be multiplied by 2^(m - m') anyway, and a multiply-add does both. The row sum l is treated likewise.
+//   errors of long sums do not cancel: they grow with the number of steps. Hence (1) the two small products are
+//   summed first and the large one last, which keeps the number of cuts at full size low; (2) the product P V of a
+//   tile of 64 keys is summed on its own, from zero, and then added to O by CUDA cores, which round. Adding it costs
+//   nothing: O has to be multiplied by 2^(m - m') anyway, and a multiply-add does both. The row sum l is treated
+//   likewise.
 //
 //   Range. Q, K and V are small (at most 3 in this homework; up to 65504 would do). Probabilities are not: most are
 //   tiny, and a half has only 14 bits of exponent below 1. They are kept 2^12 times too large, which costs nothing
 //   either (it is part of the m that is subtracted in the exponent, and cancels in O / l).
 //
-//   Work per warp: 32 query rows against 64 keys, as mma.sync.m16n8k16 instructions. These leave S in registers in just
-//   the layout in which they want P, so the exchange through shared memory that flash2.cu needs falls away.
-//   Four warps make a block of 128 rows; two blocks share a multiprocessor.
+//   Work per warp: 32 query rows against 64 keys, as mma.sync.m16n8k16 instructions. These leave S in registers in
+//   just the layout in which they want P, so the exchange through shared memory that flash2.cu needs falls away. Four
+//   warps make a block of 128 rows; two blocks share a multiprocessor.
 //
 //   Splitting. Q is split when it is loaded. K and V are used by every block of their batch, so a first kernel splits
-//   them, once, into tiles in exactly the layout in which the second wants them in shared memory (cp.async then copies
-//   straight through, the next tile while this one is used):
+//   them, once, into tiles in exactly the layout in which the second wants them in shared memory (cp.async then
+//   copies straight through, the next tile while this one is used):
 //
 //       [K, V][high, low][d / 8][64 keys][8 halves]
 //
-//   8 keys by 8 halves, what ldmatrix fetches at a time, are 128 adjacent bytes: no bank conflicts, no padding.
-//   For short rows (n < 1024) the extra trip through memory costs more than it saves, and every block splits for itself.
+//   8 keys by 8 halves, what ldmatrix fetches at a time, are 128 adjacent bytes: no bank conflicts, no padding. For
+//   short rows (n < 1024) the extra trip through memory costs more than it saves, and every block splits for itself.
 //
-//   Gained, on an H200 (median of 20): t23 6.1 -> 1.9 ms, t24 11.3 -> 3.4 ms, and the error falls too, from 5.3e-6 to 2.9e-6
-//   on t23, since tensor cores add 16 products before they cut. t12 1.1 -> 0.49 ms.
-//   Cost. B N² d 12 operations for the tensor cores instead of 4; a workspace of 2/3 of the input; 255 registers,
-//   a few of them spilled; and a range that ends at 65504.
+//   Gained, on an H200 (median of 20): t23 6.1 -> 1.9 ms, t24 11.3 -> 3.4 ms, and the error falls too, from 5.3e-6 to
+//   2.9e-6 on t23, since tensor cores add 16 products before they cut. t12 1.1 -> 0.49 ms. Cost. B N² d 12 operations
+//   for the tensor cores instead of 4; a workspace of 2/3 of the input; 255 registers, a few of them spilled; and a
+//   range that ends at 65504.
 //
 // Needs sm_80 or newer. Build: nvcc -O3 -std=c++17 -arch=native tensor_cores.cu -o hw4
 
@@ -189,7 +190,7 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
             const float* const k = q + matrix + size_t(tile) * kKeys * D;
 #pragma unroll 8
             for (int i = threadIdx.x; i < kKeys * D / 4; i += Threads) {
-                const int place = (i ^ i / (D / 4) % 8) * 4;
+                const int place = (i ^ (i / (D / 4) % 8)) * 4;
                 __pipeline_memcpy_async(to + place, k + 4 * i, 16);
                 __pipeline_memcpy_async(to + T::Part + place, k + matrix + 4 * i, 16);
             }
@@ -216,7 +217,8 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
 #pragma unroll
             for (int part = 0; part < 4; ++part) {
                 const int row = first_row + 16 * half + group + part % 2 * 8;
-                const float2 x = *reinterpret_cast<const float2*>(q + size_t(row) * D + 16 * step + pair + part / 2 * 8);
+                const int column = 16 * step + pair + part / 2 * 8;
+                const float2 x = *reinterpret_cast<const float2*>(q + size_t(row) * D + column);
                 const SplitPair both = split(x.x, x.y);
                 q_high[half][step][part] = both.high;
                 q_low[half][step][part] = both.low;
@@ -239,10 +241,11 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
 #pragma unroll 4
             for (int i = threadIdx.x; i < 2 * T::Chunks; i += Threads) {
                 const Place<D> place(i % T::Chunks);
-                const float* const row = raw + i / T::Chunks * T::Part + place.key * D;
+                const float4* const row =
+                    reinterpret_cast<const float4*>(raw + i / T::Chunks * T::Part + place.key * D);
                 store_split<D, kKeys>(split_tile + i / T::Chunks * T::Halves, place,
-                                      *reinterpret_cast<const float4*>(row + (2 * place.chunk ^ place.key % 8) * 4),
-                                      *reinterpret_cast<const float4*>(row + (2 * place.chunk + 1 ^ place.key % 8) * 4));
+                                      row[(2 * place.chunk) ^ (place.key % 8)],
+                                      row[(2 * place.chunk + 1) ^ (place.key % 8)]);
             }
             __syncthreads();
             if (tile + 2 < key_tiles) start_copy(tile + 2);

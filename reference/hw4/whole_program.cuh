@@ -3,29 +3,29 @@
 // Theory of operation
 //
 //   What is new. Once a kernel takes 1 ms, the process around it takes 300: starting CUDA, reading the input, copying
-//   it, writing the result. A leaderboard of wall times ranks that, so it deserves the same thought as the kernel.
-//   On an H200 machine, for t12 (944 MB in, 315 MB out), the parts measured alone were:
+//   it, writing the result. A leaderboard of wall times ranks that, so it deserves the same thought as the kernel. On
+//   an H200 machine, for t12 (944 MB in, 315 MB out), the parts measured alone were:
 //
-//       starting CUDA                      215 ms      cannot be shortened: one device, code for it alone, lazily loaded
+//       starting CUDA                      215 ms      little to save: code for one GPU only, loaded lazily
 //       reading the input with pread       149 ms      one thread, into memory that is there already
 //       pinning 1 GiB by cudaHostAlloc     357 ms      the driver finds, clears and maps every page
 //       copying in and out                  24 ms      pinned; 101 ms for the input alone from unpinned memory
 //       writing the output with pwrite     100 ms
 //
 //   Read nothing. The input file is in the page cache or on its way there, so it is mapped, not read, and the mapped
-//   pages themselves are pinned with cudaHostRegister (23 ms: they exist, only the GPU has to learn of them). The copy
-//   engine then takes the bytes straight from the page cache: no read, no second copy in memory.
+//   pages themselves are pinned with cudaHostRegister (23 ms: they exist, only the GPU has to learn of them). The
+//   copy engine then takes the bytes straight from the page cache: no read, no second copy in memory.
 //
-//   Write while CUDA starts. Most of writing a file is the kernel finding and clearing pages for it. The output's size is
-//   known from the header, so a second thread reserves the file, maps it and has its pages made while the main
-//   thread waits for CUDA. What remains is a memcpy, which four threads share.
+//   Write while CUDA starts. Most of writing a file is the kernel finding and clearing pages for it. The output's
+//   size is known from the header, so a second thread reserves the file, maps it and has its pages made while the
+//   main thread waits for CUDA. What remains is a memcpy, which four threads share.
 //
-//   Overlap the rest. Batches are independent, so they go through in chunks of about 128 MiB, each with its own stream
-//   out of three: copy in, compute, copy out to one of three small pinned buffers, memcpy to the file. Chunk c is
-//   being copied in while c - 1 computes and c - 2 is written. Device memory is one allocation.
+//   Overlap the rest. Batches are independent, so they go through in chunks of about 128 MiB, each with its own
+//   stream out of three: copy in, compute, copy out to one of three small pinned buffers, memcpy to the file. Chunk c
+//   is being copied in while c - 1 computes and c - 2 is written. Device memory is one allocation.
 //
-//   What it costs. Chunks: a kernel per chunk, hence some idle multiprocessors at the end of each. Code: a loop
-//   of fread, cudaMemcpy, kernel, cudaMemcpy, fwrite is 30 lines. And a mapped file is less forgiving: if something
+//   What it costs. Chunks: a kernel per chunk, hence some idle multiprocessors at the end of each. Code: a loop of
+//   fread, cudaMemcpy, kernel, cudaMemcpy, fwrite is 30 lines. And a mapped file is less forgiving: if something
 //   truncates the input while the program runs it dies of SIGBUS, where fread would have reported a short file.
 //
 //   Inputs larger than the device's memory go through it in groups of batches.
@@ -56,8 +56,8 @@
 
 #include <cuda_runtime.h>
 
-// What a launch computes, all of it in device memory: `input` holds Q, K, V (rows * dim floats each) of batch 0, then of
-// batch 1, ...; `output` takes O of batch 0, 1, ...; `workspace` is the solver's own.
+// What a launch computes, all of it in device memory: `input` holds Q, K, V (rows * dim floats each) of batch 0, then
+// of batch 1, ...; `output` takes O of batch 0, 1, ...; `workspace` is the solver's own.
 struct Problem {
     const float* input;
     float* output;
@@ -292,7 +292,8 @@ private:
 // ---------------------------------------------------------------------------------------------------- the run
 
 inline char* anonymous_memory(size_t bytes) {
-    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, -1, 0);
     return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
 }
 
