@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from grader.errors import UsageError
+from grader.floors import Unit
 from grader.paths import course_root, shown
 from grader.yaml_model import read_yaml_model
 
@@ -37,6 +38,23 @@ class BuildRules(_Strict):
     forbidden_libraries: tuple[str, ...] = ()
 
 
+class SourceRule(_Strict):
+    """What a submission's source may not hold. One kind of `forbid` per rule."""
+
+    forbid: Literal["header", "absolute_include", "call", "incbin", "inline_assembly"]
+    names: tuple[str, ...] = ()
+    """Of headers (`cublas*.h`) and functions (`dlopen`), with * for any characters; for the other kinds none."""
+    why: str
+    action: Literal["warn", "refuse"] = "refuse"
+
+    @model_validator(mode="after")
+    def _named(self) -> SourceRule:
+        if (self.forbid in ("header", "call")) != bool(self.names):
+            needed = "needs names" if self.forbid in ("header", "call") else "takes no names"
+            raise ValueError(f"forbid: {self.forbid} {needed}")
+        return self
+
+
 class WallLimit(_Strict):
     """Seconds of wall time for a selection of testcases."""
 
@@ -54,12 +72,43 @@ class Limits(_Strict):
     stdout_bytes: PositiveInt = 64 * 1024
 
 
+class HiddenInputs(_Strict):
+    """How hidden testcases are kept hidden."""
+
+    fresh: int = Field(default=0, ge=0)
+    """So many of the hidden testcases, others in every grading, are run on a second draw of values as well."""
+    fresh_from: str = "all"
+    show: Literal["diagnosis", "values", "verdict"] = "diagnosis"
+    """What a student reads of a wrong answer: all, no likely cause, or only that it is wrong."""
+
+
 class BaselineRules(_Strict):
     """The sequential program and how long to time it per testcase."""
 
     source: str
     flags: tuple[str, ...] = ("-O3",)
     budget_s: PositiveFloat = 2
+
+
+class TimingRules(_Strict):
+    """How often a test that earns points for its time is run, and when that is enough (see grader.stopping).
+
+    `tests` names those that are repeated; by default those that the rubric times. `warm_up` runs are not counted,
+    the graded run is the first of them. A throttled run is repeated up to `throttled_retries` times.
+    """
+
+    tests: str | None = None
+    budget_s: PositiveFloat = 10
+    within: float = Field(default=0.01, gt=0, lt=1)
+    warm_up: int = Field(default=1, ge=1, le=10)
+    most: int = Field(default=40, ge=6)
+    throttled_retries: int = Field(default=3, ge=0)
+
+
+class FloorRules(_Strict):
+    """Which units of the GPU may do the arithmetic: the fastest of them sets the least time a test could take."""
+
+    units: tuple[Unit, ...] = Field(default=("fp32", "tf32", "fp16", "bf16"), min_length=1)
 
 
 class _Part(_Strict):
@@ -89,6 +138,24 @@ class LogSpeedup(_Part):
         return self
 
 
+class ReferenceRatio(_Part):
+    """Full points for a time within `full_within` of the reference solution's, none at `zero_at` times it, linear
+    in the logarithm between. The reference is a file of the assignment's reference folder, timed in the same
+    session on the same GPU."""
+
+    kind: Literal["reference_ratio"]
+    tests: str
+    reference: str = Field(pattern=r"^[\w.-]+\.cu$")
+    full_within: float = Field(default=1.2, gt=0)
+    zero_at: float = Field(default=12, gt=0)
+
+    @model_validator(mode="after")
+    def _anchors_in_order(self) -> ReferenceRatio:
+        if self.zero_at <= self.full_within:
+            raise ValueError(f"zero_at ({self.zero_at:g}) must be greater than full_within ({self.full_within:g})")
+        return self
+
+
 class Occupancy(_Part):
     """Linear in achieved occupancy up to `full_at`."""
 
@@ -103,7 +170,7 @@ class Manual(_Part):
     kind: Literal["manual"]
 
 
-RubricPart = Annotated[FailedTests | LogSpeedup | Occupancy | Manual, Field(discriminator="kind")]
+RubricPart = Annotated[FailedTests | LogSpeedup | ReferenceRatio | Occupancy | Manual, Field(discriminator="kind")]
 
 
 class Assignment(_Strict):
@@ -116,9 +183,21 @@ class Assignment(_Strict):
     build: BuildRules = BuildRules()
     tolerance: PositiveFloat
     limits: Limits
+    hidden_inputs: HiddenInputs = HiddenInputs()
+    source_rules: tuple[SourceRule, ...] = ()
     baseline: BaselineRules
     rubric: tuple[RubricPart, ...] = Field(min_length=1)
+    timing: TimingRules = TimingRules()
+    floor: FloorRules = FloorRules()
     metrics: tuple[str, ...] = ()
+
+    @property
+    def timed_tests(self) -> str | None:
+        """The words that select the tests whose times are repeated; None when there are none."""
+        if self.timing.tests is not None:
+            return self.timing.tests
+        parts = [part.tests for part in self.rubric if isinstance(part, LogSpeedup | ReferenceRatio)]
+        return ",".join(parts) or None
 
     @model_validator(mode="after")
     def _parts_are_distinct(self) -> Assignment:

@@ -18,10 +18,11 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,24 +158,50 @@ def _write_at(descriptor: int, values: NDArray[np.float32], offset: int) -> None
 # ---- generate -------------------------------------------------------------------------------------------------
 
 
+class QuickOracle(Protocol):
+    """Something that computes expected outputs faster than numpy, which stays its judge (see `verify`)."""
+
+    @property
+    def name(self) -> str:
+        """What the sidecar says made the expected output."""
+
+    def can(self, case: Case) -> bool:
+        """Whether it computes this case."""
+
+    def compute(self, case: Case, source: Path, target: Path, done: Callable[[int], None]) -> None:
+        """Read the finished input file `source`, write the expected output into `target`, a file of its full size,
+        and report output bytes as they are done."""
+
+
+NUMPY = "numpy float64"
+
+
 def generate(
     case: Case,
     files: TestcaseFiles,
     seed: Seed,
     progress: Progress = lambda done, total: None,
     processes: int | None = None,
+    oracle: QuickOracle | None = None,
 ) -> None:
     """Makes the input, the expected output and the sidecar of a case, replacing what is there.
 
     Raises MachineFault where the disk is full or cannot be written; nothing half-made is left then, nor after
     Ctrl-C. `processes`: None for one per core, or none but this one when the case is small. Waits while another
-    grader is making files in the same folder.
+    grader is making files in the same folder. `oracle` computes the expected output where it can.
     """
     with _folder_to_ourselves(case, files):
-        _generate(case, files, seed, progress, processes)
+        _generate(case, files, seed, progress, processes, oracle)
 
 
-def _generate(case: Case, files: TestcaseFiles, seed: Seed, progress: Progress, processes: int | None = None) -> None:
+def _generate(
+    case: Case,
+    files: TestcaseFiles,
+    seed: Seed,
+    progress: Progress,
+    processes: int | None = None,
+    oracle: QuickOracle | None = None,
+) -> None:
     operator, shape = case.operator, case.shape
     total = case.input_bytes + case.output_bytes
     final = (files.input(case), files.expected(case), files.sidecar(case))
@@ -192,27 +219,21 @@ def _generate(case: Case, files: TestcaseFiles, seed: Seed, progress: Progress, 
         _remove_leftovers(final)
         _allocate(temporary[0], case.input_bytes, operator.encode_header(shape))
         _allocate(temporary[1], case.output_bytes, b"")
-        work = [
-            Piece(
-                operator.name,
-                shape,
-                case.distribution,
-                seed,
-                case.identity,
-                first,
-                end,
-                rows,
-                temporary[0],
-                temporary[1],
-            )
-            for first, end, rows in pieces(operator, shape)
-        ]
         progress(0, total)
-        run_tasks(_make, work, processes, done)
+        if oracle is not None and oracle.can(case):
+            _draw(case, seed, temporary[0])
+            oracle.compute(case, temporary[0], temporary[1], done)
+            made_by = oracle.name
+        else:
+            run_tasks(_make, _work(case, seed, temporary[0], temporary[1]), processes, done)
+            made_by = NUMPY
+        with ThreadPoolExecutor(2) as pool:
+            digests = list(pool.map(_digest_and_sync, temporary[:2]))
         sidecar = {
             **_provenance(case, seed),
-            "input": {"bytes": case.input_bytes, "sha256": _digest_and_sync(temporary[0])},
-            "expected": {"bytes": case.output_bytes, "sha256": _digest_and_sync(temporary[1])},
+            "oracle": made_by,
+            "input": {"bytes": case.input_bytes, "sha256": digests[0]},
+            "expected": {"bytes": case.output_bytes, "sha256": digests[1]},
         }
         temporary[2].write_text(json.dumps(sidecar, indent=2) + "\n", encoding="utf-8")
         _digest_and_sync(temporary[2])
@@ -225,6 +246,32 @@ def _generate(case: Case, files: TestcaseFiles, seed: Seed, progress: Progress, 
         for path in temporary:
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+def _work(case: Case, seed: Seed, source: Path, target: Path) -> list[Piece]:
+    """The pieces of a case, for `_make`."""
+    return [
+        Piece(case.operator.name, case.shape, case.distribution, seed, case.identity, first, end, rows, source, target)
+        for first, end, rows in pieces(case.operator, case.shape)
+    ]
+
+
+def _draw(case: Case, seed: Seed, path: Path) -> None:
+    """Writes the inputs alone: threads are enough, numpy lets others run while it draws and converts."""
+    operator, shape = case.operator, case.shape
+    count = operator.unit_input_bytes(shape) // 4
+    target = os.open(path, os.O_WRONLY)
+
+    def draw(unit: int) -> None:
+        values = draw_unit(seed, case.identity, unit, count, case.distribution)
+        _write_at(target, values, operator.input_offset(shape, unit))
+
+    try:
+        with ThreadPoolExecutor(cores()) as pool:
+            for _ in pool.map(draw, range(operator.units(shape))):
+                pass
+    finally:
+        os.close(target)
 
 
 @contextlib.contextmanager

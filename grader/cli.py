@@ -12,9 +12,15 @@ from typing import Annotated, Any
 
 import typer
 
-from grader import session
+from grader import session, studies
 from grader.errors import GraderFault, MachineFault, UsageError
+from grader.profile import LAUNCHES
+from grader.record import read_records
+from grader.report import explain as explanation
+from grader.report import profile as profile_report
 from grader.report import terminal
+from grader.sanitize import parse_checks
+from grader.sanitize import render as render_reports
 from grader.verdict import Verdict
 
 _STOPPED = 128 + signal.SIGINT
@@ -54,12 +60,24 @@ def check(
     tests: TestsOption = "public",
     engine: EngineOption = "auto",
     json: JsonOption = None,
+    sanitize: Annotated[
+        str | None,
+        typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
+    ] = None,
     verbose: VerboseOption = False,
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
+    checks = parse_checks(sanitize) if sanitize else ()
     records = session.grade_paths([submission], assignment=assignment, tests=tests, engine=engine, json=json)
     print(terminal.render_check(records[0], verbose=verbose))
-    if any(test.verdict is not Verdict.PASSED for test in records[0].tests):
+    found = 0
+    if checks and records[0].build.ok:
+        reports = studies.sanitize_program(
+            submission, checks, tests=tests or "public", assignment=assignment, engine=engine
+        )
+        print(f"\n{render_reports(reports)}")
+        found = sum(report.errors for report in reports)
+    if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
         raise typer.Exit(1)
 
 
@@ -70,11 +88,14 @@ def grade(
     tests: TestsOption = None,
     engine: EngineOption = "auto",
     json: JsonOption = None,
+    timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores."""
     records = session.grade_paths(paths, assignment=assignment, tests=tests, engine=engine, json=json)
     print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
+    if timings:
+        print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
     if any(record.infrastructure_failed for record in records):
         raise typer.Exit(1)
 
@@ -88,6 +109,56 @@ def run(
 ) -> None:
     """Build and run any CUDA program; its output and exit code are the program's own."""
     raise typer.Exit(session.run_program(program, arguments or [], engine=engine, assignment=assignment))
+
+
+@app.command()
+def profile(
+    submission: Annotated[Path, typer.Argument(metavar="hw4.cu", help="A .cu file or a folder.", show_default=False)],
+    test: Annotated[str, typer.Option("--test", metavar="t23", help="The testcase to profile it on.")],
+    assignment: AssignmentOption = None,
+    engine: EngineOption = "auto",
+    launches: Annotated[
+        int, typer.Option("--launches", metavar="N", min=1, help="Profile about so many launches.")
+    ] = LAUNCHES,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the table here.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
+    roofline: Annotated[
+        Path | None, typer.Option("--roofline", metavar="FILE.png", help="Draw the kernels under the GPU's limits.")
+    ] = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Metrics per kernel from Nsight Compute, occupancy and what limits it."""
+    study = studies.profile_program(submission, test, assignment=assignment, engine=engine, launches=launches)
+    print(profile_report.render(study))
+    if csv is not None:
+        csv.write_text(profile_report.as_csv(study), encoding="utf-8")
+    if json is not None:
+        json.write_text(profile_report.as_json(study), encoding="utf-8")
+    if roofline is not None:
+        profile_report.roofline(study, roofline)
+
+
+@app.command()
+def explain(
+    record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="What grade --json wrote.")],
+    other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
+) -> None:
+    """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
+    first = read_records(record)
+    if other is None:
+        print(f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(each) for each in first))
+    else:
+        print(explanation.compare(first[0], read_records(other)[0]))
+
+
+@app.command()
+def enter(
+    record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="A record of one submission.")],
+    given: Annotated[list[str], typer.Argument(metavar="PART=POINTS...", help="report=8.5")],
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; the student reads it.")] = "",
+) -> None:
+    """Enter an assistant's points into a record; grading again into the same file keeps them."""
+    print(terminal.render(session.enter_points(record, given, note)))
 
 
 @app.command()
@@ -128,9 +199,12 @@ def testcases_generate(
     ],
     assignment: AssignmentOption = None,
     force: Annotated[bool, typer.Option("--force", help="Write again what is there already.")] = False,
+    oracle: Annotated[
+        str, typer.Option("--oracle", metavar="auto|gpu|numpy", help="What computes the expected outputs.")
+    ] = "auto",
 ) -> None:
     """Write input files and expected outputs; what is there and right is kept."""
-    print(session.generate_testcases(",".join(tests), assignment=assignment, force=force))
+    print(session.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
 
 
 @testcases.command("verify")

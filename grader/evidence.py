@@ -14,8 +14,10 @@ of the sequential program's time that a vectorised one on the same core would ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grader.record import TestRecord
 from grader.trace import Trace
 
 STARTUP_CPU_S = 2.0
@@ -115,3 +117,12 @@ def _allowed_cpu_s(trace: Trace, witness: Witness) -> float:
     waiting = (trace.gpu_ns + trace.copy_ns) / 1e9
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
     return STARTUP_CPU_S + CPU_S_PER_BYTE * witness.file_bytes + CPU_S_PER_LAUNCH * launches + 2 * waiting
+
+
+def flags_of(tests: Sequence[TestRecord]) -> tuple[str, ...]:
+    """The flags of all tests, each sentence once, with the tests that it was said of."""
+    said: dict[str, list[str]] = {}
+    for test in tests:
+        for flag in test.flags:
+            said.setdefault(flag, []).append(test.name)
+    return tuple(f"{', '.join(names)}: {flag}" for flag, names in said.items())

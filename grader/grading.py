@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from grader import __version__, sandbox
-from grader.assignment import Assignment
+from grader.assignment import Assignment, LogSpeedup, Occupancy, ReferenceRatio
 from grader.baseline import Baseline
+from grader.bench import Bench, floor_record, mean_occupancy, timing_record
 from grader.build import Build, build
 from grader.catalogue import TestcaseFiles, read_sidecar
 from grader.check import Check, check_output
 from grader.diagnose import diagnose
 from grader.engine import Engine
 from grader.errors import MachineFault
+from grader.evidence import Witness, computed_on_the_host, doubts, flags_of
+from grader.gpu_state import watching
+from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
+from grader.measure import TimedRun, timed
 from grader.progress import Progress
 from grader.record import (
     BaselineRecord,
     BuildRecord,
     EngineRecord,
     MachineRecord,
+    ProfileRecord,
     Record,
     Scores,
     SubmissionRecord,
@@ -33,8 +40,10 @@ from grader.record import (
 )
 from grader.run import Run, run_program
 from grader.score import Evidence, is_practice, score
+from grader.stopwatch import Stopwatch
 from grader.submission import Submission
 from grader.testcase import Case, Suite
+from grader.trace import Trace
 from grader.verdict import Fault, Verdict
 
 _MACHINE_RETRIES = 1
@@ -54,57 +63,195 @@ class Grading:
     cases: tuple[Case, ...]
     engine: Engine
     baseline: Callable[[Case], Baseline] | None
+    bench: Bench | None = None
+    prepared_s: float = 0.0
+    """What making testcases took before this grading, for its timings."""
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """A test's record, and its trace where the score needs a profile of it."""
+
+    record: TestRecord
+    trace: Trace | None = None
 
 
 def grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
     """Grade `submission`; the testcases' files must be there. Raises MachineFault or GraderFault when the grading
     as a whole cannot go on; what befalls one test is in its record."""
+    watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
-    built = build(submission, grading.assignment, grading.engine)
-    tests = []
-    progress.stage(f"{submission.id}: testing", total=len(grading.cases))
-    for number, case in enumerate(grading.cases):
-        progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
-        progress.advance(number)
-        tests.append(_grade_case(grading, built, case))
-    return _record(grading, submission, built, tuple(tests))
+    with watch.stage("compile"):
+        built = build(submission, grading.assignment, grading.engine)
+    return grade_built(grading, submission, built, progress, watch)
 
 
-def _grade_case(grading: Grading, built: Build, case: Case) -> TestRecord:
+def _on_fresh_draws(
+    grading: Grading, built: Build, tested: dict[str, _Tested], watch: Stopwatch, progress: Progress
+) -> str:
+    """Run some of the hidden cases that passed on other values as well; one that fails there has failed. Says what
+    was done."""
+    records = {name: test.record for name, test in tested.items()}
+    chosen = to_draw_again(grading.assignment.hidden_inputs, grading.suite, records)
+    for case in chosen:
+        progress.stage(f"{case.name} on fresh values")
+        with watch.stage("fresh draws"), fresh_files(grading.suite, case) as files:
+            again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, Stopwatch())
+        tested[case.name] = replace(tested[case.name], record=both(records[case.name], again.record))
+    return drawn_sentence(chosen, grading.cases)
+
+
+def grade_built(
+    grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch | None = None
+) -> Record:
+    """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
+    watch = watch or Stopwatch()
+    bench = grading.bench
+    with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
+        tested: dict[str, _Tested] = {}
+        for number, case in enumerate(shuffled(grading.cases)):  # a case's place in the order tells a program nothing
+            progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
+            progress.advance(number)
+            tested[case.name] = _grade_case(grading, built, case, watch)
+        redrawn = _on_fresh_draws(grading, built, tested, watch, progress)
+        in_order = [tested[case.name] for case in grading.cases]
+        profiles = _profiles(grading, built, in_order, watch, progress)
+    timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
+    return _record(grading, submission, built, tuple(test.record for test in in_order), profiles, timings, redrawn)
+
+
+def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) -> _Tested:
     if built.program is None:
         verdict = Verdict.COMPILE_ERROR if built.fault is Fault.STUDENT else Verdict.GRADER_ERROR
-        return TestRecord(name=case.name, shape=case.shape, verdict=verdict, fault=built.fault, reason=built.reason)
+        return _Tested(
+            TestRecord(name=case.name, shape=case.shape, verdict=verdict, fault=built.fault, reason=built.reason)
+        )
     for _ in range(1 + _MACHINE_RETRIES):
-        test = _try_case(grading, built.program, case)
-        if test.fault is not Fault.MACHINE:
+        test = _try_case(grading, built.program, case, watch)
+        if test.record.fault is not Fault.MACHINE:
             break
     return test
 
 
-def _try_case(grading: Grading, program: Path, case: Case) -> TestRecord:
+def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> _Tested:
     limit_s, limit_name = wall_limit(grading, case)
-    files = grading.files
+    files, bench = grading.files, grading.bench
     try:
-        with run_program(
-            grading.engine,
-            program,
-            files.input(case),
-            output_bytes=case.output_bytes,
-            wall_s=limit_s,
-            limits=grading.assignment.limits,
-        ) as run:
-            check = check_output(
-                case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
-            )
-            cause = None
-            if check.kind == "values":
-                cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
-            judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
-            return _test_record(grading, case, run, check, judgement, limit_s)
+        with (
+            watching(bench.read if bench is not None else None) as watched,
+            run_program(
+                grading.engine,
+                program,
+                files.input(case),
+                output_bytes=case.output_bytes,
+                wall_s=limit_s,
+                limits=grading.assignment.limits,
+            ) as run,
+        ):
+            watched.stop()
+            watch.add("graded runs", run.outcome.wall_s)
+            with watch.stage("check"):
+                check = check_output(
+                    case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
+                )
+                cause = None
+                if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
+                    cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
+                judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
+                judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
+            record = _test_record(grading, case, run, check, judgement, limit_s)
+            believed = record.verdict is Verdict.PASSED and not record.flags
+            first = timed(run, watched.state) if believed else ""
+            trace = run.trace
+        if isinstance(first, TimedRun):
+            record = _timed(grading, program, case, record, first, limit_s, watch)
+            record = _compared(grading, case, record, limit_s, watch)
+            record = _believed(record, trace, _witness(grading, case, run))
+        keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
+        return _Tested(record, trace if keep else None)
     except MachineFault as fault:
-        return TestRecord(
-            name=case.name, shape=case.shape, verdict=Verdict.GRADER_ERROR, fault=Fault.MACHINE, reason=str(fault)
+        return _Tested(
+            TestRecord(
+                name=case.name, shape=case.shape, verdict=Verdict.GRADER_ERROR, fault=Fault.MACHINE, reason=str(fault)
+            )
         )
+
+
+def _timed(
+    grading: Grading,
+    program: Path,
+    case: Case,
+    record: TestRecord,
+    first: TimedRun,
+    limit_s: float,
+    watch: Stopwatch,
+) -> TestRecord:
+    """The record of a passed test with its time: repeated where the assignment wants that, and compared with the
+    least time the GPU could need."""
+    bench = grading.bench
+    if bench is None or record.gpu_ms is None:
+        return record
+    changes: dict[str, object] = {}
+    gpu_ms, refused, notes = record.gpu_ms, "", tuple[str, ...]()
+    if bench.is_timed(case):
+        with watch.stage("fresh inputs and their checks", less="timed runs"):
+            timing = bench.time(program, case, limit_s, first)
+            watch.add("timed runs", timing.run_wall_s)
+        if timing.median_ms is None:
+            refused = f"It passed, but {timing.problem}: its time is refused and earns no points."
+        else:
+            gpu_ms, notes = timing.median_ms, timing.notes
+        changes |= {"timing": timing_record(timing, grading.assignment)}
+    floor = bench.floor(case)
+    if floor is not None:
+        refused = refused or floor.refusal(gpu_ms)
+        changes |= {"floor": floor_record(floor, gpu_ms)}
+    warnings = (*record.warnings, *notes, *((refused,) if refused else ()))
+    changes |= {"gpu_ms": gpu_ms, "timing_refused": refused, "warnings": warnings}
+    return record.model_copy(update=changes)
+
+
+def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, watch: Stopwatch) -> TestRecord:
+    """The record with the times it is compared with: the sequential program's and a reference solution's."""
+    if not record.gpu_ms or record.timing_refused:
+        return record
+    changes: dict[str, object] = {}
+    if grading.baseline is not None:
+        with watch.stage("baseline"):
+            baseline = grading.baseline(case)
+        changes |= {"baseline": _baseline_record(baseline), "speedup": baseline.seconds * 1e3 / record.gpu_ms}
+    if grading.bench is not None:
+        with watch.stage("reference solution"):
+            changes |= {"reference_ms": grading.bench.reference_ms(case, limit_s)}
+    return record.model_copy(update=changes)
+
+
+def _witness(grading: Grading, case: Case, run: Run) -> Witness:
+    return Witness(grading.engine.name, run.outcome.wall_s, run.outcome.cpu_s, case.input_bytes + case.output_bytes)
+
+
+def _believed(record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
+    """The record, its times taken back and flagged where the host could have done the computing."""
+    if trace is None or record.baseline is None:
+        return record
+    why = computed_on_the_host(trace, witness, record.baseline.seconds)
+    if not why:
+        return record
+    untimed = dict.fromkeys(("gpu_ms", "speedup", "baseline", "reference_ms", "timing", "floor"))
+    return record.model_copy(update=untimed | {"flags": (*record.flags, why)})
+
+
+def _profiles(
+    grading: Grading, built: Build, tested: Sequence[_Tested], watch: Stopwatch, progress: Progress
+) -> tuple[ProfileRecord, ...]:
+    """Profiles of the tests that the rubric wants the occupancy of, as far as they were graded and passed."""
+    bench, profiles = grading.bench, []
+    for case, test in zip(grading.cases, tested, strict=True):
+        if bench is not None and built.program is not None and test.trace is not None:
+            progress.stage(f"profiling {case.name}")
+            with watch.stage("profile", less="profiled run"):
+                profiles.append(bench.profile(built.program, case, test.trace, watch))
+    return tuple(profiles)
 
 
 def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:
@@ -122,9 +269,9 @@ def _test_record(
     grading: Grading, case: Case, run: Run, check: Check, judgement: Judgement, limit_s: float
 ) -> TestRecord:
     passed = judgement.verdict is Verdict.PASSED
-    trace = run.trace if grading.engine.measures_time else None
+    flags = doubts(run.trace, _witness(grading, case, run)) if passed and not run.untraced_reason else ()
+    trace = run.trace if grading.engine.measures_time and not flags else None
     gpu_ms = trace.gpu_ns / 1e6 if trace is not None and trace.complete else None
-    baseline = grading.baseline(case) if grading.baseline is not None and passed and gpu_ms else None
     sidecar = read_sidecar(case, grading.files) or {}
     return TestRecord(
         name=case.name,
@@ -139,13 +286,12 @@ def _test_record(
         gpu_ms=gpu_ms,
         copy_ms=trace.copy_ns / 1e6 if trace is not None and trace.complete else None,
         kernels=len(run.trace.kernels) if run.trace is not None else None,
-        speedup=baseline.seconds * 1e3 / gpu_ms if baseline is not None and gpu_ms else None,
-        baseline=_baseline_record(baseline) if baseline is not None else None,
         input_digest=sidecar.get("input", {}).get("sha256"),
         seed=_seed_name(sidecar),
         exit=run.outcome.ending,
         output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
+        flags=flags,
     )
 
 
@@ -163,9 +309,17 @@ def _baseline_record(baseline: Baseline) -> BaselineRecord:
     )
 
 
-def _record(grading: Grading, submission: Submission, built: Build, tests: tuple[TestRecord, ...]) -> Record:
+def _record(
+    grading: Grading,
+    submission: Submission,
+    built: Build,
+    tests: tuple[TestRecord, ...],
+    profiles: tuple[ProfileRecord, ...],
+    timings: dict[str, float],
+    redrawn: str,
+) -> Record:
     assignment, engine = grading.assignment, grading.engine
-    evidence = _evidence(grading, tests)
+    evidence = _evidence(grading, tests, profiles)
     practice = is_practice(evidence)
     parts = score(assignment, evidence)
     points = {part.part: part.points for part in parts}
@@ -202,26 +356,29 @@ def _record(grading: Grading, submission: Submission, built: Build, tests: tuple
         practice=practice,
         not_measured=tuple(f"{part.part}: {part.how}" for part in parts if part.points is None),
         notes=submission.notes,
+        profiles=profiles,
+        timings=timings,
+        flags=flags_of(tests),
+        hidden_inputs=redrawn,
     )
 
 
-def _evidence(grading: Grading, tests: Sequence[TestRecord]) -> Evidence:
+def _evidence(grading: Grading, tests: Sequence[TestRecord], profiles: tuple[ProfileRecord, ...]) -> Evidence:
     rubric = grading.assignment.rubric
     engine = grading.engine
     untimed = None
     if not engine.measures_time:
         untimed = f"the {engine.name}'s times say nothing about a GPU"
-    elif all(test.gpu_ms is None for test in tests if test.verdict is Verdict.PASSED):
+    elif all(test.gpu_ms is None and not test.flags for test in tests if test.verdict is Verdict.PASSED):
         reasons = [test for test in tests if test.verdict is Verdict.PASSED]
         untimed = "the run left no complete trace of the GPU" if reasons else None
-    named = {part.part: part.tests for part in rubric if part.kind in ("log_speedup", "occupancy")}
+    named = {part.part: part.tests for part in rubric if isinstance(part, LogSpeedup | ReferenceRatio | Occupancy)}
+    occupancy, no_occupancy = mean_occupancy(profiles)
     return Evidence(
         tests=tuple(tests),
         graded=frozenset(case.name for case in grading.suite.graded),
         in_part={part: frozenset(case.name for case in grading.suite.select(words)) for part, words in named.items()},
         untimed_reason=untimed,
-        occupancy=None,
-        no_occupancy_reason=(
-            "achieved occupancy is a GPU's" if not engine.measures_time else "it was not profiled with Nsight Compute"
-        ),
+        occupancy=occupancy,
+        no_occupancy_reason=no_occupancy if engine.measures_time else "achieved occupancy is a GPU's",
     )

@@ -62,6 +62,56 @@ class BaselineRecord(_Value):
     cpu: str
 
 
+class TimedRunRecord(_Value):
+    """One timed run. `use` says what became of it: `counted`, or why not (`warm-up`, `throttled`). Clocks in MHz."""
+
+    gpu_ms: float
+    copy_ms: float
+    idle_ms: float
+    cpu_s: float
+    wall_s: float
+    use: Literal["counted", "warm-up", "throttled"] = "counted"
+    outlier: bool = False
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    slowed: tuple[str, ...] = ()
+
+
+class TimingRecord(_Value):
+    """How a GPU time came about: `gpu_ms` of the test is the median of the counted runs, `low_ms` to `high_ms` its
+    confidence interval. `stopped`: `stable`, `budget` or `count`, the branch of the stopping rule."""
+
+    runs: tuple[TimedRunRecord, ...]
+    median_ms: float
+    low_ms: float | None = None
+    high_ms: float | None = None
+    confidence: float | None = None
+    stopped: str
+    rule: str
+    notes: tuple[str, ...] = ()
+
+
+class FloorTerm(_Value):
+    """One physical limit: the least time it sets and where its constants come from."""
+
+    name: str
+    ms: float
+    source: str
+
+
+class FloorRecord(_Value):
+    """The least time the GPU could need. `share` is floor / measured, `tflops` what was achieved."""
+
+    ms: float
+    refuse_below_ms: float
+    limit: str
+    terms: tuple[FloorTerm, ...]
+    share: float | None = None
+    tflops: float | None = None
+
+
 class TestRecord(_Value):
     """One testcase. `reason` is the sentence a student reads; times that were not measured are null."""
 
@@ -81,10 +131,16 @@ class TestRecord(_Value):
     speedup: float | None = None
     baseline: BaselineRecord | None = None
     input_digest: str | None = None
+    timing: TimingRecord | None = None
+    timing_refused: str = ""
+    """Why the measured time is not believed: it then earns no points and is not ranked."""
+    floor: FloorRecord | None = None
+    reference_ms: float | None = None
     seed: str | None = None
     exit: str | None = None
     output: str = ""
     warnings: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 class PartRecord(_Value):
@@ -94,6 +150,30 @@ class PartRecord(_Value):
     points: float | None
     max: float
     how: str
+
+
+class KernelRecord(_Value):
+    """One kernel of a profiled run. `metrics`: min, max and mean over the profiled launches, by metric name."""
+
+    name: str
+    launches: int
+    profiled: int
+    gpu_ms: float
+    share: float
+    theoretical: float | None = None
+    limiter: str = ""
+    metrics: dict[str, tuple[float, float, float]] = Field(default_factory=dict)
+
+
+class ProfileRecord(_Value):
+    """The profile that the occupancy score came from. `counted` says which kernel counted with which weight and
+    what was left out."""
+
+    test: str
+    achieved: float | None
+    reason: str = ""
+    counted: tuple[str, ...] = ()
+    kernels: tuple[KernelRecord, ...] = ()
 
 
 class Scores(_Value):
@@ -133,6 +213,11 @@ class Record(_Value):
     practice: bool
     not_measured: tuple[str, ...]
     notes: tuple[str, ...]
+    profiles: tuple[ProfileRecord, ...] = ()
+    timings: dict[str, float] = Field(default_factory=dict)
+    """Seconds that this grading spent, by stage; `total` is all of it."""
+    flags: tuple[str, ...] = ()
+    hidden_inputs: str = ""
 
     @property
     def infrastructure_failed(self) -> bool:
@@ -158,6 +243,21 @@ def write_records(records: Sequence[Record], path: Path) -> None:
         raise MachineFault(
             f"The result could not be written to {shown(path)}: {error.strerror}; choose another place with --json."
         ) from error
+
+
+def read_records(path: Path) -> tuple[Record, ...]:
+    """Read a file of one record or of a list of them. Raises UsageError when it is neither."""
+    adapter: TypeAdapter[list[Record]] = TypeAdapter(list[Record])
+    try:
+        if path.read_bytes().lstrip()[:1] == b"[":
+            return tuple(adapter.validate_json(path.read_bytes()))
+    except OSError as error:
+        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the top"
+        raise UsageError(f"{shown(path)} is not a list of records: at {where}, {first['msg']}.") from error
+    return (read_record(path),)
 
 
 def read_record(path: Path) -> Record:

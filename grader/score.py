@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from grader.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy
+from grader.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy, ReferenceRatio
 from grader.record import PartRecord, TestRecord
 from grader.verdict import STUDENT_VERDICTS, Fault, Verdict
 
@@ -42,6 +42,8 @@ def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
                 parts.append(failed_tests(part, evidence))
             case LogSpeedup():
                 parts.append(log_speedup(part, evidence))
+            case ReferenceRatio():
+                parts.append(reference_ratio(part, evidence))
             case Occupancy():
                 parts.append(occupancy(part, evidence))
             case Manual():
@@ -75,7 +77,45 @@ def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
 
 def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
     """`points * log(speedup / zero_at) / log(full_at / zero_at)`, within 0 and `points`; `speedup` is the geometric
-    mean over the part's tests that ran, where a test failed by the student's fault counts as 1."""
+    mean over the part's tests that ran, where a test failed by the student's fault, was flagged (see `evidence`),
+    or whose time was refused counts as 1."""
+    found = _known(part, evidence, lambda test: test.speedup)
+    if isinstance(found, PartRecord):
+        return found
+    speedups = [1.0 if value is None else value for value in found]
+    mean = geometric_mean(speedups)
+    share = math.log(mean / part.zero_at) / math.log(part.full_at / part.zero_at)
+    how = (
+        f"geometric mean {mean:,.1f}x over {len(speedups)} tests ({part.tests}){_lost(found)}: "
+        f"{part.points:g} x log({mean:,.1f}/{part.zero_at:g}) / log({part.full_at:g}/{part.zero_at:g})"
+    )
+    return _timed_part(part, share, how)
+
+
+def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:
+    """`points * log(zero_at / ratio) / log(zero_at / full_within)`, within 0 and `points`; `ratio` is the geometric
+    mean of time over the reference's time, where a test that failed or whose time was refused counts as
+    `zero_at`."""
+    found = _known(
+        part, evidence, lambda test: test.gpu_ms / test.reference_ms if test.gpu_ms and test.reference_ms else None
+    )
+    if isinstance(found, PartRecord):
+        return found
+    ratios = [part.zero_at if value is None else value for value in found]
+    mean = geometric_mean(ratios)
+    share = math.log(part.zero_at / mean) / math.log(part.zero_at / part.full_within)
+    how = (
+        f"{mean:.3g} times as long as {part.reference} over {len(ratios)} tests ({part.tests}){_lost(found)}: "
+        f"{part.points:g} x log({part.zero_at:g}/{mean:.3g}) / log({part.zero_at:g}/{part.full_within:g})"
+    )
+    return _timed_part(part, share, how)
+
+
+def _known(
+    part: LogSpeedup | ReferenceRatio, evidence: Evidence, value: Callable[[TestRecord], float | None]
+) -> list[float | None] | PartRecord:
+    """The value of each of the part's tests that ran, None for one that failed or whose time was refused; or the
+    part's record when it cannot be scored."""
 
     def not_measured(why: str) -> PartRecord:
         return PartRecord(part=part.part, points=None, max=part.points, how=f"not measured: {why}")
@@ -83,20 +123,26 @@ def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
     if evidence.untimed_reason is not None:
         return not_measured(evidence.untimed_reason)
     wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
-    speedups = [1.0 if test.verdict in STUDENT_VERDICTS else test.speedup for test in wanted]
-    known = [speedup for speedup in speedups if speedup is not None]
-    if not known:
+    lost = [test.verdict in STUDENT_VERDICTS or bool(test.timing_refused or test.flags) for test in wanted]
+    values = [None if gone else value(test) for test, gone in zip(wanted, lost, strict=True)]
+    missing = sum(found is None and not gone for found, gone in zip(values, lost, strict=True))
+    if len(values) == missing:
         return not_measured(f"none of {part.tests} was timed")
-    if len(known) < len(speedups):
-        return not_measured(f"{len(speedups) - len(known)} of the tests {part.tests} have no GPU time")
-    mean = geometric_mean(known)
-    share = math.log(mean / part.zero_at) / math.log(part.full_at / part.zero_at)
+    if missing:
+        return not_measured(f"{missing} of the tests {part.tests} have no GPU time")
+    return values
+
+
+def _lost(values: Sequence[float | None]) -> str:
+    count = sum(value is None for value in values)
+    return f", {count} of them failed or refused" if count else ""
+
+
+def _timed_part(part: LogSpeedup | ReferenceRatio, share: float, how: str) -> PartRecord:
+    """Points for a time, to one decimal: GPU times repeat to some 0.1 %, which is 0.004 of 20 points for a
+    logarithm over two decades, so a second decimal would differ from grading to grading."""
     points = part.points * min(1.0, max(0.0, share))
-    how = (
-        f"geometric mean {mean:,.1f}x over {len(known)} tests ({part.tests}): "
-        f"{part.points:g} x log({mean:,.1f}/{part.zero_at:g}) / log({part.full_at:g}/{part.zero_at:g})"
-    )
-    return PartRecord(part=part.part, points=round(points, 2), max=part.points, how=how)
+    return PartRecord(part=part.part, points=round(points, 1), max=part.points, how=how)
 
 
 def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
@@ -106,8 +152,8 @@ def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
         return PartRecord(part=part.part, points=None, max=part.points, how=why)
     points = part.points * min(1.0, evidence.occupancy / part.full_at)
     formula = f"{part.points:g} x min(1, {evidence.occupancy:.3f}/{part.full_at:g})"
-    how = f"achieved {evidence.occupancy:.3f} on {part.tests}: {formula}"
-    return PartRecord(part=part.part, points=round(points, 2), max=part.points, how=how)
+    how = f"achieved {evidence.occupancy:.3f} on {part.tests}: {formula}; occupancy is a means, speed is the end"
+    return PartRecord(part=part.part, points=round(points, 1), max=part.points, how=how)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -56,6 +56,11 @@ class Uniform(BaseModel):
     def __str__(self) -> str:
         return f"uniform({self.low:g}, {self.high:g})"
 
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of a value."""
+        return max(abs(self.low), abs(self.high))
+
     def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
         """Turns multiples of 2^-24 in [0, 1) into values, in place."""
         u *= np.float32(self.high - self.low)
@@ -72,6 +77,11 @@ class Constant(BaseModel):
 
     def __str__(self) -> str:
         return f"constant({self.value:g})"
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of a value."""
+        return abs(self.value)
 
     def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
         u[:] = self.value

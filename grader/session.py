@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
 from tabulate import tabulate
 
-from grader import catalogue, doctor
+from grader import catalogue, doctor, gpu_oracle, points
 from grader import run as running
 from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
 from grader.baseline import Baseline, time_baseline
+from grader.bench import open_bench
 from grader.build import build
 from grader.catalogue import TestcaseFiles
 from grader.engine import Engine, select_engine
@@ -19,7 +22,7 @@ from grader.errors import UsageError
 from grader.grading import Grading, grade
 from grader.paths import shown
 from grader.progress import Progress, shown_progress
-from grader.record import Record, write_records
+from grader.record import Record, read_record, read_records, write_records
 from grader.sandbox import runner
 from grader.submission import read_submission
 from grader.testcase import Case, Suite, load_suite
@@ -30,7 +33,8 @@ _MAKE_LIMIT_S = 10
 def grade_paths(
     paths: Sequence[Path], *, assignment: str | None, tests: str | None, engine: str, json: Path | None
 ) -> list[Record]:
-    """Grade every submission named; records are written to `json` after each, so that a later failure loses none."""
+    """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
+    Points that a person entered into records that `json` holds already are kept."""
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
     suite = load_suite(rules.testcases_file)
     submissions = [read_submission(path, rules, runner(_MAKE_LIMIT_S)) for path in paths]
@@ -38,14 +42,31 @@ def grade_paths(
     cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
     files = TestcaseFiles.beside(suite)
     records: list[Record] = []
-    with shown_progress() as progress:
-        _ensure(cases, suite, files, progress)
-        grading = Grading(rules, suite, files, cases, chosen, _baselines(rules, chosen, progress))
+    entered = read_records(json) if json is not None and json.is_file() else ()
+    with shown_progress() as progress, open_bench(chosen, rules, suite, files) as bench:
+        began = time.monotonic()
+        ensure(cases, suite, files, progress)
+        prepared_s = time.monotonic() - began
+        grading = Grading(rules, suite, files, cases, chosen, _baselines(rules, chosen, progress), bench, prepared_s)
         for submission in submissions:
-            records.append(grade(grading, submission, progress))
+            records.append(points.keep(entered, grade(grading, submission, progress)))
             if json is not None:
                 write_records(records, json)
     return records
+
+
+def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
+    """Write `PART=POINTS` words into the record at `path`. Raises UsageError for words it cannot use."""
+    wanted: dict[str, float] = {}
+    for word in given:
+        part, _, number = word.partition("=")
+        try:
+            wanted[part] = float(number)
+        except ValueError as error:
+            raise UsageError(f"{word!r}: write PART=POINTS, report=8.5 for example.") from error
+    record = points.enter(read_record(path), wanted, note)
+    write_records([record], path)
+    return record
 
 
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
@@ -110,19 +131,17 @@ def list_testcases(assignment: str | None) -> str:
     return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
 
 
-def generate_testcases(tests: str, *, assignment: str | None, force: bool) -> str:
+ORACLES = ("auto", "gpu", "numpy")
+
+
+def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracle: str = "auto") -> str:
     """Write the files of the chosen testcases; a sentence on what was done."""
     rules = _only(assignment)
     suite = load_suite(rules.testcases_file)
     cases = suite.select(tests)
     files = TestcaseFiles.beside(suite)
     with shown_progress() as progress:
-        if force:
-            for case in cases:
-                catalogue.generate(case, files, suite.seed(case), _case_progress(case, progress))
-            made: Sequence[Case] = cases
-        else:
-            made = _ensure(cases, suite, files, progress)
+        made = ensure(cases, suite, files, progress, oracle=oracle, force=force)
     kept = len(cases) - len(made)
     return f"{len(made)} written, {kept} already there, in {shown(files.folder)}."
 
@@ -161,14 +180,39 @@ def _only(assignment: str | None) -> Assignment:
     return load_assignment(assignment or names[0])
 
 
-def _ensure(cases: Sequence[Case], suite: Suite, files: TestcaseFiles, progress: Progress) -> tuple[Case, ...]:
-    made: list[Case] = []
-    for case in cases:
-        seed = suite.seed(case)
-        if catalogue.state(case, files, seed) != "ready":
-            catalogue.generate(case, files, seed, _case_progress(case, progress))
-            made.append(case)
-    return tuple(made)
+def ensure(
+    cases: Sequence[Case],
+    suite: Suite,
+    files: TestcaseFiles,
+    progress: Progress,
+    *,
+    oracle: str = "auto",
+    force: bool = False,
+) -> tuple[Case, ...]:
+    """Makes the files that are missing (`force`: all), with the GPU's oracle where there is one and `oracle` lets
+    it; gives back the cases that were made."""
+    wanted = tuple(case for case in cases if force or catalogue.state(case, files, suite.seed(case)) != "ready")
+    if not wanted:
+        return ()
+    with _oracle(oracle, sum(case.flops for case in wanted)) as quick:
+        for case in wanted:
+            catalogue.generate(case, files, suite.seed(case), _case_progress(case, progress), oracle=quick)
+    return wanted
+
+
+_WORTH_A_GPU_FLOPS = 50e9
+"""Less than this numpy has done by the time a GPU's context is open."""
+
+
+def _oracle(words: str, flops: float) -> contextlib.AbstractContextManager[catalogue.QuickOracle | None]:
+    if words not in ORACLES:
+        raise UsageError(f"--oracle: there is no oracle {words!r}; choose one of {', '.join(ORACLES)}.")
+    why_not = "" if words == "numpy" else gpu_oracle.unavailable()
+    if words == "gpu" and why_not:
+        raise UsageError(f"--oracle gpu: {why_not}; use --oracle numpy, which makes the same files.")
+    if words == "numpy" or why_not or (words == "auto" and flops < _WORTH_A_GPU_FLOPS):
+        return contextlib.nullcontext()
+    return gpu_oracle.open_gpu_oracle()
 
 
 def _case_progress(case: Case, progress: Progress) -> Callable[[int, int], None]:

@@ -73,7 +73,7 @@ def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Pat
 @pytest.mark.parametrize(
     ("program", "verdict", "reason"),
     [
-        ("wrong_scale", "wrong_answer", "without the 1/√d scale"),
+        ("wrong_scale", "wrong_answer", "attention without the scale"),
         ("last_tile_dropped", "wrong_answer", "last 32 keys"),
         ("nan", "wrong_answer", "NaN"),
         ("short_output", "wrong_answer", "bytes"),
@@ -81,7 +81,7 @@ def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Pat
         ("crash", "runtime_error", "SIGSEGV"),
         ("device_fault", "runtime_error", "cudaErrorIllegalAddress"),
         ("syntax_error", "compile_error", "syntax_error.cu("),
-        ("uses_cublas", "compile_error", "calls cublasSgemm of cuBLAS, which this assignment forbids"),
+        ("uses_cublas", "compile_error", "calls cublasCreate of cuBLAS, which this assignment forbids"),
     ],
 )
 def test_what_goes_wrong_is_named_and_is_the_students(program: str, verdict: str, reason: str, tmp_path: Path) -> None:

@@ -141,19 +141,21 @@ class CudaEngine:
         done = run(command, folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
-    def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
+    def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
+        """`traced` false: without the tracer, which cannot share a process with NVIDIA's own tools."""
         environment = {"CUDA_VISIBLE_DEVICES": self.gpu.uuid, "CUDA_MODULE_LOADING": "LAZY"}
-        if self.tracer is not None:
-            environment |= {"CUDA_INJECTION64_PATH": str(self.tracer), trace.PATH_VARIABLE: trace_target}
+        tracer = self.tracer if traced else None
+        if tracer is not None:
+            environment |= {"CUDA_INJECTION64_PATH": str(tracer), trace.PATH_VARIABLE: trace_target}
         devices = [Path(name) for name in ("/dev/nvidiactl", "/dev/nvidia-uvm", f"/dev/nvidia{self.gpu.index}")]
         cupti = self.toolkit.cupti()
         return Launch(
             command=(str(program), *arguments),
             environment=environment,
-            readable=tuple(path for path in (self.tracer, cupti and cupti.library.resolve().parent) if path),
+            readable=tuple(path for path in (tracer, cupti and cupti.library.resolve().parent) if path),
             devices=tuple(device for device in devices if device.exists()),
-            traced=self.tracer is not None,
-            untraced_reason="" if self.tracer else "CUPTI was not found (see `grader doctor`)",
+            traced=tracer is not None,
+            untraced_reason="" if tracer or not traced else "CUPTI was not found (see `grader doctor`)",
         )
 
     @cached_property

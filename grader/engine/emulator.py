@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import emulator, trace
+from grader.emulator.build import DEFAULT_SANITIZERS
 from grader.engine.base import Compiled, Launch
 from grader.errors import GraderFault
 from grader.process import Runner
@@ -24,6 +25,8 @@ class EmulatorEngine:
     target: str
     name: str = "emulator"
     measures_time: bool = False
+    sanitize: frozenset[str] = DEFAULT_SANITIZERS
+    """What is checked while a program runs: memory, race, init, sync."""
 
     @property
     def device(self) -> str:
@@ -34,7 +37,8 @@ class EmulatorEngine:
         return {"compiler": f"nvcc {self.toolkit.version}", "emulator": emulator.runtime_identity()[:16]}
 
     def identity(self) -> str:
-        return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()}"
+        checks = ",".join(sorted(self.sanitize))
+        return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()} {checks}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
@@ -53,6 +57,7 @@ class EmulatorEngine:
                     run=run,
                     flags=(*flags, f"-isystem={STUB_HEADERS}"),
                     target=self.target,
+                    sanitize=self.sanitize,
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)

@@ -11,11 +11,12 @@ import importlib
 import pkgutil
 
 from grader.errors import GraderFault, UsageError
-from grader.operators.base import Alternate, Dimension, Location, Operator, Run, Shape, Tensor
+from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor
 
 __all__ = [
     "Alternate",
     "Dimension",
+    "GpuOracle",
     "Location",
     "Operator",
     "Run",

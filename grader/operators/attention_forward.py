@@ -13,11 +13,12 @@ the online softmax (Milakov and Gimelshein, 2018) is kept.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors
+from grader.operators.base import Alternate, Dimension, GpuOracle, Operator, Rows, Shape, Tensor, Tensors
 
 # A tile of scores is 128 × 512 float64 = 512 KiB: half of the second-level cache of the machines measured, and
 # within 3 % of the fastest of ten sizes tried there.
@@ -60,6 +61,21 @@ class AttentionForward(Operator):
     def exponentials(self, shape: Shape) -> int:
         b, n, _ = shape
         return b * n * n
+
+    def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
+        _, n, d = shape
+        if largest * largest * float(np.sqrt(d)) > SAFE_SCORE:
+            return None
+        rows, keys = 64, 32  # attention_forward.cu's tiles
+        return GpuOracle(
+            source=Path(__file__).with_name("attention_forward.cu"),
+            name="attention_forward",
+            defines={"D": d},
+            arguments=(np.int32(n), np.float64(1.0 / np.sqrt(d))),
+            block=(128, 1, 1),
+            grid=lambda units: (n // rows, units, 1),
+            shared_bytes=8 * (rows * (d + 1) + keys * (d + 1) + keys * d + rows * (keys + 1)),
+        )
 
     def shrink(self, shape: Shape, units: int) -> Shape:
         return (units, *shape[1:])

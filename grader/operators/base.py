@@ -95,6 +95,24 @@ class Alternate:
     tensor: int = 0
 
 
+@dataclass(frozen=True)
+class GpuOracle:
+    """An operator's oracle as a CUDA kernel, for making expected outputs quickly; numpy stays its judge.
+
+    The kernel `name` in the file `source`, compiled with `defines`, is called with the input tensors of `units`
+    units (as in the file, without header), room for their output tensors, and then `arguments` (numpy scalars).
+    `grid(units)` is its grid. It must compute in float64 and round once, to float32.
+    """
+
+    source: Path
+    name: str
+    defines: Mapping[str, int]
+    arguments: tuple[np.generic, ...]
+    block: tuple[int, int, int]
+    grid: Callable[[int], tuple[int, int, int]]
+    shared_bytes: int
+
+
 class Operator(ABC):
     """Subclass, fill in the attributes and the abstract methods, and assign an instance to OPERATOR."""
 
@@ -133,6 +151,11 @@ class Operator(ABC):
     def exponentials(self, shape: Shape) -> int:
         """Exponentials of the whole problem, counted apart from `flops`."""
         return 0
+
+    def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
+        """The oracle as a CUDA kernel for inputs whose values are at most `largest` in magnitude; None where there
+        is none. Only for operators whose units follow one another in both files."""
+        return None
 
     def shrink(self, shape: Shape, units: int) -> Shape:
         """The same problem with fewer units, for timing a part of it. Raises ValueError where impossible."""

@@ -123,7 +123,8 @@ def _warnings(record: Record) -> Iterator[str]:
         for warning in test.warnings:
             seen.setdefault(warning, []).append(test.name)
     lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.items()]
-    lines += [f"note: {note}" for note in record.notes]
+    lines += [f"flag, for a person to look at: {flag}" for flag in record.flags]
+    lines += [f"note: {note}" for note in (*record.notes, record.hidden_inputs) if note]
     if lines:
         yield "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="      ") for line in lines)
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from grader.sandbox import cgroup
 
-# Lines on stdin: "session ID", "ended ID", "group FOLDER" (where control groups are), "place FOLDER" (where temporary folders are).
+# Lines on stdin: "session ID", "ended ID", "group FOLDER" (where control groups are), "place FOLDER" (where temporary
+# folders are).
 # $1 is the beginning of our names in them.
 _SCRIPT = r"""
 trap '' INT TERM HUP

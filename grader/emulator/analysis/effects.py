@@ -40,10 +40,19 @@ def has_result(instr: Instr) -> bool:
     return True
 
 
+CARRY = "%cc"  # the carry flag of extended-precision arithmetic, kept as a predicate register
+
+
 def written(instr: Instr) -> tuple[str, ...]:
     """Names of the registers the instruction writes, without `_`."""
     if not has_result(instr):
         return ()
+    if "cc" in instr.mods:
+        return (*_written(instr), CARRY)
+    return _written(instr)
+
+
+def _written(instr: Instr) -> tuple[str, ...]:
     count = 2 if "with_pred" in instr.mods else 1
     names = []
     for operand in instr.operands[:count]:
@@ -62,6 +71,8 @@ def read(instr: Instr) -> tuple[str, ...]:
         start = 2 if "with_pred" in instr.mods else 1
     for operand in instr.operands[start:]:
         names.extend(_registers(operand))
+    if instr.op in ("addc", "subc", "madc"):
+        names.append(CARRY)
     if isinstance(instr.callee, Reg):
         names.append(instr.callee.name)
     if instr.guard is not None:

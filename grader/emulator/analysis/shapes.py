@@ -81,7 +81,33 @@ def analyse(graph: Graph, rule: ShapeRule, predicate_of: Callable[[Block], str |
     """Shapes and webs of a function. `predicate_of` names the register a block's terminator reads, if any."""
     ssa = _Ssa(graph, predicate_of)
     shapes = _solve(graph, ssa, rule)
-    return _webs(graph, ssa, shapes)
+    values = _webs(graph, ssa, shapes)
+    _settle(graph, values, rule)
+    return values
+
+
+def _settle(graph: Graph, values: Values, rule: ShapeRule) -> None:
+    """A web is as general as the most general of its values. What reads it reads that, so results may become more
+    general in turn."""
+    shape = values.shape
+    changed = True
+    while changed:
+        changed = False
+        for b in graph.blocks:
+            for instr in b.instrs:
+                for name in written(instr):
+                    new = rule(instr, lambda n, i=instr: shape[values.of_read(i, n)], name)  # type: ignore[misc]
+                    if instr.guard is not None and shape[values.of_read(instr, instr.guard.name)] != UNIFORM:
+                        web = values.of_write(instr, name)
+                        new = shape[web] if shape[web].kind == 2 or new == UNIFORM else VECTOR
+                    web = values.of_write(instr, name)
+                    merged = join(shape[web], new)
+                    if merged is not None and merged != shape[web]:
+                        shape[web] = merged
+                        changed = True
+    for b in graph.blocks:
+        if isinstance(b.end, Branch | Switch) and shape[next(iter(values.web_at_end[b.number].values()))] != UNIFORM:
+            values.divergent.add(b.number)
 
 
 # ---- SSA ------------------------------------------------------------------------------------------------------
@@ -236,6 +262,11 @@ def _solve(graph: Graph, ssa: _Ssa, rule: ShapeRule) -> list[Shape | None]:
     shapes: list[Shape | None] = [None] * count
     if not graph.reducible:
         return [VECTOR] * count
+    # Values of one web are kept in one variable, so what one of them needs all of them get.
+    members: dict[int, list[int]] = {}
+    roots = _web_roots(ssa)
+    for value, root in enumerate(roots):
+        members.setdefault(root, []).append(value)
     forced: set[int] = set()  # values that control flow makes VECTOR
     divergent: set[int] = set()
     changed = True
@@ -244,8 +275,9 @@ def _solve(graph: Graph, ssa: _Ssa, rule: ShapeRule) -> list[Shape | None]:
         nonlocal changed
         new = VECTOR if value in forced else join(shapes[value], new)
         if new != shapes[value]:
-            shapes[value] = new
             changed = True
+            for member in members[roots[value]]:
+                shapes[member] = join(shapes[member], new)
 
     while changed:
         changed = False
@@ -274,7 +306,8 @@ def _solve(graph: Graph, ssa: _Ssa, rule: ShapeRule) -> list[Shape | None]:
                         if value not in forced:
                             forced.add(value)
                             changed = True
-                            shapes[value] = VECTOR
+                            for member in members[roots[value]]:
+                                shapes[member] = VECTOR
     ssa.divergent = divergent  # type: ignore[attr-defined]
     return shapes
 
@@ -317,7 +350,8 @@ def _made_vector(graph: Graph, ssa: _Ssa, block: Block) -> set[int]:
 # ---- webs -----------------------------------------------------------------------------------------------------
 
 
-def _webs(graph: Graph, ssa: _Ssa, shapes: list[Shape | None]) -> Values:
+def _web_roots(ssa: _Ssa) -> list[int]:
+    """For each value one representative of its web: the values that one variable must hold."""
     parent = list(range(len(ssa.register)))
 
     def find(x: int) -> int:
@@ -335,12 +369,17 @@ def _webs(graph: Graph, ssa: _Ssa, shapes: list[Shape | None]) -> Values:
                 continue
             for name in written(instr):  # a guarded write keeps the old value in some lanes: same variable
                 parent[find(ssa.use_of[(id(instr), name)])] = find(ssa.def_of[(id(instr), name)])
+    return [find(value) for value in range(len(ssa.register))]
+
+
+def _webs(graph: Graph, ssa: _Ssa, shapes: list[Shape | None]) -> Values:
+    roots = _web_roots(ssa)
     number: dict[int, int] = {}
     register: list[str] = []
     shape: list[Shape] = []
     merged: list[Shape | None] = []
     for value in range(len(ssa.register)):
-        root = find(value)
+        root = roots[value]
         if root not in number:
             number[root] = len(register)
             register.append(ssa.register[value])
@@ -350,14 +389,14 @@ def _webs(graph: Graph, ssa: _Ssa, shapes: list[Shape | None]) -> Values:
     shape = [s if s is not None else UNIFORM for s in merged]
     web_at: dict[tuple[int, str, bool], int] = {}
     for (key, name), value in ssa.use_of.items():
-        web_at[(key, name, False)] = number[find(value)]
+        web_at[(key, name, False)] = number[roots[value]]
     for (key, name), value in ssa.def_of.items():
-        web_at[(key, name, True)] = number[find(value)]
+        web_at[(key, name, True)] = number[roots[value]]
     # Values at block ends, and liveness of webs.
     web_at_end: list[dict[str, int]] = []
     for b in graph.blocks:
         p = ssa.predicates[b.number]
-        web_at_end.append({p: number[find(ssa.end_use[b.number])]} if p is not None else {})
+        web_at_end.append({p: number[roots[ssa.end_use[b.number]]]} if p is not None else {})
     gen: list[set[int]] = []
     kill: list[set[int]] = []
     used_in: list[set[int]] = [set() for _ in register]

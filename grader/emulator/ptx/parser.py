@@ -158,7 +158,7 @@ class _Parser:
                 skip_section = not line.startswith("}")
                 continue
             if not buffer:
-                if line.startswith(".loc"):
+                if line.startswith((".loc ", ".loc\t")):
                     self._loc(line)
                     continue
                 if line.startswith(".section"):

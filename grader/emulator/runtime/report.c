@@ -66,7 +66,7 @@ const char *demangle(const char *name) {
     return name;
 }
 
-static void finish(void) { trace_line("{\"kind\":\"end\"}"); }
+static void finish(void) { trace_line("{\"kind\":\"end\",\"dropped\":0}"); }
 
 void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
     char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];
@@ -147,7 +147,7 @@ __attribute__((constructor(101))) static void begin(void) {
         trace_file = fcntl(atoi(where + 3), F_DUPFD_CLOEXEC, 0);
     else if (where && *where)
         trace_file = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\"}");
+    trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\",\"clock_ns\":%llu}", (unsigned long long)now_ns());
     atexit(finish);
     u8 *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);

@@ -231,7 +231,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
         w->sites = k->sites;
         w->shared = b->shared, w->shared_size = l->shared_bytes;
         w->local = b->local + (u64)i * k->capacity_local * 32, w->local_size = k->capacity_local;
-        w->params = l->params, w->fuel = FUEL, w->index = i, w->block = b;
+        w->alive = &b->threads_alive, w->params = l->params, w->fuel = FUEL, w->index = i, w->block = b;
         u32 left = l->threads - i * 32;
         w->live = left >= 32 ? ~0u : (1u << left) - 1;
         w->linear = l->block[0] % 32 == 0;
@@ -277,7 +277,7 @@ static enum slice run_slice(struct worker *k, struct block *b) {
     static __thread u64 random;
     if (schedule_kind == 2 && !random) random = schedule_seed * 2654435761u + b->index + 1;
     int progress = 0;
-    u32 n = b->warp_count;
+    u32 n = b->warp_count, alive = b->threads_alive;
     u32 offset = schedule_kind == 2 ? next_random(&random) % n : 0;
     for (u32 step = 0; step < n; step++) {
         u32 i = schedule_kind == 1 ? n - 1 - step : (step + offset) % n;
@@ -286,9 +286,10 @@ static enum slice run_slice(struct worker *k, struct block *b) {
         fiber_switch(&k->scheduler_stack_pointer, b->fibers[i].stack_pointer);
         if (b->state[i] == WARP_DONE) {
             b->done++;
-            b->threads_alive -= (u32)__builtin_popcount(b->warps[i].live);
-            b->warps[i].live = 0;
-            /* Those who wait no longer wait for this warp. */
+            lanes_exit(&b->warps[i], b->warps[i].live);
+        }
+        if (b->threads_alive != alive) { /* those who wait no longer wait for threads that have left */
+            alive = b->threads_alive;
             for (u32 id = 0; id < 16; id++)
                 if (b->barriers[id].arrived && !b->barriers[id].expected && b->barriers[id].arrived >= b->threads_alive) {
                     for (u32 j = 0; j < n; j++)

@@ -30,6 +30,8 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int8_t i8;
+typedef int16_t i16;
 typedef int32_t i32;
 typedef int64_t i64;
 
@@ -95,7 +97,7 @@ struct warp {
     u32 dynamic_shared, smid, slot;
     u64 grid_id;
     struct block *block;
-    void *fiber;
+    u32 *alive;    /* threads of the block that have not exited */
     struct counters *counters;
     u32 tid[3][32] __attribute__((aligned(64)));
 };
@@ -258,7 +260,10 @@ INLINE u32 movemaskq(VL v) {
 #define CMPD(op, a, b) movemaskq((VL)COMPAREF(op, (VD)(a), (VD)(b)))
 #endif
 
-#define LANES(T, row) ((T *)(row))
+INLINE void lanes_exit(struct warp *w, u32 gone) {
+    w->live &= ~gone;
+    *w->alive -= (u32)__builtin_popcount(gone);
+}
 
 #include "math.h.inc"
 #include "access.h.inc"

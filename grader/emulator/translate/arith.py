@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.emulator.analysis.effects import CARRY
 from grader.emulator.analysis.shapes import UNIFORM
 from grader.emulator.ptx import Imm, Instr, Operand, Reg, Sym
 from grader.emulator.translate.function import Writer, handles
@@ -48,8 +49,8 @@ def add_sub(w: Writer, instr: Instr) -> None:
         else:
             w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f" {sign} ".join(ftz_in(instr, (x, y), s, t)), s, t))
         return
-    if "cc" in instr.mods or instr.op in ("addc", "subc"):
-        raise w.refuse()
+    if "cc" in instr.mods:
+        return carry(w, instr)
     if "sat" in instr.mods:
         w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"{instr.op}sat_{s}({x}, {y})")
         return
@@ -65,7 +66,44 @@ def add_sub(w: Writer, instr: Instr) -> None:
 
 @handles("addc", "subc", "madc")
 def carry(w: Writer, instr: Instr) -> None:
-    raise w.refuse(advice="use 64-bit integers instead of extended-precision assembly")
+    """Extended precision: computed with 64 bits to spare, the carry flag being a predicate register of its own."""
+    t = instr.mods[-1]
+    operands = instr.operands[1:]
+    takes = instr.op in ("addc", "subc", "madc")
+    gives = "cc" in instr.mods
+    bits = BITS[t]
+    name = {"add": "add", "sub": "sub", "mad": "mad"}[instr.op[:3]]
+    if name == "mad":
+        name += "_hi" if "hi" in instr.mods else "_lo"
+        if is_signed(t) and "hi" in instr.mods:
+            raise w.refuse()
+    f = f"carry_{name}_u{bits}"
+    u = f"u{bits}"
+    flag = w.var(w.web(Reg(CARRY))) if takes else "0u"
+    d = instr.operands[0]
+    out = Reg(CARRY)
+    if w.result_shape(d).kind == 0 and (not gives or w.result_shape(out).kind == 0) and all(w.uniform(o) for o in operands):
+        values = ", ".join(w.s(o, u) for o in operands)
+        r, c = w.fresh("r"), w.fresh("c")
+        w.line(f"u32 {c}; const {FORMS[u].scalar} {r} = {f}({values}, {flag} & 1u, &{c});")
+        w.put_scalar(d, u, r)
+        if gives:
+            w.put_pred(out, f"-(u32){c}")
+        return
+    rows = [w.fresh("row") for _ in operands]
+    for row, o in zip(rows, operands, strict=True):
+        w.line(f"{FORMS[u].scalar} {row}[32] __attribute__((aligned(64)));")
+        step = w.lanes // 2 if bits == 64 else w.lanes
+        for i in w.pieces(u):
+            w.line(f"*({FORMS[u].vector} *)&{row}[{i * step}] = {w.v(o, u, i)};")
+    r, c = w.fresh("r"), w.fresh("c")
+    texts = ", ".join(f"{row}[l]" for row in rows)
+    w.line(f"{FORMS[u].scalar} {r}[32] __attribute__((aligned(64))); u32 {c} = 0;")
+    w.line(f"for (u32 l = 0; l < 32; l++) {{ u32 c_; {r}[l] = {f}({texts}, {flag} >> l & 1, &c_); {c} |= c_ << l; }}")
+    step = w.lanes // 2 if bits == 64 else w.lanes
+    w.put(d, u, lambda i: f"*(const {FORMS[u].vector} *)&{r}[{i * step}]")
+    if gives:
+        w.put_pred(out, c)
 
 
 @handles("neg", "abs")
@@ -179,7 +217,7 @@ def mad(w: Writer, instr: Instr) -> None:
         w.op(instr, t, [(a, t), (b, t), (c, t)], lambda s, *x: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, x, s, t))})", s, t))
         return
     if "cc" in instr.mods:
-        raise w.refuse()
+        return carry(w, instr)
     if "wide" in instr.mods:
         return wide(w, instr, t, a, b, c)
     u = "u" + t[1:]
@@ -584,7 +622,7 @@ def special_function(w: Writer, instr: Instr) -> None:
     if exact and mode != "rn":
         name = f"{instr.op}_{mode}_{t}"
     else:
-        name = f"{instr.op}_{t}" if exact else f"{instr.op}_approx_{t}"
+        name = f"{instr.op}_{t}" if exact or (t == "f64" and "ftz" not in instr.mods) else f"{instr.op}_approx_{t}"
     w.op(instr, t, [(a, t)], lambda s, x: finish_float(instr, f"{name}_{s}({ftz_in(instr, (x,), s, t)[0]})", s, t))
 
 

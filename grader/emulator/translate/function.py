@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from grader.emulator.analysis.cfg import Block, Branch, Goto, Graph, Leave, Switch, is_barrier
-from grader.emulator.analysis.effects import is_special
+from grader.emulator.analysis.effects import CARRY, is_special
 from grader.emulator.analysis.shapes import UNIFORM, Shape, Values
 from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
@@ -92,7 +92,7 @@ class Writer:
     # ---- variables ------------------------------------------------------------------------------------------------
 
     def declared(self, name: str) -> str:
-        kind = self.function.registers.get(name)
+        kind = "pred" if name == CARRY else self.function.registers.get(name)
         if kind is None:
             raise self.refuse(f"the register {name}, which is not declared,")
         return storage(kind)
@@ -180,6 +180,8 @@ class Writer:
 
     def address_of(self, symbol: Sym) -> str:
         name, layout = symbol.name, self.layout
+        if name == "WARP_SZ":
+            return "32u"
         if name in layout.shared:
             return f"{layout.shared[name] + symbol.offset}u"
         if name in layout.local:
@@ -595,6 +597,8 @@ class Writer:
         return isinstance(block.end, Leave) and not block.instrs
 
     def _leave(self, end: Leave) -> None:
+        if end.exits or self.function.entry:
+            self.line("lanes_exit(w, m);")
         if self.slow:
             if end.exits and not self.function.entry:
                 self.line("exited |= m;")
@@ -650,6 +654,8 @@ class Writer:
         for gone, stay in ((end.taken, end.fallthrough), (end.fallthrough, end.taken)):
             leaves = self.graph.blocks[gone].end
             if self._is_leave(gone) and isinstance(leaves, Leave) and (self.function.entry or not leaves.exits):
+                if self.function.entry:
+                    self.line(f"lanes_exit(w, {sides[gone]});")
                 self.line(f"m = {sides[stay]};")
                 self._goto(stay)
                 return
@@ -742,7 +748,13 @@ class Writer:
         end = block.end
         assert isinstance(end, Goto)
         if "red" in instr.mods:
-            raise self.refuse("a barrier with a reduction where threads of a warp may have parted", "call it where all threads do")
+            self.line(
+                f"if (m != w->live) rt_fault(w, {self.site('BARRIER')}, lowest_lane(m), 719, "
+                '"a barrier with a reduction (__syncthreads_count and its like) that only some threads of a warp reach");'
+            )
+            self.write(instr)
+            self._goto(end.target)
+            return
         from grader.emulator.translate.barriers import barrier_operands
 
         number, threads = barrier_operands(self, instr)

@@ -115,6 +115,8 @@ def deliver(w: Writer, item: Operand, t: str, raw: Raw, element: int) -> None:
             w.put_scalar(item, "s64" if kept == 64 else "s32" if kept == 32 else "s16", f"({'i64' if kept == 64 else 'i32'}){text}")
         elif bits == 64:
             w.put_scalar(item, "u64", text)
+        elif is_signed(t) and BITS[w.function.registers[item.name]] == 64:
+            w.put_scalar(item, "s64", f"(i64)(i32){text}")
         else:
             kept = BITS[w.function.registers[item.name]]
             w.put_scalar(item, "u64" if kept == 64 else "u32", text)
@@ -126,6 +128,9 @@ def deliver(w: Writer, item: Operand, t: str, raw: Raw, element: int) -> None:
         shift = 32 - bits
         kept = BITS[w.function.registers[item.name]]
         w.put(item, "s16" if kept == 16 else "s32", lambda i: f"((VI){names[i]} << {shift} >> {shift})")
+        return
+    if is_signed(t):
+        w.put(item, "s32", lambda i: f"(VI){names[i]}")
         return
     w.put(item, "u32", lambda i: names[i])
 

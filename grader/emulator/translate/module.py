@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
-from grader.emulator.analysis.effects import written
+from grader.emulator.analysis.effects import CARRY, written
 from grader.emulator.analysis.shapes import Values, analyse
 from grader.emulator.ptx import Function, Instr, Module, Sym, Variable
 from grader.emulator.ptx.model import Loc
@@ -382,14 +382,15 @@ class _FunctionText:
         return needed
 
     def _frame(self, general: Values) -> str:
-        lines = [f"struct {self.layout.symbol}_frame {{"]
+        symbol = self.layout.symbol
+        lines = [f"#ifndef {symbol}_FRAME\n#define {symbol}_FRAME\nstruct {symbol}_frame {{"]
         for web, register in enumerate(general.register):
             if general.local[web]:
                 continue
-            kept = storage(self.function.registers.get(register, "b32"))
+            kept = "pred" if register == CARRY else storage(self.function.registers.get(register, "b32"))
             name = re.sub(r"\W", "_", register.lstrip("%")) + f"_w{web}"
             lines += declaration(name, kept, general.shape[web], self.pieces)
-        lines.append("u32 unused;\n};")
+        lines.append("u32 unused;\n};\n#endif")
         return "\n".join(lines)
 
     def _param_variables(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.emulator.analysis.effects import is_special
+from grader.emulator.analysis.effects import CARRY, is_special
 from grader.emulator.analysis.shapes import DYNAMIC, UNIFORM, VECTOR, Shape, affine, join
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym
 
@@ -47,12 +47,14 @@ class ShapeRules:
         if op == "tex":
             return VECTOR
         shapes = [self._operand(o, shape_of) for o in instr.operands[2 if "with_pred" in mods else 1 :]]
+        if op in ("addc", "subc", "madc"):
+            shapes.append(shape_of(CARRY))
         if any(s is None for s in shapes):
             return None
         known: list[Shape] = [s for s in shapes if s is not None]
         if all(s == UNIFORM for s in known):
             return UNIFORM
-        if any(s == VECTOR for s in known):
+        if any(s == VECTOR for s in known) or name == CARRY or op in ("addc", "subc", "madc"):
             return VECTOR
         return self._affine(instr, known)
 
@@ -122,7 +124,7 @@ class ShapeRules:
                 return DYNAMIC
             return affine(wrap32(product.stride + c.stride, bits))
         if op in ("mul", "mad") and "wide" in mods and self.guards and kind in ("s32", "u32"):
-            product = self._product(shapes[0], shapes[1], operands[1], operands[2], 64)
+            product = self._product(shapes[0], shapes[1], operands[1], operands[2], 64, kind)
             if op == "mul" or product == VECTOR:
                 return product
             c = shapes[2]
@@ -144,13 +146,14 @@ class ShapeRules:
                 return shapes[0]
         return VECTOR
 
-    def _product(self, a: Shape, b: Shape, x: Operand, y: Operand, bits: int) -> Shape:
+    def _product(self, a: Shape, b: Shape, x: Operand, y: Operand, bits: int, wide: str = "") -> Shape:
         if a.kind == 1 and b.kind == 1:
             return VECTOR
         if a.kind == 0:
             a, b, x, y = b, a, y, x
         if isinstance(y, Imm) and y.width == 0 and a.stride is not None:
-            return affine(wrap32(a.stride * y.value, bits))
+            factor = y.value & 0xFFFFFFFF if wide == "u32" else wrap32(y.value, 32) if wide else y.value
+            return affine(wrap32(a.stride * factor, bits))
         return DYNAMIC
 
 

@@ -1,0 +1,251 @@
+"""What grading on a GPU has beside the engine: the GPU's facts and state, floors, repeated timing, profiling.
+
+A Bench is opened once for a session on the cuda engine; there is none for the emulator, whose times mean nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+
+from grader.assignment import Assignment, Occupancy, ReferenceRatio
+from grader.build import build
+from grader.catalogue import TestcaseFiles
+from grader.engine import Engine
+from grader.engine.cuda import CudaEngine
+from grader.errors import GraderFault, MachineFault
+from grader.floors import Floor, least_time
+from grader.gpu_facts import GpuFacts, gpu_facts, known_limits
+from grader.gpu_lock import gpu_to_ourselves
+from grader.gpu_state import Reader, nvml_reader
+from grader.measure import TimedRun, Timing, measure_case, rule_of
+from grader.metrics import named_metrics
+from grader.ncu import NotProfiled, run_ncu
+from grader.occupancy import Demand, calculator, occupancy
+from grader.occupancy import Occupancy as LaunchOccupancy
+from grader.profile import (
+    SCORE_METRICS,
+    KernelProfile,
+    ScoredOccupancy,
+    Theory,
+    kernel_profiles,
+    plan,
+    scored_occupancy,
+)
+from grader.progress import Progress
+from grader.record import (
+    FloorRecord,
+    FloorTerm,
+    KernelRecord,
+    ProfileRecord,
+    TimedRunRecord,
+    TimingRecord,
+)
+from grader.sandbox import runner
+from grader.stopwatch import Stopwatch
+from grader.submission import read_submission
+from grader.testcase import Case, Suite
+from grader.trace import Trace
+
+SCORED_LAUNCHES = 24
+"""Launches profiled for the score: achieved occupancy hardly differs between launches of a kernel."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One GPU, and the rules by which submissions are measured on it."""
+
+    engine: CudaEngine
+    rules: Assignment
+    suite: Suite
+    files: TestcaseFiles
+    facts: GpuFacts | None
+    read: Reader | None
+    _reference_ms: dict[tuple[str, str], float | None] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def to_ourselves(self, progress: Progress) -> Iterator[None]:
+        """No other grader uses this GPU while the block runs."""
+        with gpu_to_ourselves(self.engine.gpu.uuid, progress.line):
+            yield
+
+    def is_timed(self, case: Case) -> bool:
+        """Whether the assignment wants the case's time repeated until it is known well."""
+        words = self.rules.timed_tests
+        return words is not None and case in self.suite.select(words)
+
+    def floor(self, case: Case) -> Floor | None:
+        """The least time of `case` on this GPU; None where the GPU's rates are not known."""
+        if self.facts is None:
+            return None
+        return least_time(case.operator, case.shape, self.facts, self.rules.floor.units)
+
+    def time(self, program: Path, case: Case, wall_s: float, first: TimedRun | None) -> Timing:
+        """Time `program` on fresh inputs of `case`."""
+        return measure_case(
+            self.engine, program, case, self.suite, self.rules, wall_s=wall_s, first=first, read=self.read
+        )
+
+    # ---- the reference solution ---------------------------------------------------------------------------------
+
+    def reference_ms(self, case: Case, wall_s: float) -> float | None:
+        """GPU time of the reference solution on `case`, measured once in this session; None where no part of the
+        rubric compares with one."""
+        for part in self.rules.rubric:
+            if isinstance(part, ReferenceRatio) and case in self.suite.select(part.tests):
+                key = (part.reference, case.name)
+                if key not in self._reference_ms:
+                    self._reference_ms[key] = self._time_reference(part.reference, case, wall_s)
+                return self._reference_ms[key]
+        return None
+
+    def _time_reference(self, name: str, case: Case, wall_s: float) -> float:
+        path = self.rules.reference_folder / name
+        built = build(read_submission(path, self.rules, runner(10)), self.rules, self.engine)
+        if built.program is None:
+            raise GraderFault(f"{path}: the reference solution does not compile: {built.reason}")
+        timing = self.time(built.program, case, wall_s, None)
+        if timing.median_ms is None:
+            raise GraderFault(f"{path}: the reference solution could not be timed on {case.name}: {timing.problem}.")
+        return timing.median_ms
+
+    # ---- occupancy ----------------------------------------------------------------------------------------------
+
+    def scored_tests(self) -> frozenset[str]:
+        """Names of the tests that are profiled for the rubric."""
+        parts = [part.tests for part in self.rules.rubric if isinstance(part, Occupancy)]
+        return frozenset(case.name for words in parts for case in self.suite.select(words))
+
+    def profile(self, program: Path, case: Case, trace: Trace, watch: Stopwatch) -> ProfileRecord:
+        """The profile of `program` on `case` for the score; `trace` is that of its graded run."""
+        reason = ""
+        metrics = named_metrics(("achieved_occupancy",))
+        try:
+            launches, wall_s = run_ncu(
+                self.engine,
+                program,
+                self.files.input(case),
+                metrics=SCORE_METRICS,
+                invocations=plan(trace, SCORED_LAUNCHES),
+                output_bytes=case.output_bytes,
+                limits=self.rules.limits,
+            )
+            watch.add("profiled run", wall_s)
+        except NotProfiled as why:
+            launches, reason = (), str(why)
+        profiles = kernel_profiles(trace, launches, metrics, theory(self.engine, self.facts))
+        scored = ScoredOccupancy(None, reason, ()) if reason else scored_occupancy(profiles)
+        return ProfileRecord(
+            test=case.name,
+            achieved=scored.achieved,
+            reason=scored.reason,
+            counted=scored.kernels,
+            kernels=tuple(kernel_record(profile) for profile in profiles),
+        )
+
+
+@contextlib.contextmanager
+def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseFiles) -> Iterator[Bench | None]:
+    """The bench of the cuda engine; None for any other."""
+    if not isinstance(engine, CudaEngine):
+        yield None
+        return
+    with nvml_reader(engine.gpu.uuid) as read:
+        yield Bench(engine, rules, suite, files, gpu_facts(engine.gpu.uuid), read)
+
+
+def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:
+    """Theoretical occupancy on the engine's GPU; None where it cannot be computed."""
+    limits = facts.limits if facts is not None else known_limits(engine.gpu.compute_capability)
+    if limits is None:
+        return None
+    try:
+        blocks = calculator(engine.toolkit, limits)
+        occupancy(Demand(32, 128), limits, blocks)  # an architecture the header does not know is found out here
+    except (MachineFault, GraderFault):
+        return None
+
+    def of(demand: Demand) -> LaunchOccupancy:
+        return occupancy(demand, limits, blocks)
+
+    return of
+
+
+# ---- records ----------------------------------------------------------------------------------------------------
+
+
+def kernel_record(profile: KernelProfile) -> KernelRecord:
+    """One kernel as a record has it."""
+    return KernelRecord(
+        name=profile.name,
+        launches=profile.launches,
+        profiled=profile.profiled,
+        gpu_ms=profile.gpu_ns / 1e6,
+        share=profile.share,
+        theoretical=profile.theoretical.theoretical if profile.theoretical else None,
+        limiter=profile.theoretical.sentence if profile.theoretical else "",
+        metrics={name: (found.low, found.high, found.mean) for name, found in profile.ranges.items()},
+    )
+
+
+def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
+    """A timing as a record has it; None when there is no time."""
+    if timing.median_ms is None:
+        return None
+    interval, rule = timing.interval, rule_of(rules.timing)
+    return TimingRecord(
+        runs=tuple(_run_record(run) for run in timing.runs),
+        median_ms=timing.median_ms,
+        low_ms=interval.low if interval else None,
+        high_ms=interval.high if interval else None,
+        confidence=interval.confidence if interval else None,
+        stopped=timing.stopped,
+        rule=(
+            f"until the 95 % interval of the median is within {rule.within:.2%} of it, or {rule.budget_s:g} s, "
+            f"or {rule.most} runs; {rule.warm_up} warm-up, the graded run the first of them; fresh inputs"
+        ),
+        notes=timing.notes,
+    )
+
+
+def _run_record(run: TimedRun) -> TimedRunRecord:
+    state = run.state
+    return TimedRunRecord(
+        gpu_ms=run.gpu_ms,
+        copy_ms=run.copy_ms,
+        idle_ms=run.idle_ms,
+        cpu_s=round(run.cpu_s, 4),
+        wall_s=round(run.wall_s, 4),
+        use=run.use,
+        outlier=run.outlier,
+        sm_mhz=state.sm_mhz if state else None,
+        memory_mhz=state.memory_mhz if state else None,
+        temperature_c=state.temperature_c if state else None,
+        power_w=state.power_w if state else None,
+        slowed=state.slowed if state else (),
+    )
+
+
+def floor_record(floor: Floor, gpu_ms: float | None) -> FloorRecord:
+    """A floor as a record has it, with what was achieved."""
+    return FloorRecord(
+        ms=floor.ms,
+        refuse_below_ms=floor.refuse_below_ms,
+        limit=floor.limit.name,
+        terms=tuple(FloorTerm(name=term.name, ms=term.ms, source=term.source) for term in floor.terms),
+        share=floor.share(gpu_ms) if gpu_ms else None,
+        tflops=floor.tflops(gpu_ms) if gpu_ms else None,
+    )
+
+
+def mean_occupancy(profiles: tuple[ProfileRecord, ...]) -> tuple[float | None, str]:
+    """(achieved occupancy over the profiled tests, why there is none)."""
+    if not profiles:
+        return None, "none of its tests was profiled"
+    missing = next((profile for profile in profiles if profile.achieved is None), None)
+    if missing is not None:
+        return None, f"{missing.test}: {missing.reason}"
+    return fmean(profile.achieved for profile in profiles if profile.achieved is not None), ""

@@ -1,0 +1,141 @@
+"""What a GPU is: multiprocessors, clocks, memory, and the sizes that bound how many blocks an SM holds.
+
+Read from the driver (libcuda's cuDeviceGetAttribute, which makes no context and touches no memory of the GPU), or,
+without a GPU, from a table by compute capability, for what follows from the architecture alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+# CUdevice_attribute (cuda.h, CUDA 13.0)
+_THREADS_PER_BLOCK, _SHARED_PER_BLOCK, _WARP, _REGISTERS_PER_BLOCK, _CLOCK_KHZ = 1, 8, 10, 12, 13
+_SMS, _MEMORY_CLOCK_KHZ, _BUS_BITS, _L2_BYTES, _THREADS_PER_SM = 16, 36, 37, 38, 39
+_MAJOR, _MINOR, _SHARED_PER_SM, _REGISTERS_PER_SM = 75, 76, 81, 82
+_SHARED_OPTIN, _BLOCKS_PER_SM, _RESERVED_SHARED = 97, 106, 111
+
+
+@dataclass(frozen=True)
+class SmLimits:
+    """What one SM of a compute capability holds. Sizes in bytes; `reserved_shared` is taken from each block's share
+    by the system."""
+
+    compute_capability: tuple[int, int]
+    registers: int
+    registers_per_block: int
+    threads: int
+    threads_per_block: int
+    blocks: int
+    shared: int
+    shared_per_block: int
+    shared_per_block_optin: int
+    reserved_shared: int
+    warp: int = 32
+
+
+@dataclass(frozen=True)
+class GpuFacts:
+    """One GPU. Clocks are the highest it may take."""
+
+    sms: int
+    clock_mhz: float
+    memory_clock_mhz: float
+    bus_bits: int
+    l2_bytes: int
+    limits: SmLimits
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second that the memory's pins can carry: bus width × clock × 2 transfers a clock."""
+        return self.bus_bits / 8 * self.memory_clock_mhz * 1e6 * 2
+
+
+_KIB = 1024
+
+
+def _limits(major: int, minor: int, threads: int, blocks: int, shared: int, optin: int, reserved: int) -> SmLimits:
+    return SmLimits(
+        compute_capability=(major, minor),
+        registers=65536,
+        registers_per_block=65536,
+        threads=threads,
+        threads_per_block=1024,
+        blocks=blocks,
+        shared=shared * _KIB,
+        shared_per_block=48 * _KIB,
+        shared_per_block_optin=optin * _KIB,
+        reserved_shared=reserved,
+    )
+
+
+_TABLE = {
+    limits.compute_capability: limits
+    for limits in (
+        _limits(7, 0, 2048, 32, 96, 96, 0),
+        _limits(7, 5, 1024, 16, 64, 64, 0),
+        _limits(8, 0, 2048, 32, 164, 163, 1024),
+        _limits(8, 6, 1536, 16, 100, 99, 1024),
+        _limits(8, 7, 1536, 16, 164, 163, 1024),
+        _limits(8, 9, 1536, 24, 100, 99, 1024),
+        _limits(9, 0, 2048, 32, 228, 227, 1024),
+        _limits(10, 0, 2048, 32, 228, 227, 1024),
+        _limits(12, 0, 1536, 24, 100, 99, 1024),
+    )
+}
+"""CUDA C++ Programming Guide 13.0, "Compute Capabilities", table "Technical Specifications per Compute Capability".
+The row 9.0 was compared with what an H200's driver says (2026-11-21)."""
+
+
+def known_limits(compute_capability: tuple[int, int]) -> SmLimits | None:
+    """The table's row; None for an architecture it does not have."""
+    return _TABLE.get(compute_capability)
+
+
+def gpu_facts(uuid: str) -> GpuFacts | None:
+    """The facts of the GPU with this UUID (GPU-…); None when the driver does not answer for it."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    if cuda.cuInit(0) != 0:
+        return None
+    count = ctypes.c_int()
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    wanted = uuid.removeprefix("GPU-").replace("-", "").lower()
+    for ordinal in range(count.value):
+        device, found = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+        if cuda.cuDeviceGet(ctypes.byref(device), ordinal) != 0:
+            continue
+        cuda.cuDeviceGetUuid_v2(found, device)
+        if bytes(found).hex() == wanted:
+            return _read(cuda, device)
+    return None
+
+
+def _read(cuda: ctypes.CDLL, device: ctypes.c_int) -> GpuFacts:
+    def attribute(number: int) -> int:
+        value = ctypes.c_int()
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), number, device)
+        return value.value
+
+    return GpuFacts(
+        sms=attribute(_SMS),
+        clock_mhz=attribute(_CLOCK_KHZ) / 1e3,
+        memory_clock_mhz=attribute(_MEMORY_CLOCK_KHZ) / 1e3,
+        bus_bits=attribute(_BUS_BITS),
+        l2_bytes=attribute(_L2_BYTES),
+        limits=SmLimits(
+            compute_capability=(attribute(_MAJOR), attribute(_MINOR)),
+            registers=attribute(_REGISTERS_PER_SM),
+            registers_per_block=attribute(_REGISTERS_PER_BLOCK),
+            threads=attribute(_THREADS_PER_SM),
+            threads_per_block=attribute(_THREADS_PER_BLOCK),
+            blocks=attribute(_BLOCKS_PER_SM),
+            shared=attribute(_SHARED_PER_SM),
+            shared_per_block=attribute(_SHARED_PER_BLOCK),
+            shared_per_block_optin=attribute(_SHARED_OPTIN),
+            reserved_shared=attribute(_RESERVED_SHARED),
+            warp=attribute(_WARP),
+        ),
+    )

@@ -1,0 +1,78 @@
+"""Hidden testcases: in what order they run, on what values beside their own, and what a student reads of them.
+
+Their values come from the secret. Should a file of them get out all the same, or a program find something in them to go
+by, a second draw shows it: every grading runs a few of the testcases, other ones each time, on values that no file
+held before and no grading will use again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from grader.assignment import HiddenInputs
+from grader.catalogue import TestcaseFiles, generate
+from grader.judge import Judgement
+from grader.record import TestRecord
+from grader.scratch import scratch_folder
+from grader.testcase import Case, Suite
+from grader.verdict import STUDENT_VERDICTS, Verdict
+
+_dice = random.SystemRandom()
+
+
+def shuffled(cases: Sequence[Case]) -> list[Case]:
+    """The cases in an order that cannot be foreseen."""
+    return _dice.sample(cases, len(cases))
+
+
+def to_draw_again(rules: HiddenInputs, suite: Suite, tests: Mapping[str, TestRecord]) -> list[Case]:
+    """Which of the hidden cases that passed are run on a second draw, in the suite's order."""
+    passed = [
+        case
+        for case in suite.select(rules.fresh_from)
+        if case.hidden and case.name in tests and tests[case.name].verdict is Verdict.PASSED
+    ]
+    chosen = _dice.sample(passed, min(rules.fresh, len(passed)))
+    return [case for case in passed if case in chosen]
+
+
+@contextlib.contextmanager
+def fresh_files(suite: Suite, case: Case) -> Iterator[TestcaseFiles]:
+    """The files of a case with values of their own, for as long as they are needed."""
+    with scratch_folder("fresh") as folder:
+        files = TestcaseFiles(folder)
+        generate(case, files, suite.fresh_seed(case, secrets.token_hex(16)))
+        yield files
+
+
+def both(fixed: TestRecord, fresh: TestRecord) -> TestRecord:
+    """The record of a case that was run on two draws: it passes when both do."""
+    if fresh.verdict not in STUDENT_VERDICTS:
+        return fixed.model_copy(update={"flags": tuple(dict.fromkeys((*fixed.flags, *fresh.flags)))})
+    reason = f"Right on the testcase's usual values, but not on others of the same shape: {fresh.reason}"
+    return fresh.model_copy(update={"reason": reason})
+
+
+def drawn_sentence(chosen: Sequence[Case], cases: Sequence[Case]) -> str:
+    """What the record says of it; '' where nothing was hidden."""
+    hidden = sum(case.hidden for case in cases)
+    if not hidden:
+        return ""
+    names = f" ({', '.join(case.name for case in chosen)})" if chosen else ""
+    return f"{len(chosen)} of {hidden} hidden testcases{names} were also run on values drawn for this grading alone."
+
+
+def shows_diagnosis(rules: HiddenInputs, case: Case) -> bool:
+    """Whether a student may read the likely cause of a wrong answer on `case`."""
+    return not case.hidden or rules.show == "diagnosis"
+
+
+def kept_hidden(judgement: Judgement, rules: HiddenInputs, case: Case) -> Judgement:
+    """The judgement as a student may read it."""
+    if case.hidden and rules.show == "verdict" and judgement.verdict is Verdict.WRONG_ANSWER:
+        return replace(judgement, reason="The output is wrong.")
+    return judgement

@@ -1,0 +1,62 @@
+"""Points that a person gives: entered into a record, and kept when the submission is graded again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from grader.errors import UsageError
+from grader.record import PartRecord, Record, Scores
+
+MANUAL = "entered by an assistant"
+"""How the part of a rubric that a person fills in begins; see `grader.score`."""
+
+
+def is_manual(part: PartRecord) -> bool:
+    return part.how.startswith(MANUAL)
+
+
+def enter(record: Record, given: Mapping[str, float], note: str = "") -> Record:
+    """The record with these points in its manual parts, and a total where nothing else is missing. Raises
+    UsageError for a part that is not manual or points out of range."""
+    manual = {part.part: part for part in record.parts if is_manual(part)}
+    for name, points in given.items():
+        if name not in manual:
+            raise UsageError(
+                f"{name} is not entered by hand in {record.assignment}; manual: {', '.join(manual) or 'none'}."
+            )
+        if not 0 <= points <= manual[name].max:
+            raise UsageError(f"{name}: points must be from 0 to {manual[name].max:g}, found {points:g}.")
+    day = datetime.now(UTC).date().isoformat()
+    how = f"{MANUAL} on {day}" + (f": {note}" if note else "")
+    parts = tuple(
+        part.model_copy(update={"points": given[part.part], "how": how}) if part.part in given else part
+        for part in record.parts
+    )
+    return _with_parts(record, parts)
+
+
+def keep(old: Sequence[Record], new: Record) -> Record:
+    """The new record with what people entered into an older one of the same submission and assignment."""
+    for record in old:
+        if (record.submission.id, record.assignment) == (new.submission.id, new.assignment):
+            entered = {part.part: part for part in record.parts if is_manual(part) and part.points is not None}
+            parts = tuple(
+                entered[part.part] if is_manual(part) and part.part in entered else part for part in new.parts
+            )
+            return _with_parts(new, parts)
+    return new
+
+
+def _with_parts(record: Record, parts: tuple[PartRecord, ...]) -> Record:
+    points = {part.part: part.points for part in parts}
+    automatic = [part.points for part in parts if not is_manual(part)]
+    complete = not record.practice and all(given is not None for given in automatic)
+    total = round(sum(given or 0 for given in points.values()), 2) if complete else None
+    return record.model_copy(
+        update={
+            "parts": parts,
+            "scores": Scores(total=total, max=record.scores.max, **points),
+            "not_measured": tuple(f"{part.part}: {part.how}" for part in parts if part.points is None),
+        }
+    )

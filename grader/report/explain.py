@@ -1,0 +1,194 @@
+"""Where every number of a record comes from: total to parts, parts to tests, tests to runs; each recomputed.
+
+A number that does not follow from its inputs is said so. Two records are compared with what could make their
+numbers incomparable: another baseline, another GPU, other rules.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from statistics import median
+
+from grader.record import ProfileRecord, Record, TestRecord
+from grader.stopwatch import overhead
+
+WIDTH = 110
+_CLOSE = 1e-6
+
+
+def explain(record: Record) -> str:
+    """The whole account."""
+    lines = [
+        f"{record.submission.id} · {record.assignment} · {record.created} · grader {record.grader}",
+        f"on {record.engine.device}, " + ", ".join(f"{k} {v}" for k, v in record.engine.facts.items()),
+        f"rules {record.assignment_sha256[:12]}, submission {record.submission.sha256[:12]}, "
+        f"built with {' '.join(record.build.flags)} (from {record.build.flags_from})",
+        "",
+        *_total(record),
+    ]
+    for test in record.tests:
+        lines += ["", *_test(test)]
+    for profile in record.profiles:
+        lines += ["", *_profile(profile)]
+    if record.timings:
+        lines += ["", render_timings(record)]
+    return "\n".join(lines)
+
+
+def _total(record: Record) -> Iterator[str]:
+    points = [part.points for part in record.parts if part.points is not None]
+    total = record.scores.total
+    if total is None:
+        yield "There is no total: " + ("this was practice." if record.practice else "; ".join(record.not_measured))
+    else:
+        parts = " + ".join(f"{point:g}" for point in points)
+        yield f"total {total:g} of {record.scores.max:g} = {parts}{_agrees(sum(points), total, 0.006)}"
+    for part in record.parts:
+        given = "-" if part.points is None else f"{part.points:g}"
+        yield from _wrapped(f"{part.part} {given} of {part.max:g}: {part.how}", "  ")
+
+
+def _test(test: TestRecord) -> Iterator[str]:
+    why = f": {test.reason}" if test.reason else ""
+    yield from _wrapped(f"{test.name} ({' x '.join(map(str, test.shape))}) {test.verdict}{why}", "")
+    if test.input_digest:
+        yield f"  input {test.input_digest[:12]}, seed {test.seed}"
+    if test.max_error is not None:
+        yield f"  largest error {test.max_error:.3g}"
+    if test.gpu_ms is not None:
+        yield from _time(test)
+    if test.timing_refused:
+        yield from _wrapped(test.timing_refused, "  ")
+    if test.floor is not None:
+        floor = test.floor
+        share = f"; {floor.tflops:.2f} TFLOP/s, {floor.share:.1%} of what is possible" if floor.share else ""
+        yield f"  the least time possible is {floor.ms:.4g} ms, for {floor.limit}{share}"
+        for term in floor.terms:
+            yield from _wrapped(f"{term.name}: {term.ms:.4g} ms, from {term.source}", "    ")
+    if test.speedup is not None and test.baseline is not None and test.gpu_ms:
+        again = test.baseline.seconds * 1e3 / test.gpu_ms
+        text = f"speedup {test.speedup:,.2f} = {test.baseline.seconds:.6g} s / {test.gpu_ms:.6g} ms"
+        yield f"  {text}{_agrees(again, test.speedup, _CLOSE * again)}"
+        yield from _wrapped(f"the sequential time: {test.baseline.description}", "    ")
+        yield f"    source {test.baseline.source_sha256[:12]}"
+    if test.reference_ms is not None and test.gpu_ms:
+        ratio = test.gpu_ms / test.reference_ms
+        yield f"  {ratio:.3f} times the reference solution's {test.reference_ms:.6g} ms of the same session"
+
+
+def _time(test: TestRecord) -> Iterator[str]:
+    timing = test.timing
+    if timing is None:
+        yield f"  GPU time {test.gpu_ms:.6g} ms, of one run; wall time {test.wall_s} s, limit {test.limit_s} s"
+        return
+    counted = [run.gpu_ms for run in timing.runs if run.use == "counted"]
+    interval = (
+        f", {timing.confidence:.1%} interval {timing.low_ms:.6g} to {timing.high_ms:.6g}"
+        if timing.low_ms is not None and timing.high_ms is not None and timing.confidence is not None
+        else ", too few runs for an interval"
+    )
+    agrees = _agrees(median(counted), timing.median_ms, _CLOSE * timing.median_ms) if counted else ""
+    yield f"  GPU time {test.gpu_ms:.6g} ms: median of {len(counted)} runs{interval}{agrees}"
+    yield from _wrapped(f"stopped: {timing.stopped}; rule: {timing.rule}", "    ")
+    for run in timing.runs:
+        clocks = f", {run.sm_mhz} MHz, {run.temperature_c} °C, {run.power_w:.0f} W" if run.sm_mhz else ""
+        marks: list[str] = [run.use] if run.use != "counted" else []
+        marks += ["outlier"] if run.outlier else []
+        marks += [f"slowed: {', '.join(run.slowed)}"] if run.slowed else []
+        times = f"copies {run.copy_ms:.4g}, idle {run.idle_ms:.4g} ms; CPU {run.cpu_s:.3f} s, wall {run.wall_s:.3f} s"
+        yield f"    {run.gpu_ms:.6g} ms; {times}{clocks}{' (' + '; '.join(marks) + ')' if marks else ''}"
+    for note in timing.notes:
+        yield from _wrapped(note, "    ")
+
+
+def _profile(profile: ProfileRecord) -> Iterator[str]:
+    achieved = f"{profile.achieved:.4f}" if profile.achieved is not None else f"not measured: {profile.reason}"
+    yield from _wrapped(f"occupancy on {profile.test}: {achieved}", "")
+    for said in profile.counted:
+        yield from _wrapped(said, "  ")
+    for kernel in profile.kernels:
+        if kernel.limiter:
+            yield from _wrapped(f"{kernel.name}: theoretical {kernel.theoretical:.3f}; {kernel.limiter}", "  ")
+
+
+def _agrees(computed: float, recorded: float, tolerance: float) -> str:
+    if abs(computed - recorded) <= tolerance:
+        return ""
+    return f"  [DOES NOT FOLLOW: recomputed it is {computed:.6g}; the record was changed or is of another grader]"
+
+
+def _wrapped(text: str, indent: str) -> Iterator[str]:
+    yield textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+
+
+def render_timings(record: Record) -> str:
+    """Where the seconds of the grading went, and the grader's overhead."""
+    timings = record.timings
+    lines = ["seconds by stage:"]
+    lines += [f"  {stage:<32} {seconds:9.3f}" for stage, seconds in timings.items()]
+    factor = overhead(timings)
+    if factor is not None:
+        lines.append(f"  wall time is {factor:.3f} x (compiling + the submission's own runs)")
+    return "\n".join(lines)
+
+
+# ---- two records ------------------------------------------------------------------------------------------------
+
+
+def differences(first: Record, second: Record) -> list[str]:
+    """What makes the numbers of two records incomparable, a sentence each; empty when nothing does."""
+    found = []
+    pairs = (
+        ("rules", first.assignment_sha256[:12], second.assignment_sha256[:12], "points were given by other rules"),
+        ("GPU", first.engine.device, second.engine.device, "GPU times cannot be compared"),
+        ("driver", first.engine.facts.get("driver"), second.engine.facts.get("driver"), "GPU times may differ by it"),
+        ("compiler", first.engine.facts.get("compiler"), second.engine.facts.get("compiler"), "times may differ by it"),
+    )
+    for what, one, other, therefore in pairs:
+        if one != other:
+            found.append(f"another {what}: {one} and {other}; {therefore}.")
+    baselines = {test.name: test.baseline for test in first.tests if test.baseline}
+    for test in second.tests:
+        one_base, other_base = baselines.get(test.name), test.baseline
+        if one_base is None or other_base is None or one_base == other_base:
+            continue
+        if one_base.source_sha256 != other_base.source_sha256:
+            found.append(f"another baseline from {test.name} on: another sequential program; speedups do not compare.")
+        elif one_base.cpu != other_base.cpu:
+            found.append(
+                f"another baseline from {test.name} on: timed on {one_base.cpu} and on {other_base.cpu}; "
+                "speedups do not compare."
+            )
+        else:
+            change = other_base.seconds / one_base.seconds - 1
+            found.append(
+                f"another baseline from {test.name} on: {one_base.seconds:.4g} s and {other_base.seconds:.4g} s "
+                f"({change:+.1%}), timed anew; speedups differ by that much before the submission does."
+            )
+        break
+    return found
+
+
+def compare(first: Record, second: Record) -> str:
+    """Two records side by side, after warnings about what cannot be compared."""
+    lines = [f"warning: {text}" for text in differences(first, second)]
+    lines += [""] if lines else []
+    lines.append(f"{'':12} {first.submission.id:>20} {second.submission.id:>20}")
+    others = {part.part: part for part in second.parts}
+    for part in first.parts:
+        other = others.get(part.part)
+        lines.append(f"{part.part:12} {_points(part.points):>20} {_points(other.points if other else None):>20}")
+    tests = {test.name: test for test in second.tests}
+    for test in first.tests:
+        if test.name in tests:
+            lines.append(f"{test.name:12} {_ms(test):>20} {_ms(tests[test.name]):>20}")
+    return "\n".join(lines)
+
+
+def _points(points: float | None) -> str:
+    return "-" if points is None else f"{points:g}"
+
+
+def _ms(test: TestRecord) -> str:
+    return f"{test.gpu_ms:,.4g} ms" if test.gpu_ms is not None else str(test.verdict)

@@ -1,0 +1,157 @@
+"""A profile as text, CSV, JSON, and as a roofline picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from tabulate import tabulate
+
+from grader.errors import MachineFault, UsageError
+from grader.profile import KernelProfile, normal_name
+from grader.studies import ProfileStudy
+
+WIDTH = 110
+
+
+def render(study: ProfileStudy) -> str:
+    """The homework's table for each kernel, with what limits its occupancy and what its warps wait for."""
+    shape = " x ".join(map(str, study.shape))
+    time = f" · {study.gpu_ms:,.3f} ms of GPU time" if study.gpu_ms is not None else ""
+    blocks = [f"{study.submission} · {study.test} ({shape}) · {study.device}{time}"]
+    blocks += ["\n".join(_kernel(study, kernel)) for kernel in study.kernels]
+    blocks += [textwrap.fill(note, WIDTH) for note in study.notes]
+    if study.kernels and any(kernel.profiled for kernel in study.kernels):
+        blocks.append(
+            textwrap.fill("Occupancy is a means: enough warps to hide latency are enough, and speed is the end.", WIDTH)
+        )
+    return "\n\n".join(blocks)
+
+
+def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
+    counted = f", {kernel.profiled:,} profiled" if kernel.profiled else ""
+    share = f", {kernel.share:.1%} of the kernels' time" if study.gpu_ms is not None else ""
+    yield f"{kernel.name}\n  {kernel.launches:,} launches{counted}{share}"
+    rows = []
+    for metric in study.metrics:
+        found = kernel.ranges.get(metric.name)
+        if found is not None:
+            values = (_number(found.low), _number(found.high), _number(found.mean))
+            rows.append((metric.name, metric.unit, *values, metric.ncu))
+    if rows:
+        headers = ("metric", "unit", "min", "max", "avg", "in Nsight Compute")
+        aligned = ("left", "left", "right", "right", "right", "left")
+        table = tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
+        yield textwrap.indent(table, "  ")
+    if kernel.theoretical is not None:
+        text = f"theoretical occupancy {kernel.theoretical.theoretical:.3f}: {kernel.theoretical.sentence}"
+        yield textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if kernel.stalls:
+        reasons = ", ".join(f"{meaning} ({word}, {value:.2f})" for word, meaning, value in kernel.stalls)
+        text = f"warps wait most for, per instruction issued: {reasons}"
+        yield textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if kernel.tflops is not None and kernel.intensity is not None:
+        yield f"  {kernel.tflops:.2f} TFLOP/s of FP32 at {kernel.intensity:,.1f} FLOP per byte of device memory"
+
+
+def _number(value: float) -> str:
+    """Four significant digits; no decimals from 10,000 up."""
+    if value == 0 or abs(value) >= 10_000:
+        return f"{value:,.0f}"
+    return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
+
+
+def as_csv(study: ProfileStudy) -> str:
+    """One line per kernel and metric."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("kernel", "launches", "profiled", "share", "metric", "ncu", "unit", "min", "max", "avg"))
+    for kernel in study.kernels:
+        for metric in study.metrics:
+            if (found := kernel.ranges.get(metric.name)) is not None:
+                values = (found.low, found.high, found.mean)
+                facts = (kernel.name, kernel.launches, kernel.profiled, f"{kernel.share:.6f}")
+                writer.writerow((*facts, metric.name, metric.ncu, metric.unit, *map(repr, values)))
+    return out.getvalue()
+
+
+def as_json(study: ProfileStudy) -> str:
+    """The whole profile; what was not measured is null or absent from `metrics`."""
+    kernels = [
+        {
+            "name": kernel.name,
+            "launches": kernel.launches,
+            "profiled": kernel.profiled,
+            "gpu_ms": kernel.gpu_ns / 1e6 if study.gpu_ms is not None else None,
+            "share": kernel.share,
+            "theoretical_occupancy": kernel.theoretical.theoretical if kernel.theoretical else None,
+            "limiter": kernel.theoretical.sentence if kernel.theoretical else None,
+            "metrics": {
+                metric.name: {
+                    "min": found.low, "max": found.high, "avg": found.mean, "unit": metric.unit, "ncu": metric.ncu,
+                }
+                for metric in study.metrics
+                if (found := kernel.ranges.get(metric.name)) is not None
+            },
+            "stalls": [{"reason": word, "meaning": meaning, "warps": value} for word, meaning, value in kernel.stalls],
+            "flop_per_byte": kernel.intensity,
+            "tflops": kernel.tflops,
+        }
+        for kernel in study.kernels
+    ]  # fmt: skip
+    content = {
+        "schema": "grader-profile-1",
+        "submission": study.submission,
+        "test": study.test,
+        "shape": study.shape,
+        "device": study.device,
+        "gpu_ms": study.gpu_ms,
+        "kernels": kernels,
+        "notes": study.notes,
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def roofline(study: ProfileStudy, path: Path) -> None:
+    """Draw the kernels under the device's roofs into `path` (.png, .svg or .pdf). Raises UsageError where nothing
+    was measured or matplotlib is missing."""
+    points = [k for k in study.kernels if k.intensity is not None and k.tflops is not None]
+    if not points or study.bandwidth is None:
+        raise UsageError("--roofline: no kernel's operations and memory traffic were measured; see the notes above.")
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise UsageError("--roofline needs matplotlib: pip install matplotlib.") from error
+    figure, axes = pyplot.subplots(figsize=(8, 5))
+    most = max(k.intensity or 0.0 for k in points)
+    ridge = max(roof.flops for roof in study.roofs) / study.bandwidth
+    span = (0.1, 10 * max(most, ridge))
+    for roof in study.roofs:
+        turn = roof.flops / study.bandwidth
+        axes.plot(
+            (span[0], turn, span[1]),
+            (span[0] * study.bandwidth / 1e12, roof.flops / 1e12, roof.flops / 1e12),
+            label=f"{roof.name}: {roof.flops / 1e12:,.0f} TFLOP/s",
+        )
+    for kernel in points:
+        axes.plot(kernel.intensity, kernel.tflops, "o", label=normal_name(kernel.name))
+    axes.set(xscale="log", yscale="log", xlim=span)
+    axes.set_xlabel("FP32 operations per byte of device memory traffic")
+    axes.set_ylabel("TFLOP/s")
+    axes.set_title(f"{study.submission}, {study.test} on {study.device}, {study.bandwidth / 1e12:.2f} TB/s")
+    axes.grid(True, which="both", alpha=0.3)
+    axes.legend()
+    try:
+        figure.savefig(path, dpi=120, bbox_inches="tight")
+    except (OSError, ValueError) as error:
+        raise MachineFault(f"{path}: the roofline cannot be written: {error}.") from error
+    finally:
+        pyplot.close(figure)

@@ -1,0 +1,44 @@
+"""Where the seconds of a grading go, by stage."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+
+RUN_STAGES = ("compile", "graded runs", "timed runs", "profiled run")
+"""Stages that are the submission's own: what is spent beside them is the grader's overhead."""
+
+
+class Stopwatch:
+    """Adds up seconds by stage, from its making on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._seconds: dict[str, float] = {}
+
+    def add(self, stage: str, seconds: float) -> None:
+        """Seconds measured elsewhere."""
+        self._seconds[stage] = self._seconds.get(stage, 0.0) + seconds
+
+    @contextlib.contextmanager
+    def stage(self, name: str, less: str = "") -> Iterator[None]:
+        """The time of a block, without what the block itself added to the stage `less`."""
+        began, before = time.monotonic(), self._seconds.get(less, 0.0)
+        try:
+            yield
+        finally:
+            inner = self._seconds.get(less, 0.0) - before
+            self.add(name, time.monotonic() - began - inner)
+
+    def timings(self) -> dict[str, float]:
+        """Seconds by stage in the order they first came, then `other` and `total`."""
+        total = time.monotonic() - self._began
+        other = max(0.0, total - sum(self._seconds.values()))
+        return {name: round(s, 4) for name, s in (self._seconds | {"other": other, "total": total}).items()}
+
+
+def overhead(timings: Mapping[str, float]) -> float | None:
+    """Total over what compiling and running took; None when nothing ran."""
+    own = sum(timings.get(stage, 0.0) for stage in RUN_STAGES)
+    return timings["total"] / own if own > 0 and "total" in timings else None

@@ -1,0 +1,125 @@
+"""Measuring on a real GPU: repeated times, floors, profiles, sanitizers, the GPU's oracle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader import catalogue, gpu_oracle
+from grader.assignment import Assignment
+from grader.catalogue import TestcaseFiles
+from grader.engine.cuda import CudaEngine
+from grader.gpu_facts import gpu_facts, known_limits
+from grader.gpu_state import nvml_reader, watching
+from grader.testcase import load_suite
+from tests.conftest import ROOT
+from tests.test_pipeline import grader
+
+SANITIZE = ROOT / "tests" / "programs" / "sanitize"
+
+
+def graded(program: Path, tmp_path: Path, tests: str) -> dict[str, Any]:
+    path = tmp_path / "record.json"
+    said = grader("grade", program, "--engine", "cuda", "--tests", tests, "--json", path)
+    assert said.code == 0, said.err
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
+
+
+def test_a_timed_test_is_repeated_on_fresh_inputs_until_the_rule_is_satisfied(tmp_path: Path, gpu: CudaEngine) -> None:
+    (test,) = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t25")["tests"]
+    timing = test["timing"]
+    counted = [run for run in timing["runs"] if run["use"] == "counted"]
+    assert timing["runs"][0]["use"] == "warm-up"
+    assert len(counted) >= 6
+    assert test["gpu_ms"] == timing["median_ms"] == pytest.approx(np.median([run["gpu_ms"] for run in counted]))
+    assert all(run["sm_mhz"] > 0 and run["memory_mhz"] > 0 and run["temperature_c"] > 0 for run in counted)
+    assert test["timing_refused"] == ""
+    assert 0 < test["floor"]["share"] < 1
+    assert test["floor"]["ms"] == max(term["ms"] for term in test["floor"]["terms"])
+
+
+def test_the_occupancy_of_the_graded_test_is_profiled_and_scored(tmp_path: Path, gpu: CudaEngine) -> None:
+    record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t23")
+    (profile,) = record["profiles"]
+    (kernel,) = profile["kernels"]
+    assert profile["achieved"] == record["occupancy"]
+    assert 0 < record["occupancy"] <= kernel["theoretical"] <= 1
+    (part,) = [part for part in record["parts"] if part["part"] == "occupancy"]
+    assert part["points"] is not None
+
+
+def test_the_tiled_kernels_profile_has_the_published_occupancy(tmp_path: Path, gpu: CudaEngine) -> None:
+    path = tmp_path / "profile.json"
+    said = grader("profile", ROOT / "reference/hw4/tiled.cu", "--test", "t23", "--json", path, "--launches", "12")
+    assert said.code == 0, said.err
+    profile = json.loads(path.read_text())
+    (kernel,) = profile["kernels"]
+    assert kernel["profiled"] == 12
+    assert kernel["launches"] == 12_800
+    if gpu.gpu.name == "NVIDIA H200":
+        assert 0.49 <= kernel["metrics"]["achieved_occupancy"]["avg"] <= 0.50
+    assert "sampled: 12 of 12,800 launches" in said.out
+
+
+@pytest.mark.parametrize(
+    ("program", "check", "place"),
+    [
+        ("out_of_bounds", "memory", "out_of_bounds.cu:9"),
+        ("race", "race", "race.cu:"),
+        ("uninitialised", "init", "uninitialised.cu:8"),
+        ("divergent_barrier", "sync", "divergent_barrier.cu:"),
+    ],
+)
+def test_each_sanitizer_names_the_line_of_its_fault(program: str, check: str, place: str, gpu: CudaEngine) -> None:
+    said = grader("check", SANITIZE / f"{program}.cu", "--engine", "cuda", "--tests", "s01", "--sanitize", check)
+    assert said.code == 1, said.err
+    assert f"{check}: not run" not in said.out
+    assert place in said.out
+
+
+def test_a_right_program_passes_all_sanitizers(gpu: CudaEngine) -> None:
+    program = ROOT / "reference/hw4/flash2.cu"
+    said = grader("check", program, "--engine", "cuda", "--tests", "s01", "--sanitize", "all")
+    assert said.code == 0, said.out + said.err
+    for check in ("memory", "race", "init", "sync"):
+        assert f"{check}: nothing found." in said.out
+
+
+def test_the_driver_and_the_table_agree_on_this_architecture(gpu: CudaEngine) -> None:
+    facts = gpu_facts(gpu.gpu.uuid)
+    assert facts is not None
+    assert facts.limits.compute_capability == gpu.gpu.compute_capability
+    assert known_limits(gpu.gpu.compute_capability) == facts.limits
+
+
+def test_nvml_is_read_while_something_runs(gpu: CudaEngine) -> None:
+    with nvml_reader(gpu.gpu.uuid) as read, watching(read, every_s=0.001) as watch:
+        pass
+    assert watch.state is not None
+    assert 100 <= watch.state.sm_mhz <= 5000
+
+
+@pytest.mark.skipif(bool(gpu_oracle.unavailable()), reason="pycuda is optional; numpy makes the same files")
+def test_the_gpus_oracle_is_numpys_to_the_last_bit_but_one(tmp_path: Path, hw4: Assignment, gpu: CudaEngine) -> None:
+    suite = load_suite(hw4.testcases_file)
+    with gpu_oracle.open_gpu_oracle() as oracle:
+        for name in ("s01", "s02", "s05", "s08", "t01"):
+            case = suite.cases[name]
+            made = []
+            for folder, quick in (("numpy", None), ("gpu", oracle)):
+                files = TestcaseFiles(tmp_path / folder)
+                catalogue.generate(case, files, suite.seed(case), oracle=quick)
+                assert catalogue.state(case, files, suite.seed(case)) == "ready"
+                made.append(files)
+            assert made[0].input(case).read_bytes() == made[1].input(case).read_bytes()
+            one, other = (np.fromfile(files.expected(case), "<f4") for files in made)
+            assert np.abs(one - other).max() <= 2.5e-7, name
+            sidecar = catalogue.read_sidecar(case, made[1])
+            assert sidecar is not None
+            assert sidecar["oracle"].startswith("CUDA float64 on ")
+            assert catalogue.verify(case, made[1], suite.seed(case), full=True).ok

@@ -1,0 +1,3 @@
+// Includes the work of another student, who lives next door.
+// expect: compile_error
+#include "alice.cu"

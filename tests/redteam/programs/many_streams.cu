@@ -1,0 +1,9 @@
+// Makes thousands of streams and events.
+// expect: passed; gpu
+#include "hostile.h"
+
+int main(int, char** argv) {
+    for (int i = 0; i < 4000; ++i) { cudaStream_t stream; cudaEvent_t event; cudaStreamCreate(&stream); cudaEventCreate(&event); }
+    write_right(argv[1], argv[2]);
+    return 0;
+}

@@ -1,0 +1,93 @@
+"""The least time of a testcase, with the numbers of real GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.floors import least_time, peak_flops
+from grader.gpu_facts import GpuFacts, known_limits
+from grader.operators import load_operator
+
+ATTENTION = load_operator("attention_forward")
+T23 = (100, 4096, 32)
+
+
+def gpu(capability: tuple[int, int], sms: int, clock: float, memory: float, bits: int, l2: int) -> GpuFacts:
+    limits = known_limits(capability)
+    assert limits is not None
+    return GpuFacts(sms, clock, memory, bits, l2, limits)
+
+
+# as the driver of an H200 gave them on 2026-11-21
+H200 = gpu((9, 0), 132, 1980, 3201, 6016, 62914560)
+A100 = gpu((8, 0), 108, 1410, 1215, 5120, 40 << 20)
+V100 = gpu((7, 0), 80, 1530, 877, 4096, 6 << 20)
+
+
+@pytest.mark.parametrize(
+    ("facts", "unit", "teraflops"),
+    # the makers' datasheets: V100 15.7 / 125, A100 19.5 / 156 / 312; an H200 at 1980 MHz: 67 and 1070
+    [
+        (V100, "fp32", 15.7),
+        (V100, "fp16", 125),
+        (A100, "fp32", 19.5),
+        (A100, "tf32", 156),
+        (A100, "bf16", 312),
+        (H200, "fp32", 66.9),
+        (H200, "fp16", 1070),
+        (H200, "tf32", 535),
+        (H200, "bf16x3", 357),
+    ],
+)
+def test_peaks_are_those_of_the_datasheets(facts: GpuFacts, unit: str, teraflops: float) -> None:
+    peak = peak_flops(facts, unit)  # type: ignore[arg-type]
+    assert peak is not None
+    assert peak[0] / 1e12 == pytest.approx(teraflops, rel=0.01)
+
+
+def test_a_volta_has_no_tf32() -> None:
+    assert peak_flops(V100, "tf32") is None
+
+
+def test_on_fp32_alone_the_multiply_adds_set_the_floor_of_t23() -> None:
+    floor = least_time(ATTENTION, T23, H200, ("fp32",))
+    assert floor is not None
+    # 4 · 100 · 4096² · 32 = 214.7 GFLOP at 66.9 TFLOP/s
+    assert floor.ms == pytest.approx(3.21, abs=0.01)
+    assert "floating-point" in floor.limit.name
+    assert "Programming Guide" in floor.limit.source
+    assert floor.share(6.195) == pytest.approx(0.518, abs=0.002)
+    assert floor.tflops(6.195) == pytest.approx(34.7, abs=0.1)
+
+
+def test_with_tensor_cores_the_exponentials_set_it() -> None:
+    floor = least_time(ATTENTION, T23, H200, ("fp32", "tf32", "fp16"))
+    assert floor is not None
+    # 100 · 4096² exponentials at 16 · 132 · 1.98 GHz
+    assert floor.ms == pytest.approx(0.401, abs=0.001)
+    assert floor.limit.name == "the exponentials"
+    assert floor.refuse_below_ms == pytest.approx(0.201, abs=0.001)
+
+
+def test_the_fastest_published_kernels_are_believed_and_a_tenth_of_the_work_is_not() -> None:
+    floor = least_time(ATTENTION, T23, H200, ("fp32", "tf32", "fp16"))
+    assert floor is not None
+    assert floor.refusal(0.91) == ""  # cuDNN's float16 attention on this shape
+    assert floor.refusal(0.41) == ""
+    sentence = floor.refusal(0.1)
+    assert "0.1 ms" in sentence
+    assert "refused" in sentence
+
+
+def test_what_fits_the_cache_need_not_come_from_memory() -> None:
+    small = least_time(ATTENTION, (2, 128, 32), H200, ("fp16",))
+    assert small is not None
+    memory = small.terms[2]
+    assert memory.ms > 0
+    assert memory.hard_ms == 0
+
+
+def test_an_unknown_architecture_has_no_floor() -> None:
+    limits = H200.limits
+    unknown = GpuFacts(1, 1.0, 1.0, 1, 1, type(limits)(**{**vars(limits), "compute_capability": (99, 0)}))
+    assert least_time(ATTENTION, T23, unknown, ("fp32",)) is None

@@ -1,0 +1,164 @@
+"""Profiles from what ncu and the tracer wrote on an H200 (2026-11-21): flash2.cu, tiled.cu and naive.cu."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.errors import UsageError
+from grader.metrics import READ_BYTES, named_metrics
+from grader.ncu import Launch, parse_csv
+from grader.occupancy import Demand, Occupancy
+from grader.profile import kernel_profiles, normal_name, plan, scored_occupancy
+from grader.trace import KernelEvent, Trace, read_trace
+
+FIXTURES = Path(__file__).parent / "fixtures"
+SHOWN = named_metrics(("achieved_occupancy", "sm_efficiency", "gld_throughput", "shared_load_throughput"))
+
+
+def ncu(name: str) -> tuple[Launch, ...]:
+    return parse_csv((FIXTURES / "ncu" / f"{name}.csv").read_text())
+
+
+def trace_of(*kernels: tuple[str, int, int]) -> Trace:
+    """(name, launches, ns each)."""
+    events, clock = [], 0
+    for name, launches, each in kernels:
+        for _ in range(launches):
+            events.append(KernelEvent(name, (1, 1, 1), (1024, 1, 1), 32, 0, 0, 0, clock, clock + each, 7))
+            clock += each
+    return Trace(kernels=tuple(events))
+
+
+def test_recorded_output_is_read_whole_with_its_thousands_separators() -> None:
+    launches = ncu("tiled_t23")
+    assert len(launches) == 40
+    assert launches[0].grid == (128, 1, 1)
+    assert launches[0].block == (32, 32, 1)
+    (flash2,) = ncu("flash2_t23")
+    assert flash2.duration_ns == 6_198_176
+    assert flash2.values["l1tex__t_bytes_pipe_lsu_mem_global_op_ld.sum.per_second"] == pytest.approx(828957164172.17)
+
+
+def test_a_cut_off_last_line_is_left_out() -> None:
+    text = (FIXTURES / "ncu" / "tiled_t23.csv").read_text()
+    assert len(parse_csv(text[:-200])) == 39
+
+
+@pytest.mark.parametrize("text", ["", "==PROF== nothing", '"a","b"\n', '"ID","x"\n"",""\n"0"\n'])
+def test_what_is_not_ncus_output_gives_no_launches(text: str) -> None:
+    assert parse_csv(text) == ()
+
+
+def test_the_classic_tiled_kernel_has_the_published_achieved_occupancy() -> None:
+    launches = ncu("tiled_t23")
+    (kernel,) = kernel_profiles(trace_of((launches[0].kernel, 12_800, 7400)), launches, SHOWN, None)
+    occupancy = kernel.ranges["achieved_occupancy"]
+    assert 0.49 <= occupancy.low <= occupancy.mean <= occupancy.high <= 0.50
+    assert (kernel.profiled, kernel.launches) == (40, 12_800)
+
+
+def test_the_table_holds_ncus_values_in_the_units_students_know() -> None:
+    launches = ncu("flash2_t23")
+    (kernel,) = kernel_profiles(trace_of((launches[0].kernel, 1, 6_195_000)), launches, SHOWN, None)
+    assert kernel.ranges["achieved_occupancy"].mean == pytest.approx(0.1822)
+    assert kernel.ranges["sm_efficiency"].mean == pytest.approx(97.11)
+    assert kernel.ranges["gld_throughput"].mean == pytest.approx(828.957, abs=0.001)
+    # 118.5e9 wavefronts of 128 bytes a second
+    assert kernel.ranges["shared_load_throughput"].mean == pytest.approx(15168.3, abs=0.1)
+
+
+def test_top_stalls_and_roofline_position_come_from_the_counters() -> None:
+    launches = ncu("flash2_t23")
+    (kernel,) = kernel_profiles(trace_of((launches[0].kernel, 1, 6_195_000)), launches, SHOWN, None)
+    assert [word for word, _, _ in kernel.stalls] == ["dispatch_stall", "wait", "short_scoreboard"]
+    # (2 · 107.59e9 + 3.369e9 + 0.872e9) operations in 6.198 ms, over 200.6 MB of memory traffic
+    assert kernel.tflops == pytest.approx(35.4, abs=0.1)
+    assert kernel.intensity == pytest.approx(1094, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("cupti", "ncu_name"),
+    [
+        (
+            "void attention<32, 4>(float const*, float*, int, float)",
+            "void attention<32, 4>(const float *, float *, int)",
+        ),
+        ("softmax_kernel(float*, int)", "softmax_kernel(float *, int)"),
+        ("void k<(int)32>(float*)", "void k<32>(float *)"),
+        ("(anonymous namespace)::k(int)", "(anonymous namespace)::k(int)"),
+    ],
+)
+def test_kernels_are_recognised_in_both_tools_spellings(cupti: str, ncu_name: str) -> None:
+    assert normal_name(cupti) == normal_name(ncu_name)
+
+
+def test_different_kernels_keep_different_names() -> None:
+    assert normal_name("void k<32>(float*)") != normal_name("void k<64>(float*)")
+    assert normal_name("(anonymous namespace)::k(int)") != normal_name("(anonymous namespace)::j(int)")
+
+
+def test_few_launches_are_all_profiled_and_many_are_sampled_over_the_whole_run() -> None:
+    assert plan(trace_of(("a", 20, 10), ("b", 20, 10))) is None
+    chosen = plan(trace_of(("a", 12_800, 10)))
+    assert chosen is not None
+    assert len(chosen) == 48
+    assert chosen[0] == 1
+    assert 12_400 < chosen[-1] <= 12_800
+
+
+def test_occupancy_is_weighed_by_time_and_small_kernels_have_no_say() -> None:
+    launches = ncu("naive_s05")
+    names = [launch.kernel for launch in launches]
+    trace = trace_of((names[0], 80, 90_000), (names[1], 80, 500), (names[2], 80, 45_000))
+    scored = scored_occupancy(kernel_profiles(trace, launches, SHOWN, None))
+    # 73.07 % for two thirds of the time, 29.92 % for one third; the softmax's 0.4 % are left out
+    assert scored.achieved == pytest.approx((0.7307 * 90 + 0.2992 * 45) / 135, abs=1e-4)
+    assert any("softmax_kernel: left out, 0.37%" in said for said in scored.kernels)
+
+
+def test_a_kernel_that_reads_nothing_cannot_raise_the_average() -> None:
+    (work,) = ncu("flash2_t23")
+    work = replace(work, values={**work.values, READ_BYTES: 5e8})
+    idle = Launch("busy_waiting()", (132, 1, 1), (1024, 1, 1), {SHOWN[0].ncu: 100.0, READ_BYTES: 0.0})
+    trace = trace_of((work.kernel, 1, 6_000_000), ("busy_waiting()", 1, 60_000_000))
+    scored = scored_occupancy(kernel_profiles(trace, (work, idle), SHOWN, None))
+    assert scored.achieved == pytest.approx(0.1822)
+    assert any("reads no global memory" in said for said in scored.kernels)
+
+
+def _allows(share: float) -> Occupancy:
+    return Occupancy(1, round(64 * share), 64, {"registers": 1}, ("registers",), "")
+
+
+def test_counters_that_say_more_than_the_launch_allows_give_no_points_but_a_person_to_look() -> None:
+    (launch,) = ncu("flash2_t23")
+    forged = replace(launch, values={**launch.values, SHOWN[0].ncu: 99.0})
+    trace = trace_of((launch.kernel, 1, 6_000_000))
+    scored = scored_occupancy(kernel_profiles(trace, (forged,), SHOWN, lambda demand: _allows(0.1875)))
+    assert scored.achieved is None
+    assert "0.990" in scored.reason
+    assert "0.188" in scored.reason
+
+
+def test_without_counters_the_launch_and_the_trace_remain() -> None:
+    demands: list[Demand] = []
+
+    def theory(demand: Demand) -> Occupancy:
+        demands.append(demand)
+        return _allows(0.5)
+
+    trace = read_trace(FIXTURES / "trace" / "h200_naive_s01.jsonl")
+    profiles = kernel_profiles(trace, (), SHOWN, theory)
+    assert [normal_name(profile.name) for profile in profiles] == ["output_kernel", "scores_kernel", "softmax_kernel"]
+    assert profiles[0].share == pytest.approx(14144 / (6080 + 2080 + 14144))
+    assert all(not profile.ranges and profile.achieved is None for profile in profiles)
+    assert Demand(31, 256, 2048, 0) in demands
+    assert scored_occupancy(profiles).achieved is None
+
+
+def test_an_unknown_metric_is_refused_with_the_closest_name() -> None:
+    with pytest.raises(UsageError, match="Did you mean achieved_occupancy"):
+        named_metrics(["achieved_ocupancy"])

@@ -1,0 +1,65 @@
+"""The stopping rule: intervals that hold what they promise, and when to stop."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from grader.stopping import LEAST_RUNS, Rule, decide, median_interval, outliers
+
+
+def test_fewer_than_six_runs_have_no_interval() -> None:
+    assert median_interval([1.0] * (LEAST_RUNS - 1)) is None
+    assert median_interval([1.0] * LEAST_RUNS) is not None
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high"),
+    # ranks from tables of the sign test (for example Conover, Practical Nonparametric Statistics, table A3)
+    [(6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (15, 4, 12), (20, 6, 15), (25, 8, 18)],
+)
+def test_the_ends_are_the_order_statistics_of_the_sign_test(count: int, low: int, high: int) -> None:
+    interval = median_interval([float(value) for value in range(count, 0, -1)])
+    assert interval is not None
+    assert (interval.low, interval.high) == (low, high)
+    assert 0.95 <= interval.confidence < 1
+
+
+def test_the_interval_holds_the_median_of_a_skewed_distribution_at_least_95_times_in_100() -> None:
+    source = random.Random(7)
+    true_median, hits = 2.0**0.5, 0
+    for _ in range(2000):
+        interval = median_interval([source.paretovariate(2.0) for _ in range(12)])
+        assert interval is not None
+        hits += interval.low <= true_median <= interval.high
+    assert hits >= 0.94 * 2000
+
+
+def test_runs_that_agree_stop_after_the_sixth() -> None:
+    rule = Rule(budget_s=100)
+    values = [10.0, 10.01, 9.99, 10.02, 10.0, 10.01]
+    assert [decide(values[:n], 0.0, rule) for n in range(1, 7)] == ["more"] * 5 + ["stable"]
+
+
+def test_runs_that_do_not_agree_go_on_until_the_budget_or_the_count() -> None:
+    values = [10.0, 11.0] * 10
+    assert decide(values[:8], 5.0, Rule(budget_s=10, most=20)) == "more"
+    assert decide(values[:8], 10.0, Rule(budget_s=10, most=20)) == "budget"
+    assert decide(values, 5.0, Rule(budget_s=10, most=20)) == "count"
+
+
+def test_a_spent_budget_still_needs_one_run() -> None:
+    assert decide([], 99.0, Rule(budget_s=1)) == "more"
+
+
+def test_one_slow_run_is_marked_and_does_not_move_the_median() -> None:
+    values = [10.0, 10.01, 10.02, 13.0, 9.99, 10.0, 10.01]
+    assert outliers(values) == (False, False, False, True, False, False, False)
+    interval = median_interval(values)
+    assert interval is not None
+    assert interval.median == 10.01
+
+
+def test_a_tenth_of_a_per_cent_is_no_outlier_however_well_the_others_agree() -> None:
+    assert not any(outliers([10.0, 10.0, 10.0, 10.0, 10.01]))
