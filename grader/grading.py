@@ -38,6 +38,7 @@ from grader.record import (
     SubmissionRecord,
     TestRecord,
 )
+from grader.rules import violations
 from grader.run import Run, run_program
 from grader.score import Evidence, is_practice, score
 from grader.stopwatch import Stopwatch
@@ -86,19 +87,13 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     return grade_built(grading, submission, built, progress, watch)
 
 
-def _on_fresh_draws(
-    grading: Grading, built: Build, tested: dict[str, _Tested], watch: Stopwatch, progress: Progress
-) -> str:
-    """Run some of the hidden cases that passed on other values as well; one that fails there has failed. Says what
-    was done."""
-    records = {name: test.record for name, test in tested.items()}
-    chosen = to_draw_again(grading.assignment.hidden_inputs, grading.suite, records)
-    for case in chosen:
-        progress.stage(f"{case.name} on fresh values")
-        with watch.stage("fresh draws"), fresh_files(grading.suite, case) as files:
-            again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, Stopwatch())
-        tested[case.name] = replace(tested[case.name], record=both(records[case.name], again.record))
-    return drawn_sentence(chosen, grading.cases)
+def _within_rules(grading: Grading, submission: Submission, built: Build) -> tuple[Submission, Build]:
+    """Both as they are graded: what the source rules refuse is not run, what they warn of is noted."""
+    broken = violations(submission, grading.assignment)
+    if refusals := [violation for violation in broken if violation.refused]:
+        built = replace(built, program=None, fault=Fault.STUDENT, reason=" ".join(map(str, refusals[:5])))
+    notes = (*submission.notes, *(str(violation) for violation in broken if not violation.refused))
+    return replace(submission, notes=notes), built
 
 
 def grade_built(
@@ -107,17 +102,34 @@ def grade_built(
     """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
     watch = watch or Stopwatch()
     bench = grading.bench
+    with watch.stage("source rules"):
+        submission, built = _within_rules(grading, submission, built)
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
-        tested: dict[str, _Tested] = {}
-        for number, case in enumerate(shuffled(grading.cases)):  # a case's place in the order tells a program nothing
+        by_case: dict[Case, _Tested] = {}
+        for number, case in enumerate(shuffled(grading.cases)):  # its place in the order tells a program nothing
             progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
             progress.advance(number)
-            tested[case.name] = _grade_case(grading, built, case, watch)
-        redrawn = _on_fresh_draws(grading, built, tested, watch, progress)
-        in_order = [tested[case.name] for case in grading.cases]
-        profiles = _profiles(grading, built, in_order, watch, progress)
+            by_case[case] = _grade_case(grading, built, case, watch)
+        redrawn = _on_fresh_draws(grading, built, by_case, watch, progress)
+        tested = [by_case[case] for case in grading.cases]
+        profiles = _profiles(grading, built, tested, watch, progress)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
-    return _record(grading, submission, built, tuple(test.record for test in in_order), profiles, timings, redrawn)
+    return _record(grading, submission, built, tuple(test.record for test in tested), profiles, timings, redrawn)
+
+
+def _on_fresh_draws(
+    grading: Grading, built: Build, tested: dict[Case, _Tested], watch: Stopwatch, progress: Progress
+) -> str:
+    """Run some of the hidden cases that passed on other values as well; one that fails there has failed. Says what
+    was done."""
+    records = {case.name: test.record for case, test in tested.items()}
+    chosen = to_draw_again(grading.assignment.hidden_inputs, grading.suite, records)
+    for case in chosen:
+        progress.stage(f"{case.name} on fresh values")
+        with watch.stage("fresh draws", less="graded runs"), fresh_files(grading.suite, case) as files:
+            again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch)
+        tested[case] = replace(tested[case], record=both(tested[case].record, again.record))
+    return drawn_sentence(chosen, grading.cases)
 
 
 def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) -> _Tested:
@@ -160,13 +172,13 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
                 judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
                 judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
             record = _test_record(grading, case, run, check, judgement, limit_s)
-            believed = record.verdict is Verdict.PASSED and not record.flags
-            first = timed(run, watched.state) if believed else ""
-            trace = run.trace
+            credible = judgement.verdict is Verdict.PASSED and not record.flags
+            first = timed(run, watched.state) if credible else ""
+            trace, witness = run.trace, _witness(grading, case, run)
         if isinstance(first, TimedRun):
             record = _timed(grading, program, case, record, first, limit_s, watch)
             record = _compared(grading, case, record, limit_s, watch)
-            record = _believed(record, trace, _witness(grading, case, run))
+            record = _computed_on_the_gpu(record, trace, witness)
         keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
         return _Tested(record, trace if keep else None)
     except MachineFault as fault:
@@ -230,15 +242,16 @@ def _witness(grading: Grading, case: Case, run: Run) -> Witness:
     return Witness(grading.engine.name, run.outcome.wall_s, run.outcome.cpu_s, case.input_bytes + case.output_bytes)
 
 
-def _believed(record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
-    """The record, its times taken back and flagged where the host could have done the computing."""
+def _computed_on_the_gpu(record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
+    """The record without its times where the host's processor may have done the work."""
     if trace is None or record.baseline is None:
         return record
     why = computed_on_the_host(trace, witness, record.baseline.seconds)
     if not why:
         return record
-    untimed = dict.fromkeys(("gpu_ms", "speedup", "baseline", "reference_ms", "timing", "floor"))
-    return record.model_copy(update=untimed | {"flags": (*record.flags, why)})
+    return record.model_copy(
+        update={"flags": (*record.flags, why), "timing_refused": why, "gpu_ms": None, "speedup": None}
+    )
 
 
 def _profiles(
@@ -292,6 +305,7 @@ def _test_record(
         output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
+        timing_refused=flags[0] if flags and grading.engine.measures_time else "",
     )
 
 

@@ -213,11 +213,11 @@ class Record(_Value):
     practice: bool
     not_measured: tuple[str, ...]
     notes: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    hidden_inputs: str = ""
     profiles: tuple[ProfileRecord, ...] = ()
     timings: dict[str, float] = Field(default_factory=dict)
     """Seconds that this grading spent, by stage; `total` is all of it."""
-    flags: tuple[str, ...] = ()
-    hidden_inputs: str = ""
 
     @property
     def infrastructure_failed(self) -> bool:

@@ -77,8 +77,8 @@ def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
 
 def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
     """`points * log(speedup / zero_at) / log(full_at / zero_at)`, within 0 and `points`; `speedup` is the geometric
-    mean over the part's tests that ran, where a test failed by the student's fault, was flagged (see `evidence`),
-    or whose time was refused counts as 1."""
+    mean over the part's tests that ran, where a test failed by the student's fault, or whose time was refused,
+    counts as 1."""
     found = _known(part, evidence, lambda test: test.speedup)
     if isinstance(found, PartRecord):
         return found
@@ -123,7 +123,7 @@ def _known(
     if evidence.untimed_reason is not None:
         return not_measured(evidence.untimed_reason)
     wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
-    lost = [test.verdict in STUDENT_VERDICTS or bool(test.timing_refused or test.flags) for test in wanted]
+    lost = [test.verdict in STUDENT_VERDICTS or bool(test.timing_refused) for test in wanted]
     values = [None if gone else value(test) for test, gone in zip(wanted, lost, strict=True)]
     missing = sum(found is None and not gone for found, gone in zip(values, lost, strict=True))
     if len(values) == missing:

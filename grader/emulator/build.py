@@ -33,7 +33,7 @@ RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
 KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 PART_BYTES = 60_000  # C text compiled in one go
-HUGE_BYTES = 3_000_000  # C text from which gcc -O2 would take too long
+HOT_BYTES = 250_000  # C text up to which gcc -O2 is quick enough
 
 
 class CompileFailed(Exception):
@@ -269,7 +269,7 @@ def _sources(translation: Translation, prefix: str) -> Iterator[tuple[str, str, 
 
 
 def _level(hot: bool, size: int) -> str:
-    return "-O2" if hot and size < HUGE_BYTES else "-O1"
+    return "-O2" if hot and size < HOT_BYTES else "-O1"
 
 
 def _gcc(text: str, path: Path, level: str, run: Runner) -> Path:

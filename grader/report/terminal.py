@@ -72,25 +72,39 @@ def _build(record: Record, verbose: bool) -> Iterator[str]:
 
 
 def _table(tests: Sequence[TestRecord]) -> str:
-    rows = [
-        (
-            test.name,
-            " x ".join(map(str, test.shape)),
-            _WORDS[test.verdict],
-            _number(test.max_error, "{:.1e}"),
-            _number(test.wall_s, "{:.2f}"),
-            _number(test.gpu_ms, "{:,.3f}"),
-            _number(test.speedup, "{:,.0f}x"),
-        )
-        for test in tests
-    ]
-    headers = ("test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup")
-    aligned = ("left", "left", "left", "right", "right", "right", "right")
+    floors = any(test.floor is not None for test in tests)
+    rows = [(*_row(test), *(_floor_cells(test) if floors else ())) for test in tests]
+    headers = ["test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup"]
+    headers += ["TFLOP/s", "of floor"] if floors else []
+    aligned = ["left"] * 3 + ["right"] * (len(headers) - 3)
     return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
 
 
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
+
+
+def _row(test: TestRecord) -> tuple[str, ...]:
+    return (
+        test.name,
+        " x ".join(map(str, test.shape)),
+        _WORDS[test.verdict],
+        _number(test.max_error, "{:.1e}"),
+        _number(test.wall_s, "{:.2f}"),
+        _number(test.gpu_ms, "{:,.3f}") + ("!" if test.timing_refused else ""),
+        _number(test.speedup, "{:,.0f}x"),
+    )
+
+
+def _floor_cells(test: TestRecord) -> tuple[str, str]:
+    if test.floor is None:
+        return "-", "-"
+    return _number(test.floor.tflops, "{:.2f}"), _percent(test.floor.share)
+
+
+def _percent(share: float | None) -> str:
+    """How near a time is to the least possible: 100 % is as fast as the GPU can be."""
+    return "-" if share is None else f"{share:.1%}"
 
 
 def _reasons(tests: Sequence[TestRecord], verbose: bool) -> Iterator[str]:
@@ -162,3 +176,19 @@ def _notes(record: Record) -> Iterator[str]:
             f"Speedups are over the sequential program's computing time; for {timed.name}, {timed.baseline.description}"
         )
         yield textwrap.fill(text, WIDTH)
+    repeated = [test for test in record.tests if test.timing is not None]
+    if repeated:
+        first = repeated[0]
+        assert first.timing is not None
+        text = (
+            f"GPU times of {first.name}{' and others' if len(repeated) > 1 else ''} are medians of repeated runs, "
+            f"{first.timing.rule}; `grader explain RECORD.json` shows each."
+        )
+        yield textwrap.fill(text, WIDTH)
+    floored = next((test.floor for test in record.tests if test.floor is not None), None)
+    if floored is not None:
+        yield textwrap.fill(
+            "The floor is the least time the GPU could need: the largest of FLOPs, exponentials and bytes, each over "
+            "its peak rate.",
+            WIDTH,
+        )

@@ -97,4 +97,10 @@ def command_line(
 
 def _parents_first(paths: Iterable[Path]) -> Iterator[Path]:
     """Absolute paths with folders before what lies in them, so that an inner mount is not hidden by an outer."""
-    return iter(sorted({path.absolute() for path in paths}, key=lambda path: len(path.parts)))
+    return iter(sorted({_mountable(path.absolute()) for path in paths}, key=lambda path: len(path.parts)))
+
+
+def _mountable(path: Path) -> Path:
+    """Where to mount a path. Inside the system, links are shown as they are (/usr/local/cuda leads through
+    /etc/alternatives on some machines), and bwrap cannot mount through one: what a link leads to is shown."""
+    return path.resolve() if any(map(path.is_relative_to, SYSTEM)) else path

@@ -19,7 +19,7 @@ from grader.testcase import load_suite
 from tests.conftest import ROOT
 from tests.test_pipeline import grader
 
-SANITIZE = ROOT / "tests" / "programs" / "sanitize"
+SANITIZE = ROOT / "tests" / "programs" / "hw4"
 
 
 def graded(program: Path, tmp_path: Path, tests: str) -> dict[str, Any]:

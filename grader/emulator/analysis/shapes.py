@@ -81,33 +81,7 @@ def analyse(graph: Graph, rule: ShapeRule, predicate_of: Callable[[Block], str |
     """Shapes and webs of a function. `predicate_of` names the register a block's terminator reads, if any."""
     ssa = _Ssa(graph, predicate_of)
     shapes = _solve(graph, ssa, rule)
-    values = _webs(graph, ssa, shapes)
-    _settle(graph, values, rule)
-    return values
-
-
-def _settle(graph: Graph, values: Values, rule: ShapeRule) -> None:
-    """A web is as general as the most general of its values. What reads it reads that, so results may become more
-    general in turn."""
-    shape = values.shape
-    changed = True
-    while changed:
-        changed = False
-        for b in graph.blocks:
-            for instr in b.instrs:
-                for name in written(instr):
-                    new = rule(instr, lambda n, i=instr: shape[values.of_read(i, n)], name)  # type: ignore[misc]
-                    if instr.guard is not None and shape[values.of_read(instr, instr.guard.name)] != UNIFORM:
-                        web = values.of_write(instr, name)
-                        new = shape[web] if shape[web].kind == 2 or new == UNIFORM else VECTOR
-                    web = values.of_write(instr, name)
-                    merged = join(shape[web], new)
-                    if merged is not None and merged != shape[web]:
-                        shape[web] = merged
-                        changed = True
-    for b in graph.blocks:
-        if isinstance(b.end, Branch | Switch) and shape[next(iter(values.web_at_end[b.number].values()))] != UNIFORM:
-            values.divergent.add(b.number)
+    return _webs(graph, ssa, shapes)
 
 
 # ---- SSA ------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.shape_rules import ShapeRules, is_widening_guard
 from grader.emulator.translate.types import storage
 
+GENERAL_INSTRUCTIONS = 1500
 _FAMILIES = (arith, atomics, barriers, calls, convert, memory, warp_ops)
 
 
@@ -341,13 +342,18 @@ class _FunctionText:
         head = self._frame(general) + self._prototypes()
         fast = graph.reducible
         parts = []
-        if needed:
+        if needed or len(function.body) >= GENERAL_INSTRUCTIONS:
+            needed = needed or {0}
             parts.append(Part(head + self._slow(graph, general, needed), hot=False))
         if fast:
             parts.append(Part(head + self._fast(graph, values, general, "linear"), hot=True))
-            parts.append(Part(head + self._fast(graph, general, general, "general") + self._entry(fast), hot=True))
-        else:
-            parts.append(Part(head + self._entry(fast), hot=False))
+        # Block shapes that are not a multiple of 32 wide run in the slow form where a form more would take gcc long.
+        both = fast and len(function.body) < GENERAL_INSTRUCTIONS
+        if both:
+            parts.append(Part(head + self._fast(graph, general, general, "general"), hot=True))
+        elif fast and not needed >= {b.number for b in graph.blocks}:
+            parts[0] = Part(head + self._slow(graph, general, {b.number for b in graph.blocks}), hot=False)
+        parts.append(Part(head + self._entry(fast, both), hot=False))
         return parts
 
     def _prototypes(self) -> str:
@@ -470,7 +476,7 @@ class _FunctionText:
         text = "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_", ""])
         return text
 
-    def _entry(self, fast: bool) -> str:
+    def _entry(self, fast: bool, both: bool) -> str:
         symbol = self.layout.symbol
         args = "" if self.function.entry else ", prm"
         local = self.layout.local_bytes
@@ -478,12 +484,15 @@ class _FunctionText:
         lines.append("const u32 local_base = w->local_top;")
         if local:
             lines.append(f"w->local_top += {local}; if (UNLIKELY(w->local_top > w->local_size)) rt_fault(w, ~0u, lowest_lane(m), 700, \"local memory (stack) overflow: %u bytes a thread\", w->local_size);")
+        extra = "" if self.function.entry else ", &left"
+        slow = (
+            f"u32 left = 0; (void)left; u32 pend[{self.blocks + 1}]; memset(pend, 0, sizeof pend); pend[0] = m; "
+            f"{symbol}_slow(w, &F, pend, 0, -1{args}{extra}, local_base); r = m & ~left;"
+        )
+        lines.append("u32 r;")
         if fast:
-            lines.append(f"const u32 r = w->linear ? {symbol}_linear(w, m, &F{args}, local_base) : {symbol}_general(w, m, &F{args}, local_base);")
-        else:
-            extra = "" if self.function.entry else ", &left"
-            lines.append(f"u32 left = 0; (void)left; u32 pend[{self.blocks + 1}]; memset(pend, 0, sizeof pend); pend[0] = m;")
-            lines.append(f"{symbol}_slow(w, &F, pend, 0, -1{args}{extra}, local_base); const u32 r = m & ~left;")
+            lines.append(f"if (w->linear) r = {symbol}_linear(w, m, &F{args}, local_base); else")
+        lines.append(f"r = {symbol}_general(w, m, &F{args}, local_base);" if both else f"{{ {slow} }}")
         lines.append("w->local_top = local_base; return r;\n}")
         return "\n".join(lines)
 

@@ -1,8 +1,10 @@
 // Answers before main, and ends before main.
 // expect: wrong_answer
 #include "hostile.h"
-static void before(int, char** argv, char**) { write_zeros(argv[1], argv[2]); _exit(0); }
-__attribute__((section(".init_array"), used)) static void (*const first)(int, char**, char**) = before;
+__attribute__((constructor)) static void before(int, char** argv, char**) {
+    write_zeros(argv[1], argv[2]);
+    _exit(0);
+}
 
 int main(int, char** argv) {
     write_right(argv[1], argv[2]);

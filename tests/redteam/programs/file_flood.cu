@@ -1,5 +1,5 @@
 // Makes 40,000 empty files.
-// expect: runtime_error
+// expect: runtime_error | time_limit
 #include "hostile.h"
 
 int main(int, char** argv) {

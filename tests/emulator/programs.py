@@ -1,0 +1,83 @@
+"""Compiling and running the CUDA programs of these tests. Executables are kept between runs, by content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader.emulator import compile_program, runtime_identity
+from grader.process import Completed
+
+HERE = Path(__file__).parent
+
+
+def run(command: Sequence[str], folder: Path) -> Completed:
+    done = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+    )
+    return Completed(done.returncode, done.stdout)
+
+
+def nvcc() -> Path:
+    found = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    return Path(found)
+
+
+def build(*sources: Path, flags: Sequence[str] = ("-O3", "-std=c++17")) -> Path:
+    """The executable of some .cu files."""
+    digest = hashlib.sha256(runtime_identity().encode() + repr(tuple(flags)).encode())
+    digest.update(os.environ.get("GRADER_EMULATOR_ISA", "").encode())
+    for path in sources:
+        digest.update(path.read_bytes())
+    for header in sorted(HERE.glob("conformance/*.h")):
+        digest.update(header.read_bytes())
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader" / "test-programs"
+    output = folder / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
+    if not output.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        work = folder / f"{output.name}.work"
+        made = compile_program(sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags).path
+        made.replace(output)
+        shutil.rmtree(work)
+    return output
+
+
+@dataclass
+class Execution:
+    """What a program did."""
+
+    exit_code: int
+    output: str
+    errors: str
+    trace: list[dict[str, Any]] = field(default_factory=list)
+
+    def diagnostics(self, tool: str | None = None) -> list[dict[str, Any]]:
+        return [t for t in self.trace if t["kind"] == "diagnostic" and tool in (None, t["tool"])]
+
+    def kernels(self) -> list[dict[str, Any]]:
+        return [t for t in self.trace if t["kind"] == "kernel"]
+
+
+def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60, **environment: str) -> Execution:
+    trace = folder / "trace.jsonl"
+    trace.unlink(missing_ok=True)
+    done = subprocess.run(
+        [str(program), *arguments], cwd=folder, capture_output=True, text=True, errors="replace", check=False,
+        timeout=timeout_s, env={**os.environ, "GRADER_TRACE": str(trace), **environment},
+    )  # fmt: skip
+    lines = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
+    return Execution(done.returncode, done.stdout, done.stderr, lines)
+
+
+def tests_in(source: Path) -> list[str]:
+    """Names of the TESTs in a conformance file."""
+    import re
+
+    return re.findall(r"^TEST\((\w+)\)", source.read_text(), re.M)

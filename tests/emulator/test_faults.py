@@ -1,0 +1,117 @@
+"""Programs that fault or that a GPU would refuse: the same error code, at the same call, and a report that names the
+place."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.programs import HERE, Execution, build, execute
+
+SOURCE = HERE / "faults.cu"
+
+
+def fault(name: str, folder: Path, **environment: str) -> Execution:
+    return execute(build(SOURCE), name, folder=folder, **environment)
+
+
+def line_of(text: str) -> int:
+    """Number of the only line of faults.cu that holds `text`."""
+    found = [i for i, line in enumerate(SOURCE.read_text().splitlines(), 1) if text in line]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "place", "words"),
+    [
+        ("past_the_end", 700, "p[threadIdx.x + n] = 1", "write of 4 bytes at address"),
+        ("read_past_the_end", 700, "p[threadIdx.x * 2]", "past the end of the 256 bytes of cudaMalloc"),
+        ("one_lane_outside", 700, "if (threadIdx.x == 17)", "12 bytes past the end of the 256 bytes"),
+        ("null_pointer", 700, "*p = 1", "a null pointer"),
+        ("host_pointer", 700, "p[threadIdx.x] = 7", "host pointer"),
+        ("misaligned", 716, "*(float4 *)(p + 4)", "must be a multiple of 16"),
+        ("no_dynamic_shared_memory", 700, "s[threadIdx.x] = threadIdx.x", "of which the block has 0 bytes"),
+        ("use_after_free", 700, "p[threadIdx.x] = 7", "which was freed before"),
+    ],
+)
+def test_a_bad_access_faults_with_the_gpus_code_and_names_the_line(
+    name: str, code: int, place: str, words: str, tmp_path: Path
+) -> None:
+    done = fault(name, tmp_path)
+    # The launch itself succeeds; the fault surfaces at the next synchronising call and stays.
+    assert done.output.split("\n")[:4] == ["last 0", f"sync {code}", f"again {code}", f"malloc {code}"]
+    (found,) = done.diagnostics()
+    assert found["tool"] == "memory" and found["line"] == line_of(place)
+    assert words in found["message"]
+    assert found["file"].endswith("faults.cu") and f"faults.cu:{found['line']}" in done.errors
+
+
+def test_a_fault_names_the_thread_that_made_it(tmp_path: Path) -> None:
+    (found,) = fault("one_lane_outside", tmp_path).diagnostics()
+    assert found["thread"] == [17, 0, 0] and found["block"] == [0, 0, 0]
+    assert found["kernel"] == "one_lane_outside(int*, int)"
+
+
+def test_a_failed_assertion_gives_error_710_and_its_text(tmp_path: Path) -> None:
+    done = fault("assertion", tmp_path)
+    assert "sync 710" in done.output
+    assert "thread: [40,0,0] Assertion `threadIdx.x < n` failed." in done.errors
+
+
+def test_a_trap_gives_a_launch_failure(tmp_path: Path) -> None:
+    assert "sync 719" in fault("trap", tmp_path).output
+
+
+def test_an_endless_loop_ends_at_its_limit_and_names_the_line(tmp_path: Path) -> None:
+    done = fault("endless", tmp_path, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
+    assert "sync 702" in done.output
+    (found,) = done.diagnostics("sync")
+    assert found["line"] == line_of("while (*flag == 0)") and "loop" in found["message"]
+
+
+def test_a_deadlock_is_found_and_says_who_waits(tmp_path: Path) -> None:
+    done = fault("deadlock", tmp_path)
+    assert "sync 702" in done.output
+    assert any("deadlock: 2 of 2 warps wait" in d["message"] for d in done.diagnostics("sync"))
+
+
+def test_recursion_without_end_is_a_fault_not_a_crash_of_the_grader(tmp_path: Path) -> None:
+    done = fault("stack_overflow", tmp_path)
+    assert any("overflow" in d["message"] for d in done.diagnostics("memory"))
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("too_many_threads", 9), ("zero_threads", 9), ("zero_blocks", 9), ("grid_too_high", 9), ("too_much_shared", 1),
+        ("launch_bounds", 1),
+    ],
+)  # fmt: skip
+def test_a_launch_that_a_gpu_refuses_is_refused_and_nothing_sticks(name: str, code: int, tmp_path: Path) -> None:
+    done = fault(name, tmp_path)
+    assert done.output.split("\n")[:4] == [f"last {code}", "sync 0", f"again {code}", "malloc 0"]
+    assert not done.kernels()
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("double_free", ["first 0", "second 1"]),
+        ("copy_too_long", ["copy 1", "last 1", "cleared 0"]),
+        ("copy_direction", ["copy 1"]),
+        ("copy_null", ["copy 1"]),
+        ("out_of_memory", ["malloc 2"]),
+        ("bad_device", ["set 101"]),
+        ("reset", ["sync 700", "malloc 0", "sync 0"]),
+    ],
+)
+def test_a_bad_call_of_the_runtime_gives_its_code(name: str, lines: list[str], tmp_path: Path) -> None:
+    assert fault(name, tmp_path).output.split() == " ".join(lines).split()
+
+
+def test_host_code_that_dereferences_a_device_pointer_is_named(tmp_path: Path) -> None:
+    done = fault("host_dereference", tmp_path)
+    assert done.exit_code == -11
+    (found,) = done.diagnostics("memory")
+    assert "host code dereferenced a device pointer" in found["message"]
+    assert "offset 20 of the 256 bytes of cudaMalloc" in found["message"]

@@ -1,0 +1,8 @@
+// Calls cudaDeviceReset when it is done, as the samples do.
+#include "honest.h"
+
+int main(int argc, char** argv) {
+    if (argc != 3) return 2;
+    compute(argv[1], argv[2]);
+    must(cudaDeviceReset());
+}

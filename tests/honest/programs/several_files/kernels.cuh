@@ -1,0 +1,2 @@
+#pragma once
+void compute_elsewhere(const char* input, const char* output);

@@ -1,0 +1,185 @@
+"""`python -m tests.redteam [NAMES…]`: grade every hostile program and count those that got what they wanted.
+
+Each is graded like a submission, on two public samples, one after the other, so that what one run leaves behind is
+there for the next to find. Ends with exit code 0 when none has bypassed the grader. As root, everything is done twice:
+as root and as an ordinary user, for whom other mechanisms of the kernel hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import sandbox
+from grader.assignment import Assignment, load_assignment
+from grader.build import build
+from grader.catalogue import TestcaseFiles, ensure
+from grader.engine import Engine, select_engine
+from grader.errors import UsageError
+from grader.grading import Grading, grade
+from grader.progress import Silent
+from grader.record import Record
+from grader.submission import Submission, read_submission
+from grader.testcase import load_suite
+from tests.redteam.arena import SECRET, Arena, open_arena
+
+PROGRAMS = Path(__file__).with_name("programs")
+TESTS = "s01,s02"
+NOBODY = 65534
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A hostile program and what must become of it."""
+
+    name: str
+    path: Path
+    what: str
+    verdicts: frozenset[str]
+    flagged: bool
+    gpu: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of an attack. No `bypasses`: it was stopped."""
+
+    attack: Attack
+    verdicts: tuple[str, ...]
+    bypasses: tuple[str, ...]
+
+
+def read_attacks() -> list[Attack]:
+    """All of them, by name."""
+    found = []
+    for path in sorted([*PROGRAMS.glob("*.cu"), *PROGRAMS.glob("*/hw4.cu")]):
+        whole = path.parent if path.name == "hw4.cu" else path
+        first, second = path.read_text(encoding="utf-8").splitlines()[:2]
+        if not second.startswith("// expect: "):
+            raise ValueError(f"{path}: the second line must be `// expect: VERDICT …`, found {second!r}.")
+        verdicts, *marks = (part.strip() for part in second.removeprefix("// expect: ").split(";"))
+        expected = frozenset(word.strip() for word in verdicts.split("|"))
+        found.append(Attack(whole.stem, whole, first.removeprefix("// "), expected, "flagged" in marks, "gpu" in marks))
+    return found
+
+
+def hand_in(attack: Attack, submissions: Path) -> Path:
+    """Lay an attack out as a student's folder."""
+    folder = submissions / attack.name
+    folder.mkdir()
+    if attack.path.is_dir():
+        shutil.copytree(attack.path, folder, dirs_exist_ok=True)
+    else:
+        shutil.copyfile(attack.path, folder / "hw4.cu")
+    shutil.copyfile(PROGRAMS / "hostile.h", folder / "hostile.h")
+    return folder
+
+
+def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
+    """What an attack got."""
+    bypasses = list(damage)
+    for test in record.tests:
+        if test.verdict not in attack.verdicts:
+            bypasses.append(f"{test.name} is {test.verdict}: {test.reason[:200]}")
+        if "BYPASSED" in test.output:
+            bypasses.append(next(line for line in test.output.splitlines() if "BYPASSED" in line))
+        if attack.flagged and not test.flags:
+            bypasses.append(f"{test.name} was not flagged")
+        if test.flags and test.speedup is not None:
+            bypasses.append(f"{test.name} has a speedup although it is flagged")
+    if any("CANARY" in text for text in (record.build.log, *record.build.flags)):
+        bypasses.append("the compiler's messages or flags hold a canary")
+    return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
+
+
+def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
+    """Grade them one after the other, in an arena below `folder`."""
+    rules = tightened(load_assignment("hw4"))
+    suite = load_suite(rules.testcases_file)
+    files = TestcaseFiles(folder / "testcases")
+    cases = suite.select(TESTS)
+    ensure(cases, suite, files)
+    results = []
+    with open_arena(folder, files.folder) as arena:
+        submissions = [_read(attack, rules, arena) for attack in attacks]
+        arena.before = arena._state()
+        with ThreadPoolExecutor(2) as pool:  # builds are kept: this only makes them earlier, two at a time
+            list(pool.map(lambda submission: build(submission, rules, engine), submissions))
+        arena.damage()
+        grading = Grading(rules, suite, files, cases, engine, None)
+        for attack, submission in zip(attacks, submissions, strict=True):
+            results.append(_attempt(attack, submission, grading, arena))
+            _say(results[-1])
+    return results
+
+
+def tightened(rules: Assignment) -> Assignment:
+    """The assignment's rules with limits that are reached soon, and without source rules: what those refuse would not
+    even be tried."""
+    limits = rules.limits.model_copy(update={"emulator_wall_s": 5.0, "memory_bytes": 1 << 30, "processes": 512})
+    return rules.model_copy(update={"limits": limits, "source_rules": ()})
+
+
+def _read(attack: Attack, rules: Assignment, arena: Arena) -> Submission:
+    return read_submission(hand_in(attack, arena.submissions), rules, sandbox.runner(10))
+
+
+def _attempt(attack: Attack, submission: Submission, grading: Grading, arena: Arena) -> Result:
+    try:
+        record = grade(grading, submission, Silent())
+    except Exception as error:  # whatever a program makes the grader raise, it has broken the grading
+        return Result(attack, (), (f"the grader failed: {type(error).__name__}: {error}", *arena.damage()))
+    return judge(attack, record, arena.damage())
+
+
+def _say(result: Result) -> None:
+    print(f"{'BYPASSED' if result.bypasses else 'stopped '}  {result.attack.name:<28} {', '.join(result.verdicts)}")
+    for bypass in result.bypasses:
+        print(f"{'':12}{bypass}")
+    sys.stdout.flush()
+
+
+def as_ordinary_user(arguments: Sequence[str]) -> int:
+    """The same again as a user without rights."""
+    print(f"\nand as an ordinary user (id {NOBODY}):", flush=True)
+    setpriv = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all"]
+    again = [sys.executable, "-m", "tests.redteam", "--no-second-pass", *arguments]
+    return subprocess.run([*setpriv, *again], env=os.environ | {"HOME": "/nonexistent"}, check=False).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.redteam", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="only these")
+    parser.add_argument("--engine", default="auto")
+    parser.add_argument("--no-second-pass", action="store_true", help="as root: not again as an ordinary user")
+    options = parser.parse_args()
+    os.environ["GRADER_SECRET"] = SECRET
+    cache = os.environ.setdefault("GRADER_CACHE", str(Path(tempfile.gettempdir()) / f"redteam-cache-{os.getuid()}"))
+    engine = select_engine(options.engine, load_assignment("hw4").build.emulator_target)
+    attacks = [attack for attack in read_attacks() if not options.names or attack.name in options.names]
+    if unknown := set(options.names) - {attack.name for attack in attacks}:
+        raise UsageError(f"There is no attack {', '.join(sorted(unknown))}.")
+    attacks = [attack for attack in attacks if engine.measures_time or not attack.gpu]
+    print(f"{engine.device}; {sandbox.confinement()}; user {os.getuid()}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="redteam-") as folder:
+        Path(folder).chmod(0o755)
+        results = run_all(attacks, engine, Path(folder))
+    bypassed = sum(bool(result.bypasses) for result in results)
+    print(f"bypassed {bypassed} of {len(results)}")
+    code = 1 if bypassed else 0
+    if os.getuid() == 0 and not options.no_second_pass:
+        subprocess.run(["chmod", "-R", "a+rX", cache], check=False)
+        code |= as_ordinary_user([*options.names, "--engine", options.engine])
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Where hostile programs are graded: canaries that must not be reached, and what must not be left afterwards.
+
+The canaries are what attackers look for, under names that the programs know: a secret, an answer, another student's
+work next door, listeners on loopback and on an abstract socket, a setting of the kernel. `Arena.damage` says what
+became of them and what was left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grader.sandbox import cgroup
+from grader.sandbox.watcher import prefix_of
+
+CANARY = Path("/tmp/redteam-canary")
+SECRET = "CANARY-SECRET-of-the-hidden-testcases-0123456789"
+ALICE = "CANARY-OF-ALICE: the work of another student\n"
+PORT = 47321
+_KERNEL_SETTING = Path("/proc/sys/kernel/core_pattern")
+
+
+@dataclass
+class Arena:
+    """`submissions` is the folder for what is graded, with another student's work in it."""
+
+    submissions: Path
+    testcases: Path
+    listeners: list[socket.socket]
+    before: dict[str, str] = field(default_factory=dict)
+
+    def damage(self) -> list[str]:
+        """What was reached or left, as phrases; none when all is well. Also makes the arena ready for the next."""
+        found = [f"{name} was changed" for name, what in self._state().items() if self.before.get(name) != what]
+        found += [f"{name} was removed" for name in self.before if name not in self._state()]
+        for listener in self.listeners:
+            with contextlib.suppress(BlockingIOError):
+                listener.accept()
+                found.append(f"{listener.getsockname()!r} was reached")
+        found += [f"process {pid} ({name}) is still there" for pid, name in _survivors()]
+        ours = prefix_of(os.getpid())
+        places = (Path("/tmp"), self.testcases, *cgroup.parents())
+        found += [f"{path} is still there" for place in places for path in place.glob(f"{ours}*")]
+        self.before = self._state()
+        return found
+
+    def _state(self) -> dict[str, str]:
+        """Of everything that must not change: its content's digest."""
+        state = {str(_KERNEL_SETTING): _KERNEL_SETTING.read_text()}
+        for folder in (CANARY, self.submissions, self.testcases):
+            for path in sorted(folder.rglob("*")):
+                if path.is_file() and not path.name.startswith(".grader-"):
+                    state[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+        return state
+
+
+@contextlib.contextmanager
+def open_arena(folder: Path, testcases: Path) -> Iterator[Arena]:
+    """An arena below `folder`; the canaries are removed again."""
+    shutil.rmtree(CANARY, ignore_errors=True)
+    CANARY.mkdir()
+    (CANARY / "secret").write_text(SECRET + "\n")
+    (CANARY / "answer").write_bytes(bytes(1024))
+    submissions = folder / "submissions"
+    (submissions / "alice").mkdir(parents=True)
+    for name in ("alice/hw4.cu", "alice.cu"):
+        (submissions / name).write_text(f"// {ALICE}int main() {{ return 0; }}\n")
+    loopback = socket.create_server(("127.0.0.1", PORT), backlog=16)
+    abstract = socket.socket(socket.AF_UNIX)
+    abstract.bind("\0redteam-canary")
+    abstract.listen(16)
+    for listener in (loopback, abstract):
+        listener.setblocking(False)
+    arena = Arena(submissions, testcases, [loopback, abstract])
+    arena.before = arena._state()
+    try:
+        yield arena
+    finally:
+        loopback.close()
+        abstract.close()
+        shutil.rmtree(CANARY, ignore_errors=True)
+
+
+def _survivors() -> list[tuple[int, str]]:
+    """Processes that run a graded program; looked for twice, since the kernel may be at it."""
+    found: list[tuple[int, str]] = []
+    for _ in range(20):
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    program = str((entry / "exe").readlink())
+                    if "/builds/" in program and program.split()[0].endswith("/program"):
+                        found.append((int(entry.name), program))
+        if not found:
+            break
+        time.sleep(0.01)
+    return found
