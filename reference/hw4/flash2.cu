@@ -50,10 +50,6 @@
 namespace flash2 {
 
 constexpr int kPatch = 8;    // a lane's patch is kPatch x kPatch in both products
-#ifndef UNROLL
-#define UNROLL 2
-#endif
-constexpr int kUnroll = UNROLL;
 
 template <int D, int Warps>
 struct Tile {
@@ -100,7 +96,7 @@ __device__ __forceinline__ void start_copy(float* to, const float* from, PlaceOf
 
 // One block: Warps * WarpRows query rows of one batch. `scale` is log2(e) / sqrt(D).
 template <int D, int Warps>
-__global__ void __launch_bounds__(Warps * 32, D == 32 && Warps == 2 ? 4 : 8 / Warps)
+__global__ void __launch_bounds__(Warps * 32, 8 / Warps)
 attention(const float* __restrict__ input, float* __restrict__ output, int n, float scale) {
     using T = Tile<D, Warps>;
     constexpr int ColumnGroups = T::ColumnGroups, Keys = T::Keys, Half = D / 2;
@@ -148,7 +144,7 @@ attention(const float* __restrict__ input, float* __restrict__ output, int n, fl
 
         // S = Q Kᵀ. The lane's keys are 4 * column_group + 0..3 and Half more.
         float s[kPatch][kPatch] = {};
-#pragma unroll kUnroll
+#pragma unroll 2
         for (int x = 0; x < D / 4; ++x) {
             float4 b[kPatch];
 #pragma unroll
@@ -197,7 +193,7 @@ attention(const float* __restrict__ input, float* __restrict__ output, int n, fl
 
         // O' = 2^(m - m') O + P V. The step's product is summed on its own first: see "Accuracy".
         float sum[kPatch][kPatch] = {};
-#pragma unroll kUnroll
+#pragma unroll 2
         for (int y = 0; y < Keys / 4; ++y) {
             float4 b[4][2];
 #pragma unroll
@@ -259,15 +255,12 @@ cudaError_t launch_tile(const Problem& problem) {
 size_t workspace_bytes(int, int, int) { return 0; }
 
 cudaError_t launch(const Problem& problem) {
+    if (problem.dim == 32) return launch_tile<32, 2>(problem);
     int device = 0, most_shared = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (error != cudaSuccess) return error;
-    if (problem.dim == 32) {
-        const bool large = problem.rows >= Tile<32, 4>::Rows && size_t(most_shared) >= Tile<32, 4>::SharedBytes;
-        return large ? launch_tile<32, 4>(problem) : launch_tile<32, 2>(problem);
-    }
     const bool large = size_t(most_shared) >= Tile<64, 4>::SharedBytes;
     return large ? launch_tile<64, 4>(problem) : launch_tile<64, 1>(problem);    // Turing has 64 KiB
 }

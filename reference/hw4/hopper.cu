@@ -147,7 +147,8 @@ __device__ __forceinline__ void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-// Nothing that uses these registers may be moved across this point by the compiler.
+// Nothing that uses these registers may be moved across this point by the compiler. Needed on both sides of a product:
+// operands must have their values before wgmma_begin, and sums must not be read before wgmma_wait.
 template <int Count>
 __device__ __forceinline__ void pin(float (&registers)[Count]) {
 #pragma unroll
@@ -296,9 +297,13 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
         const auto softmax = [&] {
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
-                float top = s[2 * r];
+                float top = s[2 * r], other_top = s[2 * r + 1];
 #pragma unroll
-                for (int i = 2 * r; i < Keys / 2; i += 4) top = fmaxf(top, fmaxf(s[i], s[i + 1]));
+                for (int i = 2 * r + 4; i < Keys / 2; i += 4) {
+                    top = fmaxf(top, s[i]);
+                    other_top = fmaxf(other_top, s[i + 1]);
+                }
+                top = fmaxf(top, other_top);
                 top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
                 top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
                 top = fmaxf(m[r], fmaf(top, scale, -tensor_cores::kHeadroom));
@@ -324,6 +329,8 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
                     p_high[keys][part] = both.high;
                     p_low[keys][part] = both.low;
                 }
+            pin(p_high);
+            pin(p_low);
             rescale[0] = next_rescale[0], rescale[1] = next_rescale[1];
         };
 
@@ -347,6 +354,8 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
                     q_high[step][part] = both.high;
                     q_low[step][part] = both.low;
                 }
+            pin(q_high);
+            pin(q_low);
             m[0] = m[1] = -INFINITY;
             l[0] = l[1] = 0.0f;
 #pragma unroll

@@ -74,7 +74,11 @@ struct Solver {
 namespace whole_program {
 
 constexpr size_t kMiB = size_t(1) << 20;
+#ifdef ATTENTION_CHUNK_BYTES    // tests make it small
+constexpr size_t kChunkBytes = ATTENTION_CHUNK_BYTES;
+#else
 constexpr size_t kChunkBytes = 128 * kMiB;     // of input, at least one batch
+#endif
 constexpr size_t kPinBytes = 64 * kMiB;        // of the mapped input, pinned at a time
 constexpr size_t kPrepareBytes = 4096 * kMiB;  // of the output, made before it is needed
 constexpr int kStreams = 3, kWriters = 4;
