@@ -30,11 +30,18 @@
 //   the reverse. K and V have separate ones because K is free half a tile earlier. The turn is passed with the named
 //   barriers 1 and 2.
 //
-//   Gained over tensor_cores.cu, on an H200 (median of 20): t23 1.90 -> 1.27 ms, t24 3.42 -> 1.95 ms, same error. On
-//   t24 the tensor cores are busy 80 % of the time, and the chip lowers its clock to 1.65 GHz to stay within its
-//   power. Without ping-pong: 1.31 and 2.29 ms. Tiles of 64 keys instead of 128 for d = 32: 1.47 ms. Of 128 instead
-//   of 64 for d = 64, where registers spill: 2.22 ms. Cost. Code for one architecture only (sm_90a), which needs the
-//   older kernel beside it; and a program in which the order of events is no longer the order of lines.
+//   Gained over tensor_cores.cu, on an H200 (median of 20): t23 1.89 -> 1.28 ms, t24 3.27 -> 1.96 ms, t30 4.02 ->
+//   2.32 ms, same error. On d = 64 the tensor cores are busy 80 % of the time, and the chip lowers its clock from
+//   1.98 to 1.65 GHz to stay within its power.
+//
+//   Tried, and slower: no ping-pong (t23 + 3 %, t24 + 9 %); passing the turn at any later point (+ 1 to 7 %); tiles
+//   of 64 keys instead of 128 for d = 32 (+ 14 %), of 128 instead of 64 for d = 64, where registers spill (+ 14 %);
+//   three groups of 64 rows without overlap inside a group (the same on t23, + 7 % on t17).
+//
+//   Cost. Code for one architecture only (sm_90a), which needs the older kernel beside it; and a program in which the
+//   order of events is no longer the order of lines. The compiler must be told twice: registers that a running wgmma
+//   reads or writes look free to it, and a product whose operands it computed after wgmma.fence was wrong on half the
+//   rows.
 //
 //   Other GPUs, and rows too short to fill this pipeline (n < 512, where memory is the limit anyway), get
 //   tensor_cores.cu's kernel.
