@@ -6,16 +6,20 @@ the file, the key, the value found and what is allowed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    NonNegativeFloat,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     field_validator,
@@ -38,6 +42,20 @@ class SubmissionRules(_Strict):
     main: str = Field(pattern=r"^[\w.-]+\.cu$")
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
+    id_pattern: str | None = None
+    """In a class: a regular expression that a file's or folder's whole name matches; its group `id` is the student."""
+
+    @field_validator("id_pattern")
+    @classmethod
+    def _names_an_id(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            try:
+                groups = re.compile(pattern).groupindex
+            except re.error as error:
+                raise ValueError(f"it is no regular expression: {error}") from error
+            if "id" not in groups:
+                raise ValueError("it needs a group (?P<id>...) that holds the student's id")
+        return pattern
 
 
 class BuildRules(_Strict):
@@ -81,6 +99,44 @@ class Limits(_Strict):
     memory_bytes: PositiveInt = 16 << 30
     processes: PositiveInt = 512
     stdout_bytes: PositiveInt = 64 * 1024
+
+
+class Deadline(_Strict):
+    """When work is due, and what lateness costs. `penalty_per_day` is a share of all points, per begun day."""
+
+    due: AwareDatetime
+    grace_minutes: NonNegativeFloat = 0
+    free_days: NonNegativeInt = 0
+    penalty_per_day: float = Field(default=0, ge=0, le=1)
+    max_days: NonNegativeInt | None = None
+    """Later than this gives no points; None: however late, `penalty_per_day` applies."""
+
+
+class Cluster(_Strict):
+    """How `--cluster slurm` asks for machines; each key is the sbatch option of that name."""
+
+    partition: str | None = None
+    account: str | None = None
+    constraint: str | None = None
+    gres: str | None = "gpu:1"
+    time_minutes: PositiveInt = 60
+    cpus: PositiveInt = 4
+    memory_gb: PositiveInt | None = None
+    at_once: PositiveInt = 64
+    """How many tasks of the array run at the same time at most."""
+    retries: NonNegativeInt = 2
+    folder: str = "results/slurm"
+    """A folder that all nodes and the submitting machine see under this path."""
+
+
+class Gradescope(_Strict):
+    """How results appear on Gradescope. Visibilities are Gradescope's own words."""
+
+    hidden_tests: Literal["hidden", "after_due_date", "after_published", "visible"] = "after_published"
+    leaderboard: bool = True
+    runs: PositiveInt | None = None
+    """At most this many graded runs of a student within `window_hours`; None: no limit."""
+    window_hours: PositiveFloat = 24
 
 
 class HiddenInputs(_Strict):
@@ -232,6 +288,9 @@ class Assignment(_Strict):
     phases: tuple[Phase, ...] = ()
     default: bool = False
     """Whether this is the one meant by commands that name none; one assignment of a course may say so."""
+    deadline: Deadline | None = None
+    cluster: Cluster | None = None
+    gradescope: Gradescope = Gradescope()
 
     @property
     def timed_tests(self) -> str | None:
@@ -248,6 +307,15 @@ class Assignment(_Strict):
         if repeated:
             raise ValueError(f"rubric: part {sorted(repeated)[0]!r} appears twice; each part needs its own name")
         return self
+
+    @property
+    def rules_sha256(self) -> str:
+        """The SHA-256 of all that a grade depends on: not of deadlines and of how a class is organised, which may
+        change without anything having to be graded again."""
+        rules = self.model_dump_json(
+            exclude={"deadline": True, "cluster": True, "gradescope": True, "submission": {"id_pattern"}}
+        )
+        return hashlib.sha256(rules.encode()).hexdigest()
 
     @property
     def max_points(self) -> float:

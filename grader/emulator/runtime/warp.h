@@ -95,6 +95,7 @@ struct warp {
     u32 ntid[3], ctaid[3], nctaid[3];
     u32 tid0[3];   /* lane 0's threadIdx */
     u32 dynamic_shared, smid, slot;
+    u32 environment[2]; /* %envreg1 and 2: where cooperative groups find the grid's barrier */
     u64 grid_id;
     struct block *block;
     u32 *alive;    /* threads of the block that have not exited */
@@ -140,7 +141,6 @@ void rt_free(struct warp *w, u32 lane, u64 address);
 u64 rt_clock(void);
 u64 rt_nanoseconds(void);
 void rt_nanosleep(struct warp *w, u32 ns);
-void rt_grid_sync(struct warp *w, u32 site, u32 m);
 /* Atomics: old values replace vv[0..31]; vv[32..63] is the new value of a compare-and-swap. */
 #define ATOMIC(how, type) void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv);
 #define ATOMICS                                                                                                        \
@@ -154,6 +154,16 @@ ATOMICS
 #undef ATOMIC
 typedef u32 (*device_function)(struct warp *, u32, u32 **);
 device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address);
+
+/* Matrix instructions (tensor.c). Registers are rows of 32 lanes. */
+enum element { ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_S8, ELEMENT_U8, ELEMENT_F32, ELEMENT_S32 };
+void rt_mma(int m, int n, int k, int ae, int be, int de, const u32 *a, const u32 *b, const u32 *c, u32 *d, int saturate);
+void rt_wmma(int m, int n, int k, int ae, int be, int ce, int de, const u32 *a, u32 an, const u32 *b, u32 bn, const u32 *c, u32 cn, u32 *d, u32 dn, int saturate);
+void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, u32 *out);
+void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, const u32 *in);
+void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, u32 *out);
+void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, const u32 *in);
+void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m);
 
 /* ---- vectors ---------------------------------------------------------------------------------------------------- */
 
