@@ -107,6 +107,9 @@ def grade(
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
     ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
+    ] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -115,7 +118,7 @@ def grade(
     A class is graded into a store; the same command goes on where it was stopped.
     """
     rules = classroom.rules_for(paths, assignment)
-    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs)
+    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
     if classroom.wanted(paths, rules, options):
         if html is not None:
             raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
