@@ -12,7 +12,9 @@ from grader.batch import Found, Outcome, Policy, Setup, Which, find_class, grade
 from grader.batch.handins import describe
 from grader.batch.roster import read_roster
 from grader.catalogue import TestcaseFiles
-from grader.engine import select_engines
+from grader.cluster import grade_on_slurm
+from grader.cluster.elsewhere import engine_of_jobs
+from grader.engine import Engine, select_engines
 from grader.errors import MachineFault, UsageError
 from grader.gradebook import MODEL_PREFIX, Line, gradebook, students_only
 from grader.gradescope import build_bundle, grade_there
@@ -51,6 +53,7 @@ class ClassOptions:
     best: bool = False
     as_class: bool = False
     jobs: int | None = None
+    cluster: str | None = None
 
     @property
     def policy(self) -> Policy:
@@ -78,10 +81,10 @@ def wanted(paths: Sequence[Path], rules: Assignment, options: ClassOptions) -> b
     """Whether `grade PATH...` means a class."""
     if options.as_class or any(is_class(path, rules) for path in paths):
         return True
-    if options.roster is not None or options.rerun is not None:
+    if options.roster is not None or options.rerun is not None or options.cluster is not None:
         raise UsageError(
-            f"--roster and --rerun are for classes, and {shown(paths[0])} is one submission: give the folder that "
-            "holds all, or say --class."
+            f"--roster, --rerun and --cluster are for classes, and {shown(paths[0])} is one submission: give the "
+            "folder that holds all, or say --class."
         )
     return False
 
@@ -119,14 +122,20 @@ def grade(
 ) -> tuple[str, bool]:
     """Grade a class into its store; `json` and `junit` get the records that count. Gives a summary, and whether
     everything could be judged."""
+    if options.cluster not in (None, "slurm"):
+        raise UsageError(f"There is no cluster {options.cluster!r}: --cluster knows slurm.")
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
         raise UsageError(f"--rerun: nobody here is called {', '.join(sorted(missing))}; give an id as in the roster.")
     suite = load_suite(rules.testcases_file)
-    engines = select_engines(engine, rules.build.emulator_target)
-    if len(engines) == 1 and not engines[0].measures_time:
-        engines = engines * (options.jobs or max(1, cores() // 2))
+    engines: Sequence[Engine]
+    if options.cluster is not None:
+        engines = (engine_of_jobs(engine),)
+    else:
+        engines = select_engines(engine, rules.build.emulator_target)
+    if options.cluster is None and len(engines) == 1 and not engines[0].measures_time:
+        engines = tuple(engines) * (options.jobs or max(1, cores() // 2))
     elif options.jobs is not None:
         raise UsageError("--jobs is for the emulator: on GPUs, each runs one submission at a time.")
     cases = suite.select(tests or ("all" if engines[0].measures_time else "public"))
@@ -137,7 +146,10 @@ def grade(
             session.ensure(cases, suite, files, progress)
         setup = Setup(rules, suite, files, cases, engines[0])
         with view.shown() as seen:
-            outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
+            if options.cluster is not None:
+                outcome = grade_on_slurm(setup, found, store, policy=options.policy, roster=roster, view=seen)
+            else:
+                outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
         counting = [line.attempt.record for line in gradebook(store, rules.name, options.policy.which)]
         if json is not None:
             write_records(counting, json)

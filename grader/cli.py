@@ -113,6 +113,9 @@ def grade(
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
     ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
+    ] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
     require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
@@ -124,7 +127,7 @@ def grade(
     if require_sandbox:
         sandbox.require()
     rules = classroom.rules_for(paths, assignment)
-    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs)
+    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
     if classroom.wanted(paths, rules, options):
         if html is not None:
             raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
