@@ -16,6 +16,7 @@ from grader.emulator.build import (
     KernelInfo,
     Unsupported,
     compile_program,
+    host_compiler_folders,
     runtime_identity,
 )
 from grader.emulator.translate import Finding
@@ -27,5 +28,6 @@ __all__ = [
     "KernelInfo",
     "Unsupported",
     "compile_program",
+    "host_compiler_folders",
     "runtime_identity",
 ]

@@ -151,6 +151,12 @@ def _host_compiler(language: str = "c") -> str:
     raise MachineFault("No C compiler found: the emulator needs gcc and g++ (apt install g++).")
 
 
+def host_compiler_folders() -> tuple[Path, ...]:
+    """Where the host's compilers are installed when that is not the system's /usr: CC=/opt/gcc/bin/gcc, say."""
+    programs = (Path(shutil.which(_host_compiler(language)) or "/usr/bin/cc").resolve() for language in ("c", "c++"))
+    return tuple({program.parent.parent for program in programs if not program.is_relative_to("/usr")})
+
+
 @lru_cache(maxsize=1)
 def _host_identity() -> str:
     """The C compiler's version and the processor it compiles for."""
