@@ -128,9 +128,8 @@ class FreshInput:
                     os.lseek(file.fileno(), operator.output_offset(shape, number, drawn.unit, int(row)), os.SEEK_SET)
                     got = np.frombuffer(file.read(4 * layout.columns), dtype="<f4").astype(np.float64)
                     if got.shape != right.shape or not bool((np.abs(got - right) <= limit).all()):
-                        return (
-                            f"on a fresh input its output is wrong: {operator.unit_label(shape, drawn.unit)}, row {row}"
-                        )
+                        where = operator.unit_label(shape, drawn.unit)
+                        return f"on a fresh input its output is wrong: {where + ', ' if where else ''}row {row}"
         return ""
 
 
