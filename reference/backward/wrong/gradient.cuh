@@ -127,7 +127,7 @@ __global__ void attention_backward_keys(Problem a, float scale) {
         const float ds = p * (dp - D_OF(a.dot[batch * a.n + i])) * DK_SCALE;
         for (int x = 0; x < d; ++x) {
             dk[x] += ds * q[size_t(i) * d + x];
-            dv[x] += p * grad[size_t(i) * d + x];
+            dv[x] = DV_BEFORE(dv[x], i) + p * grad[size_t(i) * d + x];
         }
     }
     for (int x = 0; x < d; ++x) {
