@@ -68,7 +68,7 @@ __global__ void attention_forward(Problem a, float scale) {
     for (int key = 0; key < a.n; ++key) {
         float s = 0.0f;
         for (int x = 0; x < d; ++x) s += q[x] * k[size_t(key) * d + x];
-        s *= scale;
+        s *= FORWARD_SCALE;
         const float top = fmaxf(m, s), rescale = expf(m - top), p = expf(s - top);
         l = l * rescale + p;
         for (int x = 0; x < d; ++x) o[x] = o[x] * rescale + p * v[size_t(key) * d + x];
