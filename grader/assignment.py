@@ -7,13 +7,15 @@ the file, the key, the value found and what is allowed.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -155,6 +157,22 @@ class BaselineRules(_Strict):
     budget_s: PositiveFloat = 2
 
 
+class Phase(_Strict):
+    """A part of a program's GPU time: the kernels whose name holds the regular expression `kernels`, in any case."""
+
+    name: str = Field(pattern=r"^[a-z_]+$")
+    kernels: str
+
+    @field_validator("kernels")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"this is not a regular expression ({error})") from error
+        return pattern
+
+
 class TimingRules(_Strict):
     """How often a test that earns points for its time is run, and when that is enough (see grader.stopping).
 
@@ -238,6 +256,18 @@ class Manual(_Part):
 RubricPart = Annotated[FailedTests | LogSpeedup | ReferenceRatio | Occupancy | Manual, Field(discriminator="kind")]
 
 
+def _a_tolerance(value: Any) -> Any:
+    numbers = list(value.values()) if isinstance(value, dict) else [value]
+    if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) or not n > 0 for n in numbers):
+        raise ValueError("expected a number greater than 0, or one such number for each output tensor by its name")
+    return value
+
+
+Tolerance = Annotated[float | dict[str, float], BeforeValidator(_a_tolerance)]
+"""The largest |got − expected| that passes: of every output tensor, or of each by its name. The operator multiplies
+it by the magnitude that a shape has (`Operator.magnitude`)."""
+
+
 class Assignment(_Strict):
     """One assignment's rules; `folder` is where its assignment.yaml lies."""
 
@@ -246,7 +276,7 @@ class Assignment(_Strict):
     operator: str
     submission: SubmissionRules
     build: BuildRules = BuildRules()
-    tolerance: PositiveFloat
+    tolerance: Tolerance
     limits: Limits
     hidden_inputs: HiddenInputs = HiddenInputs()
     source_rules: tuple[SourceRule, ...] = ()
@@ -255,6 +285,9 @@ class Assignment(_Strict):
     timing: TimingRules = TimingRules()
     floor: FloorRules = FloorRules()
     metrics: tuple[str, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    default: bool = False
+    """Whether this is the one meant by commands that name none; one assignment of a course may say so."""
     deadline: Deadline | None = None
     cluster: Cluster | None = None
     gradescope: Gradescope = Gradescope()
@@ -323,19 +356,30 @@ def load_assignment(name: str) -> Assignment:
     return assignment
 
 
-def assignment_for(submission: Path) -> Assignment:
-    """The assignment meant when none is named: by the file's name, by the folder it lies in, or the only one."""
+def default_assignment() -> Assignment:
+    """The assignment meant by a command that names none: GRADER_ASSIGNMENT, else the only one, else the one whose
+    YAML says `default: true`. Raises UsageError where that does not settle it."""
+    if chosen := os.environ.get("GRADER_ASSIGNMENT"):
+        return load_assignment(chosen)
     names = assignment_names()
     if len(names) == 1:
         return load_assignment(names[0])
-    for name in names:
+    defaults = [rules for rules in map(load_assignment, names) if rules.default]
+    if len(defaults) == 1:
+        return defaults[0]
+    why = f"{' and '.join(rules.name for rules in defaults)} all say `default: true`; " if defaults else ""
+    raise UsageError(f"Which assignment? {why}name one with --assignment: {', '.join(names) or 'there is none here'}.")
+
+
+def assignment_for(submission: Path) -> Assignment:
+    """The assignment that a submission belongs to when none is named: by the file's name, by the folder it lies in,
+    else the default."""
+    names = assignment_names()
+    for name in names if len(names) > 1 else ():
         main = load_assignment(name).submission.main
         if submission.name == main or (submission / main).is_file():
             return load_assignment(name)
     for part in reversed(submission.resolve().parts):
         if part in names:
             return load_assignment(part)
-    raise UsageError(
-        f"It is not clear which assignment {shown(submission)} belongs to: name it with --assignment "
-        f"({', '.join(names) or 'there is none here'})."
-    )
+    return default_assignment()

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from grader import class_cli, classroom, session, studies
+from grader import class_cli, classroom, sandbox, session, studies
 from grader.batch import RULE
 from grader.class_cli import BestOption, StoreOption
 from grader.errors import GraderFault, MachineFault, UsageError
@@ -52,12 +52,15 @@ TestsOption = Annotated[
     typer.Option("--tests", metavar="all|public|t01,t05..t10", help="Testcases; by default all on a GPU, else public."),
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result record here.")]
+RequireSandboxOption = Annotated[
+    bool, typer.Option("--require-sandbox", help="Refuse to run anything where it cannot be fully confined.")
+]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show tracebacks of grader faults.")]
 
 
 @app.command()
 def check(
-    submission: Annotated[Path, typer.Argument(metavar="hw4.cu", help="A .cu file or a folder.", show_default=False)],
+    submission: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A .cu file or a folder.", show_default=False)],
     assignment: AssignmentOption = None,
     tests: TestsOption = "public",
     engine: EngineOption = "auto",
@@ -66,11 +69,14 @@ def check(
         str | None,
         typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
     ] = None,
+    require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
     checks = parse_checks(sanitize) if sanitize else ()
-    records = session.grade_paths([submission], assignment=assignment, tests=tests, engine=engine, json=json)
+    records = session.grade_paths(
+        [submission], assignment=assignment, tests=tests, engine=engine, json=json, require_sandbox=require_sandbox
+    )
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
     if checks and records[0].build.ok:
@@ -111,12 +117,15 @@ def grade(
         str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
     ] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
+    require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores.
 
     A class is graded into a store; the same command goes on where it was stopped.
     """
+    if require_sandbox:
+        sandbox.require()
     rules = classroom.rules_for(paths, assignment)
     options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
     if classroom.wanted(paths, rules, options):
@@ -129,7 +138,9 @@ def grade(
         if not judged:
             raise typer.Exit(1)
         return
-    records = session.grade_paths(paths, assignment=assignment, tests=tests, engine=engine, json=json)
+    records = session.grade_paths(
+        paths, assignment=assignment, tests=tests, engine=engine, json=json, require_sandbox=require_sandbox
+    )
     if store is not None:
         classroom.keep(records, store)
     if html is not None:

@@ -100,9 +100,9 @@ def grade_built(
 ) -> Record:
     """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
     watch = watch or Stopwatch()
-    bench = grading.bench
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
+    bench = grading.bench
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
         by_case: dict[Case, _Tested] = {}
         for number, case in enumerate(shuffled(grading.cases)):  # its place in the order tells a program nothing
@@ -162,9 +162,8 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
             watched.stop()
             watch.add("graded runs", run.outcome.wall_s)
             with watch.stage("check"):
-                check = check_output(
-                    case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
-                )
+                tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
+                check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
                 cause = None
                 if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
                     cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
@@ -304,7 +303,6 @@ def _test_record(
         output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
-        timing_refused=flags[0] if flags and grading.engine.measures_time else "",
     )
 
 

@@ -117,7 +117,7 @@ class TestRecord(_Value):
 
     __test__ = False  # not a test class for pytest
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[int | float, ...]
     verdict: Verdict
     fault: Fault | None
     reason: str

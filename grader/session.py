@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from grader import catalogue, doctor, gpu_oracle, points
+from grader import catalogue, doctor, gpu_oracle, points, sandbox
 from grader import run as running
-from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
+from grader.assignment import Assignment, assignment_for, assignment_names, default_assignment, load_assignment
 from grader.baseline import Baseline, time_baseline
 from grader.bench import open_bench
 from grader.build import build
@@ -20,6 +20,7 @@ from grader.catalogue import TestcaseFiles
 from grader.engine import Engine, select_engine
 from grader.errors import UsageError
 from grader.grading import Grading, grade
+from grader.operators import shape_words
 from grader.paths import shown
 from grader.progress import Progress, shown_progress
 from grader.record import Record, read_record, read_records, write_records
@@ -31,10 +32,18 @@ _MAKE_LIMIT_S = 10
 
 
 def grade_paths(
-    paths: Sequence[Path], *, assignment: str | None, tests: str | None, engine: str, json: Path | None
+    paths: Sequence[Path],
+    *,
+    assignment: str | None,
+    tests: str | None,
+    engine: str,
+    json: Path | None,
+    require_sandbox: bool = False,
 ) -> list[Record]:
     """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
     Points that a person entered into records that `json` holds already are kept."""
+    if require_sandbox:
+        sandbox.require()
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
     suite = load_suite(rules.testcases_file)
     submissions = [read_submission(path, rules, runner(_MAKE_LIMIT_S)) for path in paths]
@@ -71,7 +80,7 @@ def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
 
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
     """Build any CUDA program and run it here, with its own output and exit code."""
-    rules = load_assignment(assignment or assignment_names()[0])
+    rules = load_assignment(assignment) if assignment else assignment_for(program)
     submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
     chosen = select_engine(engine, rules.build.emulator_target)
     built = build(submission, rules, chosen)
@@ -174,11 +183,8 @@ def examine_machine() -> tuple[str, bool]:
 
 
 def only(assignment: str | None) -> Assignment:
-    """The assignment that is named, or the only one there is."""
-    names = assignment_names()
-    if assignment is None and len(names) != 1:
-        raise UsageError(f"Which assignment? Name one with --assignment: {', '.join(names) or 'there is none here'}.")
-    return load_assignment(assignment or names[0])
+    """The assignment that is named, or the course's default."""
+    return load_assignment(assignment) if assignment else default_assignment()
 
 
 def ensure(
@@ -251,4 +257,4 @@ def _time(rules: Assignment, case: Case, refresh: bool) -> Baseline:
 
 
 def _shape(case: Case) -> str:
-    return " x ".join(map(str, case.shape))
+    return shape_words(case.shape)

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from grader.emulator.nvcc_flags import NvccFlags
-from grader.emulator.ptx import Module, PtxSyntaxError, parse
+from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.emulator.translate import Finding, Translation, translate_module
 from grader.errors import GraderFault, MachineFault
@@ -32,8 +32,9 @@ HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512", "-ffp-contract=off",
 RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
 KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
+FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 PART_BYTES = 60_000  # C text compiled in one go
-HOT_BYTES = 250_000  # C text up to which gcc -O2 is quick enough
+HOT_BYTES = 200_000  # C text up to which gcc -O2 is quick enough; -Og takes half its time for code nearly as fast
 
 
 class CompileFailed(Exception):
@@ -89,7 +90,8 @@ def compile_program(
     """
     work.mkdir(parents=True, exist_ok=True)
     work, output = work.resolve(), output.resolve()
-    parsed = NvccFlags.parse(flags, sources[0].resolve().parent)
+    sources = [s.resolve() for s in sources]
+    parsed = NvccFlags.parse(flags, sources[0].parent)
     toolkit = _toolkit(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
         runtime = pool.submit(_runtime_object, toolkit, run, work)
@@ -100,22 +102,27 @@ def compile_program(
         kernels: list[KernelInfo] = []
         findings: list[Finding] = []
         logs = [unit.log for unit in units]
-        for i, unit in enumerate(units):
-            info = pool.submit(_ptxas, unit, toolkit, run, parsed, target)
-            module = _parse(unit)
+        infos = [pool.submit(_ptxas, unit, toolkit, run, parsed, target) for unit in units]
+        modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
+        for info in infos:
             facts, log = info.result()
             logs.append(log)
             kernels += facts
+        if parsed.relocatable:  # -rdc=true: device code of all files is one module
+            modules = [link_modules(modules)]
+        for i, module in enumerate(modules):
             prefix = f"m{i}"
             translation, found = translate_module(
-                module, prefix=prefix, lanes=_lanes(run, work), registers={k.name: k.registers for k in facts}
+                module, prefix=prefix, lanes=_lanes(run, work), registers={k.name: k.registers for k in kernels}
             )
             findings += found
             if found:
                 continue
-            for text, name, level in _sources(translation, prefix):
+            glue = _linked_registration(units) if parsed.relocatable else ""
+            for text, name, level in _sources(translation, prefix, glue):
                 objects.append(pool.submit(_gcc, text, work / f"unit{i}" / f"{name}.c", level, run))
-            objects.append(pool.submit(_rename_registration, unit, prefix, run))
+        for i, unit in enumerate(units):
+            objects.append(pool.submit(_rename_registration, unit, f"m{i}", run))
         if findings:
             raise Unsupported(findings)
         finished = [o.result() for o in objects]
@@ -220,6 +227,8 @@ def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags
         str(nvcc), *flags.compile, "-c", "-lineinfo", "--keep", "--keep-dir", str(folder),
         "-gencode", f"arch=compute_{number},code=compute_{number}", "-x", "cu", str(path), "-o", str(out),
     ]  # fmt: skip
+    if flags.relocatable:
+        command.insert(1, "-rdc=true")
     log = _checked(run(command, folder))
     return _Unit(path, out, folder / f"{path.stem}.ptx", log)
 
@@ -234,9 +243,9 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
     return read_ptxas(done.output), done.output if flags.verbose_ptxas else ""
 
 
-def _parse(unit: _Unit) -> Module:
+def _parse(unit: _Unit, first_file: int) -> Module:
     try:
-        return parse(unit.ptx.read_text())
+        return parse(unit.ptx.read_text(), first_file=first_file)
     except PtxSyntaxError as error:
         finding = Finding(f"the PTX that nvcc made of {unit.source.name} ({error})", str(unit.source), None, "run this program on a GPU (--engine cuda)")
         raise Unsupported([finding]) from error
@@ -245,7 +254,7 @@ def _parse(unit: _Unit) -> Module:
 # ---- gcc --------------------------------------------------------------------------------------------------------------
 
 
-def _sources(translation: Translation, prefix: str) -> Iterator[tuple[str, str, str]]:
+def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple[str, str, str]]:
     """(C text, name, optimisation) of a module's files: small parts together, large ones alone, largest first, so that
     they compile side by side."""
     number = 0
@@ -265,11 +274,11 @@ def _sources(translation: Translation, prefix: str) -> Iterator[tuple[str, str, 
         f"\nvoid **emu_register(struct module_info *);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
         f"{{ (void)image; return emu_register(&{prefix}_module); }}\n"
     )
-    yield translation.tables + registration, f"{prefix}_tables", "-O0"
+    yield translation.tables + registration + glue, f"{prefix}_tables", "-O0"
 
 
 def _level(hot: bool, size: int) -> str:
-    return "-O2" if hot and size < HOT_BYTES else "-O1"
+    return "-O2" if hot and size < HOT_BYTES else "-Og"
 
 
 def _gcc(text: str, path: Path, level: str, run: Runner) -> Path:
@@ -287,6 +296,17 @@ def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
     command = ["objcopy", "--redefine-sym", f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}", str(unit.object), str(out)]
     _checked(run(command, unit.object.parent))
     return out
+
+
+def _linked_registration(units: Sequence[_Unit]) -> str:
+    """With -rdc=true each object registers itself through a function that nvcc's device linker would write."""
+    lines = ["\nstatic void **linked(void) { static void **h; if (!h) h = emu_register(&m0_module); return h; }"]
+    for unit in units:
+        for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", unit.object.read_bytes()))):
+            lines.append(
+                f"void {name.decode()}(void (*f)(void **), void *a, void *b, void (*g)(void *)) {{ (void)a, (void)b, (void)g; f(linked()); }}"
+            )
+    return "\n".join(lines) + "\n"
 
 
 def _runtime_object(toolkit: _Toolkit, run: Runner, work: Path) -> Path:

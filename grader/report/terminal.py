@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
+from grader.operators import shape_words
 from grader.record import Record, TestRecord
 from grader.verdict import Fault, Verdict
 
@@ -87,7 +88,7 @@ def _number(value: float | None, form: str) -> str:
 def _row(test: TestRecord) -> tuple[str, ...]:
     return (
         test.name,
-        " x ".join(map(str, test.shape)),
+        shape_words(test.shape),
         _WORDS[test.verdict],
         _number(test.max_error, "{:.1e}"),
         _number(test.wall_s, "{:.2f}"),

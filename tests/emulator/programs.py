@@ -76,7 +76,7 @@ def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60,
     return Execution(done.returncode, done.stdout, done.stderr, lines)
 
 
-def tests_in(source: Path) -> list[str]:
+def names_in(source: Path) -> list[str]:
     """Names of the TESTs in a conformance file."""
     import re
 

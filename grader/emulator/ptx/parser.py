@@ -54,9 +54,23 @@ _VARIABLE = re.compile(
 )
 
 
-def parse(text: str) -> Module:
-    """Parses one PTX module. Raises `PtxSyntaxError`."""
-    return _Parser(text).module
+def parse(text: str, *, first_file: int = 0) -> Module:
+    """Parses one PTX module, with `first_file` added to its file numbers. Raises `PtxSyntaxError`."""
+    return _Parser(text, first_file).module
+
+
+def link_modules(modules: list[Module]) -> Module:
+    """One module of several that were compiled to be linked: definitions take the place of declarations."""
+    result = Module(modules[0].version, modules[0].target)
+    for module in modules:
+        result.files.update(module.files)
+        for name, function in module.functions.items():
+            if name not in result.functions or (function.defined and not result.functions[name].defined):
+                result.functions[name] = function
+        for name, variable in module.variables.items():
+            if name not in result.variables or result.variables[name].linkage == "extern":
+                result.variables[name] = variable
+    return result
 
 
 @lru_cache(maxsize=65536)
@@ -134,7 +148,8 @@ def _split(text: str) -> list[str]:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, first_file: int) -> None:
+        self.first_file = first_file
         self.module = Module("", "")
         self.function: Function | None = None
         self.loc = UNKNOWN
@@ -227,9 +242,9 @@ class _Parser:
         if int(match[2]) == 0:  # nvcc marks compiler-made code as line 0: keep the last real line
             return
         inlined = _INLINED.search(line)
-        file, number = int(match[1]), int(match[2])
-        if inlined and not self._own(file) and self._own(int(inlined[1])):
-            file, number = int(inlined[1]), int(inlined[2])
+        file, number = int(match[1]) + self.first_file, int(match[2])
+        if inlined and not self._own(file) and self._own(int(inlined[1]) + self.first_file):
+            file, number = int(inlined[1]) + self.first_file, int(inlined[2])
         elif not self._own(file) and self.loc.line:  # a header's line: the student's own is more help
             return
         self.loc = Loc(file, number)
@@ -247,7 +262,7 @@ class _Parser:
         elif words[0] == ".file":
             match = _FILE.match(line)
             if match:
-                self.module.files[int(match[1])] = match[2]
+                self.module.files[int(match[1]) + self.first_file] = match[2]
 
     def _open(self) -> None:
         self.scopes.append(self.rename)

@@ -278,7 +278,7 @@ class Writer:
             "%tid": f"w->tid0[{index}]", "%warpid": "w->index",
             "%nwarpid": "((w->ntid[0] * w->ntid[1] * w->ntid[2] + 31) / 32)", "%smid": "w->smid", "%nsmid": "108u",
             "%gridid": "w->grid_id", "%dynamic_smem_size": "w->dynamic_shared", "%total_smem_size": "w->shared_size",
-            "%aggr_smem_size": "w->shared_size",
+            "%aggr_smem_size": "w->shared_size", "%envreg1": "w->environment[0]", "%envreg2": "w->environment[1]",
         }  # fmt: skip
         if head in simple:
             return simple[head]

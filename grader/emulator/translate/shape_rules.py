@@ -18,7 +18,7 @@ _IMPURE = {
 _UNIFORM_SPECIAL = {
     "%ntid", "%ctaid", "%nctaid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%dynamic_smem_size",
     "%total_smem_size", "%cluster_ctaid", "%cluster_nctaid", "%clusterid", "%nclusterid", "%cluster_ctarank",
-    "%cluster_nctarank", "%is_explicit_cluster", "%envreg0", "%aggr_smem_size",
+    "%cluster_nctarank", "%is_explicit_cluster", "%envreg0", "%envreg1", "%envreg2", "%aggr_smem_size",
 }  # fmt: skip
 _INTEGER = ("u32", "s32", "b32", "u64", "s64", "b64")
 
