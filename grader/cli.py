@@ -211,10 +211,16 @@ def profile(
 
 @app.command()
 def explain(
-    record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="What grade --json wrote.")],
+    record: Annotated[
+        Path, typer.Argument(metavar="RECORD.json|ID", help="What grade --json wrote, or a student's id.")
+    ],
     other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
+    store: StoreOption = None,
 ) -> None:
     """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
+    if other is None and not record.is_file() and record.suffix != ".json":
+        print(classroom.explain(str(record), store, None))
+        return
     first = read_records(record)
     if other is None:
         print(f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(each) for each in first))

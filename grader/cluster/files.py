@@ -51,8 +51,8 @@ class RunFiles:
     def fault(self, task: int) -> Path:
         return self.folder / f"fault-{task}.txt"
 
-    def beat(self, task: int) -> Path:
-        return self.folder / f"beat-{task}"
+    def beat(self, task: int, attempt: int) -> Path:
+        return self.folder / f"beat-{task}-{attempt}"
 
     def write_order(self, task: int, order: Order) -> None:
         _write(self.order(task), pickle.dumps(order))
@@ -84,10 +84,10 @@ class RunFiles:
         self.fault(task).unlink(missing_ok=True)
         return text
 
-    def silent_s(self, task: int) -> float | None:
+    def silent_s(self, task: int, attempt: int) -> float | None:
         """Seconds since a job's last sign of life, by the file system's clock; None when it gave none yet."""
         try:
-            return time.time() - self.beat(task).stat().st_mtime
+            return time.time() - self.beat(task, attempt).stat().st_mtime
         except FileNotFoundError:
             return None
 

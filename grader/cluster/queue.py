@@ -14,6 +14,9 @@ ALIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED
                    "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SPECIAL_EXIT", "REQUEUE_FED"})  # fmt: skip
 
 
+WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})
+
+
 @dataclass(frozen=True)
 class JobState:
     """One task of an array: Slurm's word for its state, where it runs, and why it waits or ended."""

@@ -7,9 +7,10 @@ order and leaves a record as JSON there; only this process touches the store (SQ
 Whether a job still does its work is known from three things together, none of which is enough alone, and none of which
 is an accounting database: what Slurm says of it; the record that it leaves; and a sign of life that it gives every five
 seconds. A record counts whatever Slurm says. A job that has ended without one is lost: crashed, cancelled, preempted,
-out of time, its node gone. A job that Slurm believes running but that gave no sign for 40 seconds is lost too and
-cancelled. Lost ones are submitted again as often as the assignment's cluster section says, then reported as the
-machine's fault. When Slurm itself does not answer for a moment, the next look decides.
+out of time, its node gone. So is one that Slurm believes running but that gave no sign for 40 seconds, and one that
+had begun and is waiting in the queue again, since its node failed; these are cancelled. Lost ones are submitted again
+as often as the assignment's cluster section says, then reported as the machine's fault. When Slurm itself does not
+answer for a moment, the next look decides.
 
 If this process is killed, its jobs go on. The next run first takes in the records that they left and cancels those that
 are still going, since their orders may be of older rules.
@@ -37,7 +38,7 @@ from grader.batch.setup import Setup
 from grader.batch.view import View, duration, first_line
 from grader.batch.work import ReadTask, failed_build, unreadable
 from grader.cluster.files import Order, RunFiles
-from grader.cluster.queue import JobState, cancel, states
+from grader.cluster.queue import WAITING, JobState, cancel, states
 from grader.cluster.task import grade_one
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.grading import Grading, grade_built
@@ -109,10 +110,10 @@ class _Cluster:
         """Submit tasks as arrays."""
         for start in range(0, len(tasks), _ARRAY):
             part = tasks[start : start + _ARRAY]
-            executor = self._executor()
+            executor, files = self._executor(), self.files
             try:
                 with executor.batch():
-                    jobs = [executor.submit(grade_one, str(self.files.folder), task.number) for task in part]
+                    jobs = [executor.submit(grade_one, str(files.folder), task.number, len(task.lost)) for task in part]
             except Exception as error:  # submitit passes on whatever sbatch says, as several kinds of exception
                 raise MachineFault(f"Slurm did not take the jobs: {error}") from error
             self.files.note_job(jobs[0].job_id.split("_")[0])
@@ -190,13 +191,18 @@ class _Cluster:
         now = time.monotonic()
         for task in list(waiting.values()):
             job = known.get(task.job)
-            silent = self.files.silent_s(task.number)
+            silent = self.files.silent_s(task.number, len(task.lost))
             if job is not None and job.alive:
                 task.ended_at = None
-                if job.state != "RUNNING" or silent is None or silent < SILENT_S:
+                if silent is None:  # it has not begun
+                    continue
+                if job.state in WAITING:  # Slurm would begin it again, some minutes later
+                    why = f"it had begun, and Slurm put it back into its queue ({job.reason or 'no reason given'})"
+                elif job.state == "RUNNING" and silent >= SILENT_S:
+                    why = f"it gave no sign of life for {silent:.0f} s on {job.node}, though Slurm calls it running"
+                else:
                     continue
                 cancel([task.job])
-                why = f"it gave no sign of life for {silent:.0f} s on {job.node}, though Slurm calls it running"
             else:
                 task.ended_at = task.ended_at or now
                 if now - task.ended_at < GRACE_S:
@@ -210,7 +216,6 @@ class _Cluster:
         task.lost.append(f"job {task.job}: {why}")
         if len(task.lost) <= self.rules.retries:
             self.desk.view.say(f"{task.found.student}, job {task.job}: {first_line(why)}. It is submitted again.")
-            self.files.beat(task.number).unlink(missing_ok=True)
             self.submit([task])
             return False
         told = f"Slurm lost it {len(task.lost)} times: {'; '.join(task.lost)}."

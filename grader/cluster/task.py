@@ -15,12 +15,12 @@ BEAT_S = 5.0
 """How often a job gives a sign of life."""
 
 
-def grade_one(folder: str, task: int) -> str:
-    """Grade order `task` of the run in `folder`. What cannot be done is written down, not raised: to Slurm a job
-    that could say what is wrong has done its work."""
+def grade_one(folder: str, task: int, attempt: int) -> str:
+    """Grade order `task` of the run in `folder`, for the `attempt`th time. What cannot be done is written down, not
+    raised: to Slurm a job that could say what is wrong has done its work."""
     files = RunFiles(Path(folder))
     stop = threading.Event()
-    threading.Thread(target=_live, args=(files.beat(task), stop), daemon=True).start()
+    threading.Thread(target=_live, args=(files.beat(task, attempt), stop), daemon=True).start()
     try:
         order = files.read_order(task)
         engine = select_engine(order.engine, order.setup.assignment.build.emulator_target)
