@@ -55,6 +55,9 @@ JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=
 RequireSandboxOption = Annotated[
     bool, typer.Option("--require-sandbox", help="Refuse to run anything where it cannot be fully confined.")
 ]
+ShowOption = Annotated[
+    int, typer.Option("--show", metavar="N", min=0, help="Print the first N rows and columns of every output tensor.")
+]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show tracebacks of grader faults.")]
 
 
@@ -70,12 +73,19 @@ def check(
         typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
     ] = None,
     require_sandbox: RequireSandboxOption = False,
+    show: ShowOption = 0,
     verbose: VerboseOption = False,
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
     checks = parse_checks(sanitize) if sanitize else ()
     records = session.grade_paths(
-        [submission], assignment=assignment, tests=tests, engine=engine, json=json, require_sandbox=require_sandbox
+        [submission],
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
     )
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
@@ -113,7 +123,11 @@ def grade(
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
     ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
+    ] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
+    show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -124,7 +138,7 @@ def grade(
     if require_sandbox:
         sandbox.require()
     rules = classroom.rules_for(paths, assignment)
-    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs)
+    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
     if classroom.wanted(paths, rules, options):
         if html is not None:
             raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
@@ -136,7 +150,13 @@ def grade(
             raise typer.Exit(1)
         return
     records = session.grade_paths(
-        paths, assignment=assignment, tests=tests, engine=engine, json=json, require_sandbox=require_sandbox
+        paths,
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
     )
     if store is not None:
         classroom.keep(records, store)
@@ -191,10 +211,16 @@ def profile(
 
 @app.command()
 def explain(
-    record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="What grade --json wrote.")],
+    record: Annotated[
+        Path, typer.Argument(metavar="RECORD.json|ID", help="What grade --json wrote, or a student's id.")
+    ],
     other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
+    store: StoreOption = None,
 ) -> None:
     """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
+    if other is None and not record.is_file() and record.suffix != ".json":
+        print(classroom.explain(str(record), store, None))
+        return
     first = read_records(record)
     if other is None:
         print(f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(each) for each in first))

@@ -213,15 +213,20 @@ INLINE VF SELF(u16 m, VF a, VF b) { return __builtin_ia32_blendmps_512_mask(b, a
 typedef long long VLL __attribute__((vector_size(64)));
 INLINE VQ SELQ(u8 m, VQ a, VQ b) { return (VQ)__builtin_ia32_blendmq_512_mask((VLL)b, (VLL)a, m); }
 INLINE VD SELD(u8 m, VD a, VD b) { return __builtin_ia32_blendmpd_512_mask(b, a, m); }
+/* A comparison's mask as a number. The move is spelled out because gcc 12.2 gets it wrong when it spills: it stores a
+ * 16-bit mask with kmovw, two bytes, and reads four back, so that lanes of the upper half get bits of whatever lay on
+ * the stack (seen in reference/matmul/tiled.cu, whose comparison is hoisted out of the loop). */
+INLINE u32 mask16(u16 m) { u32 n; __asm__("kmovw %1, %0" : "=r"(n) : "k"(m)); return n; }
+INLINE u32 mask8(u8 m) { u32 n; __asm__("kmovb %1, %0" : "=r"(n) : "k"(m)); return n; }
 /* Comparison predicates of the hardware: 0 eq, 1 lt, 2 le, 4 ne, 5 ge, 6 gt. */
-#define CMPU(op, a, b) ((u32)(u16)__builtin_ia32_ucmpd512_mask((VI)(a), (VI)(b), op, -1))
-#define CMPI(op, a, b) ((u32)(u16)__builtin_ia32_cmpd512_mask((VI)(a), (VI)(b), op, -1))
-#define CMPQ(op, a, b) ((u32)(u8)__builtin_ia32_ucmpq512_mask((VLL)(a), (VLL)(b), op, -1))
-#define CMPL(op, a, b) ((u32)(u8)__builtin_ia32_cmpq512_mask((VLL)(a), (VLL)(b), op, -1))
+#define CMPU(op, a, b) mask16(__builtin_ia32_ucmpd512_mask((VI)(a), (VI)(b), op, -1))
+#define CMPI(op, a, b) mask16(__builtin_ia32_cmpd512_mask((VI)(a), (VI)(b), op, -1))
+#define CMPQ(op, a, b) mask8(__builtin_ia32_ucmpq512_mask((VLL)(a), (VLL)(b), op, -1))
+#define CMPL(op, a, b) mask8(__builtin_ia32_cmpq512_mask((VLL)(a), (VLL)(b), op, -1))
 /* Float predicates: 0 eq_oq, 17 lt_oq, 18 le_oq, 4 neq_uq, 12 neq_oq, 29 ge_oq, 30 gt_oq, 3 unord, 7 ord,
  * 8 eq_uq, 9 nge(ltu), 10 ngt(leu), 5 nlt(geu), 6 nle(gtu). */
-#define CMPF(op, a, b) ((u32)(u16)__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
-#define CMPD(op, a, b) ((u32)(u8)__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
+#define CMPF(op, a, b) mask16(__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
+#define CMPD(op, a, b) mask8(__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
 #else
 INLINE VI expand_mask(u32 m) { VI bit = (VI)(BU(1) << IOTA(0)); return ((BI((i32)m) & bit) != 0); }
 INLINE VL expand_maskq(u32 m) { VL bit = (VL)(BQ(1) << IOTAQ(0)); return ((BL((i64)m) & bit) != 0); }
