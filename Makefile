@@ -1,5 +1,9 @@
 # make grade [SUBMISSION=path] [ARGS="--tests t01..t05"]   grade a submission; sets everything up the first time
 # make test                                                lint, types and tests; sets everything up the first time
+# make redteam                                             hostile programs: none may get what it wants (minutes)
+# make honest                                              unusual honest programs: all must pass (minutes)
+# make test-site                                           the pages in a real browser: needs chromium and chromium-driver
+# make test-slurm                                          a class on a real two-node Slurm: as root, needs Slurm and munge
 # make setup                                               only the set-up
 # make clean                                               remove what set-up and runs made (not the testcases)
 
@@ -16,6 +20,22 @@ test: .venv/.ready-test
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 
+redteam: .venv/.ready-test
+	$(BIN)/python -m tests.redteam $(ARGS)
+
+honest: .venv/.ready-test
+	$(BIN)/python -m tests.honest $(ARGS)
+
+test-site: .venv/.ready-test
+	@command -v chromium chromedriver >/dev/null || { echo "make test-site needs: apt install chromium chromium-driver" >&2; exit 1; }
+	$(BIN)/pip --disable-pip-version-check --quiet install -e '.[test-site]'
+	$(BIN)/python -m pytest -o addopts=--strict-markers tests/browser
+
+test-slurm: .venv/.ready-test
+	@command -v slurmctld slurmd munged >/dev/null || { echo "make test-slurm needs: apt install slurmctld slurmd slurm-client munge" >&2; exit 1; }
+	$(BIN)/pip --disable-pip-version-check --quiet install -e '.[slurm]'
+	$(BIN)/python -m pytest -o addopts=--strict-markers --timeout=900 tests/slurm
+
 setup: .venv/.ready
 
 .venv/.ready: pyproject.toml tools/setup.sh
@@ -28,4 +48,4 @@ clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find grader tests -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: grade test setup clean
+.PHONY: grade test redteam honest test-site test-slurm setup clean

@@ -6,10 +6,25 @@ the file, the key, the value found and what is allowed.
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from grader.errors import UsageError
 from grader.floors import Unit
@@ -27,6 +42,20 @@ class SubmissionRules(_Strict):
     main: str = Field(pattern=r"^[\w.-]+\.cu$")
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
+    id_pattern: str | None = None
+    """In a class: a regular expression that a file's or folder's whole name matches; its group `id` is the student."""
+
+    @field_validator("id_pattern")
+    @classmethod
+    def _names_an_id(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            try:
+                groups = re.compile(pattern).groupindex
+            except re.error as error:
+                raise ValueError(f"it is no regular expression: {error}") from error
+            if "id" not in groups:
+                raise ValueError("it needs a group (?P<id>...) that holds the student's id")
+        return pattern
 
 
 class BuildRules(_Strict):
@@ -72,6 +101,44 @@ class Limits(_Strict):
     stdout_bytes: PositiveInt = 64 * 1024
 
 
+class Deadline(_Strict):
+    """When work is due, and what lateness costs. `penalty_per_day` is a share of all points, per begun day."""
+
+    due: AwareDatetime
+    grace_minutes: NonNegativeFloat = 0
+    free_days: NonNegativeInt = 0
+    penalty_per_day: float = Field(default=0, ge=0, le=1)
+    max_days: NonNegativeInt | None = None
+    """Later than this gives no points; None: however late, `penalty_per_day` applies."""
+
+
+class Cluster(_Strict):
+    """How `--cluster slurm` asks for machines; each key is the sbatch option of that name."""
+
+    partition: str | None = None
+    account: str | None = None
+    constraint: str | None = None
+    gres: str | None = "gpu:1"
+    time_minutes: PositiveInt = 60
+    cpus: PositiveInt = 4
+    memory_gb: PositiveInt | None = None
+    at_once: PositiveInt = 64
+    """How many tasks of the array run at the same time at most."""
+    retries: NonNegativeInt = 2
+    folder: str = "results/slurm"
+    """A folder that all nodes and the submitting machine see under this path."""
+
+
+class Gradescope(_Strict):
+    """How results appear on Gradescope. Visibilities are Gradescope's own words."""
+
+    hidden_tests: Literal["hidden", "after_due_date", "after_published", "visible"] = "after_published"
+    leaderboard: bool = True
+    runs: PositiveInt | None = None
+    """At most this many graded runs of a student within `window_hours`; None: no limit."""
+    window_hours: PositiveFloat = 24
+
+
 class HiddenInputs(_Strict):
     """How hidden testcases are kept hidden."""
 
@@ -88,6 +155,22 @@ class BaselineRules(_Strict):
     source: str
     flags: tuple[str, ...] = ("-O3",)
     budget_s: PositiveFloat = 2
+
+
+class Phase(_Strict):
+    """A part of a program's GPU time: the kernels whose name holds the regular expression `kernels`, in any case."""
+
+    name: str = Field(pattern=r"^[a-z_]+$")
+    kernels: str
+
+    @field_validator("kernels")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"this is not a regular expression ({error})") from error
+        return pattern
 
 
 class TimingRules(_Strict):
@@ -173,6 +256,18 @@ class Manual(_Part):
 RubricPart = Annotated[FailedTests | LogSpeedup | ReferenceRatio | Occupancy | Manual, Field(discriminator="kind")]
 
 
+def _a_tolerance(value: Any) -> Any:
+    numbers = list(value.values()) if isinstance(value, dict) else [value]
+    if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) or not n > 0 for n in numbers):
+        raise ValueError("expected a number greater than 0, or one such number for each output tensor by its name")
+    return value
+
+
+Tolerance = Annotated[float | dict[str, float], BeforeValidator(_a_tolerance)]
+"""The largest |got − expected| that passes: of every output tensor, or of each by its name. The operator multiplies
+it by the magnitude that a shape has (`Operator.magnitude`)."""
+
+
 class Assignment(_Strict):
     """One assignment's rules; `folder` is where its assignment.yaml lies."""
 
@@ -181,7 +276,7 @@ class Assignment(_Strict):
     operator: str
     submission: SubmissionRules
     build: BuildRules = BuildRules()
-    tolerance: PositiveFloat
+    tolerance: Tolerance
     limits: Limits
     hidden_inputs: HiddenInputs = HiddenInputs()
     source_rules: tuple[SourceRule, ...] = ()
@@ -190,6 +285,12 @@ class Assignment(_Strict):
     timing: TimingRules = TimingRules()
     floor: FloorRules = FloorRules()
     metrics: tuple[str, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    default: bool = False
+    """Whether this is the one meant by commands that name none; one assignment of a course may say so."""
+    deadline: Deadline | None = None
+    cluster: Cluster | None = None
+    gradescope: Gradescope = Gradescope()
 
     @property
     def timed_tests(self) -> str | None:
@@ -206,6 +307,15 @@ class Assignment(_Strict):
         if repeated:
             raise ValueError(f"rubric: part {sorted(repeated)[0]!r} appears twice; each part needs its own name")
         return self
+
+    @property
+    def rules_sha256(self) -> str:
+        """The SHA-256 of all that a grade depends on: not of deadlines and of how a class is organised, which may
+        change without anything having to be graded again."""
+        rules = self.model_dump_json(
+            exclude={"deadline": True, "cluster": True, "gradescope": True, "submission": {"id_pattern"}}
+        )
+        return hashlib.sha256(rules.encode()).hexdigest()
 
     @property
     def max_points(self) -> float:
@@ -246,19 +356,30 @@ def load_assignment(name: str) -> Assignment:
     return assignment
 
 
-def assignment_for(submission: Path) -> Assignment:
-    """The assignment meant when none is named: by the file's name, by the folder it lies in, or the only one."""
+def default_assignment() -> Assignment:
+    """The assignment meant by a command that names none: GRADER_ASSIGNMENT, else the only one, else the one whose
+    YAML says `default: true`. Raises UsageError where that does not settle it."""
+    if chosen := os.environ.get("GRADER_ASSIGNMENT"):
+        return load_assignment(chosen)
     names = assignment_names()
     if len(names) == 1:
         return load_assignment(names[0])
-    for name in names:
+    defaults = [rules for rules in map(load_assignment, names) if rules.default]
+    if len(defaults) == 1:
+        return defaults[0]
+    why = f"{' and '.join(rules.name for rules in defaults)} all say `default: true`; " if defaults else ""
+    raise UsageError(f"Which assignment? {why}name one with --assignment: {', '.join(names) or 'there is none here'}.")
+
+
+def assignment_for(submission: Path) -> Assignment:
+    """The assignment that a submission belongs to when none is named: by the file's name, by the folder it lies in,
+    else the default."""
+    names = assignment_names()
+    for name in names if len(names) > 1 else ():
         main = load_assignment(name).submission.main
         if submission.name == main or (submission / main).is_file():
             return load_assignment(name)
     for part in reversed(submission.resolve().parts):
         if part in names:
             return load_assignment(part)
-    raise UsageError(
-        f"It is not clear which assignment {shown(submission)} belongs to: name it with --assignment "
-        f"({', '.join(names) or 'there is none here'})."
-    )
+    return default_assignment()

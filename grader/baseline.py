@@ -2,8 +2,9 @@
 
 The program's contract: `./seq INPUT OUTPUT TIMES BUDGET_S` does outer iterations of equal cost until all are done
 or BUDGET_S seconds of computing are spent, and writes one line to TIMES, `compute_seconds done total`. Reading and
-writing files is not in these seconds. Because iterations cost the same, the time of all of them is the measured
-time multiplied by total / done.
+writing files is not in these seconds. `reference/sequential.h` is all of that but the algorithm; a source may
+include headers from its own folder or the one above. Because iterations cost the same, the time of all of them is the
+measured time multiplied by total / done.
 
 For the same reason the input need not be the testcase's own. Time does not depend on the values, so one is made
 from a public seed; and it is linear in the number of units (batches), so only as many are written as the
@@ -20,11 +21,13 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +104,11 @@ def time_baseline(
     Raises MachineFault where there is no C compiler or no room, GraderFault where the program does not compile or
     breaks its contract.
     """
+    own_runner = run is None
     run = run or runner(max(_COMPILE_LIMIT_S, 10 * budget_s))
     try:
-        text = source.read_bytes()
+        sources = _with_headers(source)
+        text = b"".join(path.read_bytes() for path in sources)
     except OSError as error:
         raise GraderFault(f"{shown(source)}: the sequential program cannot be read ({error.strerror}).") from error
     compiler = _compiler()
@@ -112,7 +117,7 @@ def time_baseline(
         "operator": case.operator.name,
         "shape": list(case.shape),
         "cpu": cpu_model(),
-        "compiler": _compiler_version(compiler, run),
+        "compiler": _own_compiler_version(compiler) if own_runner else _compiler_version(compiler, run),
         "flags": list(flags),
         "source_sha256": hashlib.sha256(text).hexdigest(),
         "budget_s": budget_s,
@@ -122,7 +127,7 @@ def time_baseline(
         return kept
     try:
         with scratch_folder("baseline") as folder:
-            program = _compile(compiler, source, flags, folder, run)
+            program = _compile(compiler, sources, flags, folder, run)
             baseline = _measure(case, program, budget_s, folder, run, key)
     except OSError as error:
         raise MachineFault(
@@ -143,15 +148,34 @@ def _compiler() -> str:
     return found
 
 
+@cache
+def _own_compiler_version(compiler: str) -> str:
+    """Asked once in a session: it is part of the key of each kept time."""
+    return _compiler_version(compiler, runner(_COMPILE_LIMIT_S))
+
+
 def _compiler_version(compiler: str, run: Runner) -> str:
     with scratch_folder("baseline") as folder:
         completed = run([compiler, "--version"], folder)
     return completed.output.splitlines()[0].strip() if completed.output else compiler
 
 
-def _compile(compiler: str, source: Path, flags: Sequence[str], folder: Path, run: Runner) -> Path:
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([\w.-]+)"', re.MULTILINE)
+
+
+def _with_headers(source: Path) -> tuple[Path, ...]:
+    """The source, then the headers it includes from its own folder or the one above."""
+    names = [name.decode() for name in _INCLUDE.findall(source.read_bytes())]
+    folders = (source.parent, source.parent.parent)
+    found = (next((f / name for f in folders if (f / name).is_file()), None) for name in names)
+    return (source, *(path for path in found if path is not None))
+
+
+def _compile(compiler: str, sources: Sequence[Path], flags: Sequence[str], folder: Path, run: Runner) -> Path:
+    source = sources[0]
     program, copied = folder / "seq", folder / source.name
-    shutil.copyfile(source, copied)  # a runner may see nothing outside the folder
+    for path in sources:
+        shutil.copyfile(path, folder / path.name)  # a runner may see nothing outside the folder
     command = [compiler, *flags, "-o", str(program), str(copied), "-lm"]
     completed = run(command, folder)
     if completed.exit_code != 0 or not program.exists():

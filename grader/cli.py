@@ -12,7 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from grader import session, studies
+from grader import class_cli, classroom, sandbox, session, studies
+from grader.batch import RULE
+from grader.class_cli import BestOption, StoreOption
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.profile import LAUNCHES
 from grader.record import read_records
@@ -50,12 +52,18 @@ TestsOption = Annotated[
     typer.Option("--tests", metavar="all|public|t01,t05..t10", help="Testcases; by default all on a GPU, else public."),
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result record here.")]
+RequireSandboxOption = Annotated[
+    bool, typer.Option("--require-sandbox", help="Refuse to run anything where it cannot be fully confined.")
+]
+ShowOption = Annotated[
+    int, typer.Option("--show", metavar="N", min=0, help="Print the first N rows and columns of every output tensor.")
+]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show tracebacks of grader faults.")]
 
 
 @app.command()
 def check(
-    submission: Annotated[Path, typer.Argument(metavar="hw4.cu", help="A .cu file or a folder.", show_default=False)],
+    submission: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A .cu file or a folder.", show_default=False)],
     assignment: AssignmentOption = None,
     tests: TestsOption = "public",
     engine: EngineOption = "auto",
@@ -64,11 +72,21 @@ def check(
         str | None,
         typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
     ] = None,
+    require_sandbox: RequireSandboxOption = False,
+    show: ShowOption = 0,
     verbose: VerboseOption = False,
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
     checks = parse_checks(sanitize) if sanitize else ()
-    records = session.grade_paths([submission], assignment=assignment, tests=tests, engine=engine, json=json)
+    records = session.grade_paths(
+        [submission],
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
+    )
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
     if checks and records[0].build.ok:
@@ -81,18 +99,71 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=RULE)
 def grade(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Submissions: .cu files or folders.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Submissions (.cu files or folders), or a class's folder.")
+    ],
     assignment: AssignmentOption = None,
     tests: TestsOption = None,
     engine: EngineOption = "auto",
     json: JsonOption = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to read here.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
+    store: StoreOption = None,
+    roster: Annotated[
+        Path | None, typer.Option("--roster", metavar="CSV", help="Class: ids, names, nicknames, extensions.")
+    ] = None,
+    rerun: Annotated[
+        str | None,
+        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: what to grade again."),
+    ] = None,
+    best: BestOption = False,
+    as_class: Annotated[bool, typer.Option("--class", help="The folder holds a class, whatever is in it.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
+    ] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
+    show: ShowOption = 0,
+    require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores."""
-    records = session.grade_paths(paths, assignment=assignment, tests=tests, engine=engine, json=json)
+    """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores.
+
+    A class is graded into a store; the same command goes on where it was stopped.
+    """
+    if require_sandbox:
+        sandbox.require()
+    rules = classroom.rules_for(paths, assignment)
+    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
+    if classroom.wanted(paths, rules, options):
+        if html is not None:
+            raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
+        summary, judged = classroom.grade(
+            paths, rules=rules, tests=tests, engine=engine, options=options, json=json, junit=junit
+        )
+        print(summary)
+        if not judged:
+            raise typer.Exit(1)
+        return
+    records = session.grade_paths(
+        paths,
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
+    )
+    if store is not None:
+        classroom.keep(records, store)
+    if html is not None:
+        classroom.write_html(records, html)
+    if junit is not None:
+        classroom.write_junit(records, junit)
     print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
     if timings:
         print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
@@ -140,10 +211,16 @@ def profile(
 
 @app.command()
 def explain(
-    record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="What grade --json wrote.")],
+    record: Annotated[
+        Path, typer.Argument(metavar="RECORD.json|ID", help="What grade --json wrote, or a student's id.")
+    ],
     other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
+    store: StoreOption = None,
 ) -> None:
     """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
+    if other is None and not record.is_file() and record.suffix != ".json":
+        print(classroom.explain(str(record), store, None))
+        return
     first = read_records(record)
     if other is None:
         print(f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(each) for each in first))
@@ -218,6 +295,9 @@ def testcases_verify(
     print(report)
     if not sound:
         raise typer.Exit(1)
+
+
+class_cli.add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

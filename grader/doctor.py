@@ -15,6 +15,8 @@ from grader.engine.cuda import CudaEngine, find_gpu
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.paths import cache_folder, course_root
+from grader.sandbox import bubblewrap
+from grader.sandbox.promises import try_promises
 from grader.scratch import scratch_folder
 from grader.toolkit import Toolkit, find_toolkit
 
@@ -71,6 +73,11 @@ def _findings() -> Iterator[Finding]:
     yield Finding("C++ compiler", gxx is not None, gxx or "no g++ on PATH", "apt install g++", needed=True)
     make = shutil.which("make")
     yield Finding("make", make is not None, make or "not on PATH", "apt install make (reads students' Makefiles)")
+    yield Finding("confinement", bubblewrap.problem() is None, sandbox.confinement(), "apt install bubblewrap")
+    for promise in try_promises():
+        found = f"{'held' if promise.held else 'not tried' if promise.held is None else 'BROKEN'} ({promise.how})"
+        remedy = "install bubblewrap, or grade only work that you trust on this machine"
+        yield Finding(f"  {promise.what}", promise.held is not False, found, remedy)
     yield _space(cache_folder(), "room for builds")
     yield _space(Path(tempfile.gettempdir()), "room for runs")
     try:

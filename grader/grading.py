@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from grader.bench import Bench, floor_record, mean_occupancy, timing_record
 from grader.build import Build, build
 from grader.catalogue import TestcaseFiles, read_sidecar
 from grader.check import Check, check_output
+from grader.corners import read_corners
 from grader.diagnose import diagnose
 from grader.engine import Engine
 from grader.errors import MachineFault
@@ -26,6 +26,7 @@ from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.measure import TimedRun, timed
+from grader.phases import phase_times
 from grader.progress import Progress
 from grader.record import (
     BaselineRecord,
@@ -67,6 +68,8 @@ class Grading:
     bench: Bench | None = None
     prepared_s: float = 0.0
     """What making testcases took before this grading, for its timings."""
+    show: int = 0
+    """Rows and columns of every output tensor to keep in the record, where a student may see them."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,9 @@ def grade_built(
 ) -> Record:
     """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
     watch = watch or Stopwatch()
-    bench = grading.bench
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
+    bench = grading.bench
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
         by_case: dict[Case, _Tested] = {}
         for number, case in enumerate(shuffled(grading.cases)):  # its place in the order tells a program nothing
@@ -163,15 +166,17 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
             watched.stop()
             watch.add("graded runs", run.outcome.wall_s)
             with watch.stage("check"):
-                check = check_output(
-                    case.operator, case.shape, files.expected(case), run.output, grading.assignment.tolerance
-                )
+                tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
+                check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
                 cause = None
                 if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
                     cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
                 judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
                 judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
             record = _test_record(grading, case, run, check, judgement, limit_s)
+            if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
+                corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
+                record = record.model_copy(update={"corners": corners})
             credible = judgement.verdict is Verdict.PASSED and not record.flags
             first = timed(run, watched.state) if credible else ""
             trace, witness = run.trace, _witness(grading, case, run)
@@ -298,6 +303,7 @@ def _test_record(
         limit_s=limit_s,
         gpu_ms=gpu_ms,
         copy_ms=trace.copy_ns / 1e6 if trace is not None and trace.complete else None,
+        phases_ms=phase_times(trace, grading.assignment.phases) if trace is not None and trace.complete else {},
         kernels=len(run.trace.kernels) if run.trace is not None else None,
         input_digest=sidecar.get("input", {}).get("sha256"),
         seed=_seed_name(sidecar),
@@ -305,7 +311,6 @@ def _test_record(
         output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
-        timing_refused=flags[0] if flags and grading.engine.measures_time else "",
     )
 
 
@@ -341,12 +346,11 @@ def _record(
     automatic = [part.points for part in parts if part.part not in manual]
     complete = not practice and all(given is not None for given in automatic)
     total = round(sum(given or 0 for given in points.values()), 2) if complete else None
-    rules = assignment.model_dump_json().encode()
     return Record(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         grader=__version__,
         assignment=assignment.name,
-        assignment_sha256=hashlib.sha256(rules).hexdigest(),
+        assignment_sha256=assignment.rules_sha256,
         submission=SubmissionRecord(
             id=submission.id,
             path=str(submission.path),

@@ -164,6 +164,6 @@ def measure_case(
                 found = timed(run, watch.state)
                 if isinstance(found, str):
                     return found
-                return fresh.problem(run.output, rules.tolerance) or found
+                return fresh.problem(run.output, case.operator.tolerances(case.shape, rules.tolerance)) or found
 
         return repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)

@@ -99,7 +99,7 @@ def _run(
         log = logs / secrets.token_hex(8)
         given = [word.replace("{output}", str(folder / "output")) for word in arguments]
         launch = engine.launch(program, given, "", traced=False)
-        options = ("--show-backtrace", "no", "--print-limit", str(_PRINTED), "--log-file", str(log))
+        options = ("--show-backtrace", "device", "--print-limit", str(_PRINTED), "--log-file", str(log))
         job = sandbox.Job(
             command=(str(tool), *_TOOLS[check], *options, *launch.command),
             folder=folder,
@@ -118,13 +118,15 @@ def _run(
 # ---- what the tools write ---------------------------------------------------------------------------------------
 
 _PREFIX = "========="
-_AT = re.compile(r"\bat (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>[^:]+):(?P<line>\d+))?$")
+_AT = re.compile(r"(?:\bat|Device Frame:) (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>[^:]+):(?P<line>\d+))?$")
 _OLD_AT = re.compile(r"\bat 0x[0-9a-f]+ in (?:(?P<file>[^:]+):(?P<line>\d+):)?(?P<kernel>.+)$")
 _WHO = re.compile(r"by thread \((\d+),(\d+),(\d+)\) in block \((\d+),(\d+),(\d+)\)")
 _SUMMARY = re.compile(r"ERROR SUMMARY: ([\d,]+) error|RACECHECK SUMMARY: [\d,]+ hazards? displayed \(([\d,]+) error")
 _API = re.compile(r'Program hit (\w+) \(error (\d+)\) due to "(.*?)" on CUDA API call to (\w+)')
 _HAZARD = re.compile(r"Potential (\w+) hazard detected at __shared__ 0x[0-9a-f]+ in block \((\d+),(\d+),(\d+)\)")
 _HAZARD_SIDE = re.compile(r"(Read|Write) Thread \((\d+),(\d+),(\d+)\) (at .+)$")
+_INTRINSICS = frozenset({"sm_30_intrinsics.hpp", "sm_20_intrinsics.hpp", "device_functions.hpp"})
+"""Headers of the toolkit whose functions are inlined into kernels: the fault is where they were called."""
 _NEAREST = re.compile(r"is ([\d,]+) bytes (\w+) the nearest allocation at 0x[0-9a-f]+ of size ([\d,]+) bytes")
 _BROKEN = re.compile(
     r"(terminated before first instrumented API call|Device not supported|Internal Sanitizer Error.*"
@@ -187,9 +189,10 @@ def _diagnostic(check: Check, block: list[str]) -> Diagnostic | None:
         return Diagnostic("error", "api", f"{function} failed with {name} (error {code}): {why}.")
     if (hazard := _HAZARD.search(head)) is not None:
         return _race(hazard, rest)
-    kernel, file, line = _place(" ".join(rest[:1]))
-    if kernel is None:
+    frames = [_place(text) for text in rest if text.startswith(("at ", "Device Frame: "))]
+    if not frames or frames[0][0] is None:
         return None
+    kernel, file, line = next((f for f in frames if f[1] not in _INTRINSICS), frames[-1])
     who = next((found for text in rest if (found := _WHO.search(text)) is not None), None)
     numbers = [int(number) for number in who.groups()] if who else []
     more = _relation(" ".join(rest[1:]))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from grader import catalogue, doctor, gpu_oracle, points
+from grader import catalogue, doctor, gpu_oracle, points, sandbox
 from grader import run as running
-from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
+from grader.assignment import Assignment, assignment_for, assignment_names, default_assignment, load_assignment
 from grader.baseline import Baseline, time_baseline
 from grader.bench import open_bench
 from grader.build import build
@@ -20,6 +20,7 @@ from grader.catalogue import TestcaseFiles
 from grader.engine import Engine, select_engine
 from grader.errors import UsageError
 from grader.grading import Grading, grade
+from grader.operators import shape_words
 from grader.paths import shown
 from grader.progress import Progress, shown_progress
 from grader.record import Record, read_record, read_records, write_records
@@ -31,10 +32,20 @@ _MAKE_LIMIT_S = 10
 
 
 def grade_paths(
-    paths: Sequence[Path], *, assignment: str | None, tests: str | None, engine: str, json: Path | None
+    paths: Sequence[Path],
+    *,
+    assignment: str | None,
+    tests: str | None,
+    engine: str,
+    json: Path | None,
+    require_sandbox: bool = False,
+    show: int = 0,
 ) -> list[Record]:
     """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
-    Points that a person entered into records that `json` holds already are kept."""
+    Points that a person entered into records that `json` holds already are kept. `show`: rows and columns of every
+    output tensor to keep in the records."""
+    if require_sandbox:
+        sandbox.require()
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
     suite = load_suite(rules.testcases_file)
     submissions = [read_submission(path, rules, runner(_MAKE_LIMIT_S)) for path in paths]
@@ -47,7 +58,8 @@ def grade_paths(
         began = time.monotonic()
         ensure(cases, suite, files, progress)
         prepared_s = time.monotonic() - began
-        grading = Grading(rules, suite, files, cases, chosen, _baselines(rules, chosen, progress), bench, prepared_s)
+        baselines = _baselines(rules, chosen, progress)
+        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show)
         for submission in submissions:
             records.append(points.keep(entered, grade(grading, submission, progress)))
             if json is not None:
@@ -71,7 +83,7 @@ def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
 
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
     """Build any CUDA program and run it here, with its own output and exit code."""
-    rules = load_assignment(assignment or assignment_names()[0])
+    rules = load_assignment(assignment) if assignment else assignment_for(program)
     submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
     chosen = select_engine(engine, rules.build.emulator_target)
     built = build(submission, rules, chosen)
@@ -82,7 +94,7 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
     """Time the sequential program on the chosen testcases, or show the times that are kept."""
-    rules = _only(assignment)
+    rules = only(assignment)
     suite = load_suite(rules.testcases_file)
     rows = []
     with shown_progress() as progress:
@@ -108,7 +120,7 @@ def list_assignments() -> str:
 
 def list_testcases(assignment: str | None) -> str:
     """A table of the testcases: shapes, sizes, limits, work, and what is on disk."""
-    rules = _only(assignment)
+    rules = only(assignment)
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles.beside(suite)
     limits = {case.name: rule.seconds for rule in reversed(rules.limits.wall_s) for case in suite.select(rule.tests)}
@@ -136,7 +148,7 @@ ORACLES = ("auto", "gpu", "numpy")
 
 def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracle: str = "auto") -> str:
     """Write the files of the chosen testcases; a sentence on what was done."""
-    rules = _only(assignment)
+    rules = only(assignment)
     suite = load_suite(rules.testcases_file)
     cases = suite.select(tests)
     files = TestcaseFiles.beside(suite)
@@ -148,7 +160,7 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracl
 
 def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
     """Read files again; a report, and whether all are what they should be."""
-    rules = _only(assignment)
+    rules = only(assignment)
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles.beside(suite)
     if tests is None:
@@ -173,11 +185,9 @@ def examine_machine() -> tuple[str, bool]:
     return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)
 
 
-def _only(assignment: str | None) -> Assignment:
-    names = assignment_names()
-    if assignment is None and len(names) != 1:
-        raise UsageError(f"Which assignment? Name one with --assignment: {', '.join(names) or 'there is none here'}.")
-    return load_assignment(assignment or names[0])
+def only(assignment: str | None) -> Assignment:
+    """The assignment that is named, or the course's default."""
+    return load_assignment(assignment) if assignment else default_assignment()
 
 
 def ensure(
@@ -250,4 +260,4 @@ def _time(rules: Assignment, case: Case, refresh: bool) -> Baseline:
 
 
 def _shape(case: Case) -> str:
-    return " x ".join(map(str, case.shape))
+    return shape_words(case.shape)

@@ -59,7 +59,7 @@ class ProfileStudy:
 
     submission: str
     test: str
-    shape: tuple[int, ...]
+    shape: tuple[int | float, ...]
     device: str
     gpu_ms: float | None
     metrics: tuple[Metric, ...]

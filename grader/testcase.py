@@ -29,7 +29,7 @@ class GroupModel(BaseModel):
     hidden: bool
     seed: str | None = None
     distribution: Uniform | Constant = Field(discriminator="kind")
-    cases: dict[str, tuple[int, ...]] = Field(min_length=1)
+    cases: dict[str, tuple[int | float, ...]] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> GroupModel:
@@ -186,7 +186,7 @@ def load_suite(path: Path) -> Suite:
                 group.graded,
                 group.hidden,
                 operator,
-                tuple(shape),
+                operator.canonical(shape),
                 group.distribution,
                 group.seed,
             )

@@ -54,6 +54,30 @@ def test_reads_of_memory_nobody_wrote_are_one_finding_per_line_of_code() -> None
     assert finding.first.thread == (0, 0, 0)
 
 
+def test_a_fault_inside_an_intrinsic_is_placed_where_it_was_called() -> None:
+    text = (
+        "========= Barrier error detected. Invalid arguments.\n"
+        "=========     at __syncwarp(unsigned int)+0x1b0 in sm_30_intrinsics.hpp:110\n"
+        "=========     by thread (16,0,0) in block (0,0,0)\n"
+        "=========         Device Frame: half_waits(float *, const float *)+0x1b0 in divergent_barrier.cu:17\n"
+        "========= \n"
+        "========= ERROR SUMMARY: 1 error\n"
+    )
+    first = parse_report("sync", text).findings[0].first
+    assert (first.kernel, first.file, first.line) == ("half_waits(float *, const float *)", "divergent_barrier.cu", 17)
+    assert first.advice == "Every thread that calls a warp function must be in its mask."
+
+
+def test_a_wrong_mask_is_one_finding_with_its_thread() -> None:
+    found = report("sync", "divergent_barrier_synccheck")
+    assert found.errors > 0
+    (finding,) = found.findings
+    assert finding.first.message.startswith("Barrier error detected")
+    assert finding.first.thread == (0, 0, 0)
+    assert (finding.first.file, finding.first.line) == ("divergent_barrier.cu", 15)
+    assert finding.first.kernel == "half_waits(float *, const float *)"
+
+
 @pytest.mark.parametrize(("check", "name"), [("memory", "flash2_memcheck"), ("race", "flash2_racecheck")])
 def test_a_right_program_has_no_findings_and_counts_as_run(check: Check, name: str) -> None:
     found = report(check, name)

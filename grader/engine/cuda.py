@@ -42,13 +42,19 @@ class Gpu:
 
 def find_gpu() -> Gpu | None:
     """The first GPU this process may use (CUDA_VISIBLE_DEVICES is honoured); None without a GPU or driver."""
+    return next(iter(find_gpus()), None)
+
+
+def find_gpus() -> tuple[Gpu, ...]:
+    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES; one that does not answer is left out."""
+    found = []
     with _nvml() as driver:
         if driver is None:
-            return None
-        for index in _visible(pynvml.nvmlDeviceGetCount()):
+            return ()
+        for index in dict.fromkeys(_visible(pynvml.nvmlDeviceGetCount())):
             with contextlib.suppress(pynvml.NVMLError):
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                return Gpu(
+                gpu = Gpu(
                     index=index,
                     uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
                     name=_text(pynvml.nvmlDeviceGetName(handle)),
@@ -56,7 +62,8 @@ def find_gpu() -> Gpu | None:
                     compute_capability=tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle)),
                     memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
                 )
-    return None
+                found.append(gpu)
+    return tuple(found)
 
 
 @contextlib.contextmanager

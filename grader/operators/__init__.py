@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 
 from grader.errors import GraderFault, UsageError
-from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor
+from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor, shape_words
 
 __all__ = [
     "Alternate",
@@ -24,6 +24,7 @@ __all__ = [
     "Tensor",
     "known_operators",
     "load_operator",
+    "shape_words",
 ]
 
 _NOT_OPERATORS = frozenset({"base"})

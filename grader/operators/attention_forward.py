@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Alternate, Dimension, GpuOracle, Operator, Rows, Shape, Tensor, Tensors
+from grader.operators.base import Alternate, Dimension, GpuOracle, Operator, Rows, Shape, Tensor, Tensors, sizes
 
 # A tile of scores is 128 × 512 float64 = 512 KiB: half of the second-level cache of the machines measured, and
 # within 3 % of the fastest of ten sizes tried there.
@@ -44,26 +44,26 @@ class AttentionForward(Operator):
     )
 
     def units(self, shape: Shape) -> int:
-        return shape[0]
+        return sizes(shape)[0]
 
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        _, n, d = shape
+        _, n, d = sizes(shape)
         return Tensor("Q", n, d), Tensor("K", n, d), Tensor("V", n, d)
 
     def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        _, n, d = shape
+        _, n, d = sizes(shape)
         return (Tensor("O", n, d),)
 
     def flops(self, shape: Shape) -> int:
-        b, n, d = shape
+        b, n, d = sizes(shape)
         return 4 * b * n * n * d
 
     def exponentials(self, shape: Shape) -> int:
-        b, n, _ = shape
+        b, n, _ = sizes(shape)
         return b * n * n
 
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
-        _, n, d = shape
+        _, n, d = sizes(shape)
         if largest * largest * float(np.sqrt(d)) > SAFE_SCORE:
             return None
         rows, keys = 64, 32  # attention_forward.cu's tiles
@@ -148,7 +148,7 @@ Compute = Callable[[Shape, Tensors, Rows], F64]
 def _scaled(scale: Callable[[int], float]) -> Compute:
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = tensors
-        return softmax_attention(q[rows].astype(np.float64) * scale(shape[2]), k, v)
+        return softmax_attention(q[rows].astype(np.float64) * scale(int(shape[2])), k, v)
 
     return compute
 
@@ -168,7 +168,7 @@ def _some_keys(keys: Callable[[int], slice]) -> Compute:
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = tensors
-        used = keys(shape[1])
+        used = keys(int(shape[1]))
         return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[used], v[used])
 
     return compute
@@ -179,7 +179,7 @@ def _without(dropped: Callable[[int], NDArray[np.intp]]) -> Compute:
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = tensors
-        kept = np.delete(np.arange(shape[1]), dropped(shape[1]))
+        kept = np.delete(np.arange(int(shape[1])), dropped(int(shape[1])))
         return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[kept], v[kept])
 
     return compute
@@ -445,6 +445,11 @@ _ALTERNATES: tuple[Alternate, ...] = (
         "mean_of_v",
         "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key.",
         _mean_of_v,
+    ),
+    Alternate(
+        "k_not_transposed",
+        "It matches attention with K taken for its transpose: Kᵀ is d × N, and its element (x, key) is k[key * d + x].",
+        _rearranged(lambda k: k.reshape(k.shape[::-1]).T, _as_it_is),
     ),
     Alternate(
         "q_k_swapped",

@@ -1,6 +1,7 @@
 """What an operator is: the layout of its files, its float64 oracle and what it costs.
 
-Files are a header (by default one little-endian int32 per dimension) followed by float32 tensors, row-major.
+Files are a header (per dimension one little-endian int32, or float32 where it is `real`) followed by float32
+tensors, row-major.
 An input or output file holds the same few tensors for each *unit*, the piece that everything streams by (a
 batch, a head). Either unit after unit (Q0 K0 V0 Q1 K1 V1 …) or, for `planar` outputs, tensor after tensor
 (all O, then all dQ, …). Because readers, writers, checker and diagnosis only ever ask for "tensor t of unit u",
@@ -14,15 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.errors import UsageError
 
-Shape = tuple[int, ...]
-"""The numbers of the header, in header order."""
+Shape = tuple[int | float, ...]
+"""The numbers of the header, in header order: int, or float for a dimension that is `real`."""
 
 Rows = slice | NDArray[np.intp]
 """Which rows of an output tensor: a slice or an array of row numbers."""
@@ -36,11 +37,13 @@ BYTES_PER_VALUE = 4
 
 @dataclass(frozen=True)
 class Dimension:
-    """One number of the header and what it may be. `legal` is the sentence's end: "B must be {legal}"."""
+    """One number of the header and what it may be. `legal` is the sentence's end: "B must be {legal}"; `real` says
+    that it is a float32 rather than an int32, as a scale is."""
 
     name: str
     legal: str
-    allows: Callable[[int], bool]
+    allows: Callable[[Any], bool]
+    real: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ class Location:
     label: str
 
     def __str__(self) -> str:
-        return f"{self.label}, row {self.row}, column {self.column}"
+        place = f"row {self.row}, column {self.column}"
+        return f"{self.label}, {place}" if self.label else place
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,22 @@ class Operator(ABC):
         """A rule between dimensions that `shape` breaks, as a whole sentence, or ''."""
         return ""
 
+    def magnitude(self, shape: Shape, tensor: str) -> float:
+        """How large rounding errors of output `tensor` are for this shape, relative to the shapes that the
+        assignment's tolerance is written for: it is multiplied by this. For outputs that grow or shrink with the
+        problem, such as probabilities of a row, which are 1/columns on average."""
+        return 1.0
+
+    # ---- tolerance ------------------------------------------------------------------------------------------
+
+    def tolerances(self, shape: Shape, tolerance: float | Mapping[str, float]) -> dict[str, float]:
+        """The largest |got − expected| of every output tensor for this shape, from the assignment's `tolerance`: one
+        number, or one for each tensor by name. Raises UsageError where names and tensors do not fit."""
+        names = [t.name for t in self.outputs(shape)]
+        if isinstance(tolerance, Mapping) and (unknown := sorted(set(tolerance) - set(names))):
+            raise UsageError(f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(names)}.")
+        return {name: tolerance_of(tolerance, name) * self.magnitude(shape, name) for name in names}
+
     # ---- header ---------------------------------------------------------------------------------------------
 
     @property
@@ -180,19 +200,30 @@ class Operator(ABC):
         return 4 * len(self.dimensions)
 
     def encode_header(self, shape: Shape) -> bytes:
-        """Little-endian int32 per dimension. An operator with another header overrides this and decode_header."""
-        return struct.pack(f"<{len(shape)}i", *shape)
+        """Four little-endian bytes per dimension, as its `real` says."""
+        return struct.pack(self._header_format, *self.canonical(shape))
+
+    @property
+    def _header_format(self) -> str:
+        return "<" + "".join("f" if d.real else "i" for d in self.dimensions)
 
     def decode_header(self, data: bytes) -> Shape:
         """Inverse of encode_header; no validation."""
-        return tuple(struct.unpack(f"<{len(self.dimensions)}i", data))
+        return tuple(struct.unpack(self._header_format, data))
 
-    def problem(self, shape: Sequence[int]) -> str:
+    def canonical(self, shape: Sequence[int | float]) -> Shape:
+        """The numbers as a header gives them back: whole ones as int, real ones rounded to float32."""
+        pairs = zip(self.dimensions, shape, strict=True)
+        return tuple(float(np.float32(value)) if d.real else int(value) for d, value in pairs)
+
+    def problem(self, shape: Sequence[int | float]) -> str:
         """What is illegal about `shape`, as a phrase ("B must be …, found …"), or '' when it is legal."""
         if len(shape) != len(self.dimensions):
             names = ", ".join(self.dimension_names)
             return f"{len(self.dimensions)} numbers ({names}) expected, found {len(shape)}"
         for dimension, value in zip(self.dimensions, shape, strict=True):
+            if not dimension.real and int(value) != value:
+                return f"{dimension.name} must be a whole number, found {dimension.name} = {value}"
             if not dimension.allows(value):
                 return f"{dimension.name} must be {dimension.legal}, found {dimension.name} = {value}"
         return self.relation(tuple(shape))
@@ -332,6 +363,16 @@ class Operator(ABC):
                 "generate or copy the testcase again."
             )
         return shape
+
+
+def sizes(shape: Shape) -> tuple[int, ...]:
+    """The numbers as int, for arithmetic with sizes; what is `real` is cut off."""
+    return tuple(int(number) for number in shape)
+
+
+def shape_words(shape: Shape) -> str:
+    """A shape for tables: 2 x 128 x 32."""
+    return " x ".join(str(number) if isinstance(number, int) else f"{number:.4g}" for number in shape)
 
 
 def tolerance_of(tolerance: float | Mapping[str, float], tensor: str) -> float:

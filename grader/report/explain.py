@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from statistics import median
 
+from grader.operators import shape_words
 from grader.record import ProfileRecord, Record, TestRecord
 from grader.stopwatch import overhead
 
@@ -51,7 +52,7 @@ def _total(record: Record) -> Iterator[str]:
 
 def _test(test: TestRecord) -> Iterator[str]:
     why = f": {test.reason}" if test.reason else ""
-    yield from _wrapped(f"{test.name} ({' x '.join(map(str, test.shape))}) {test.verdict}{why}", "")
+    yield from _wrapped(f"{test.name} ({shape_words(test.shape)}) {test.verdict}{why}", "")
     if test.input_digest:
         yield f"  input {test.input_digest[:12]}, seed {test.seed}"
     if test.max_error is not None:

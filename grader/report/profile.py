@@ -13,6 +13,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from grader.errors import MachineFault, UsageError
+from grader.operators import shape_words
 from grader.profile import KernelProfile, normal_name
 from grader.studies import ProfileStudy
 
@@ -21,7 +22,7 @@ WIDTH = 110
 
 def render(study: ProfileStudy) -> str:
     """The homework's table for each kernel, with what limits its occupancy and what its warps wait for."""
-    shape = " x ".join(map(str, study.shape))
+    shape = shape_words(study.shape)
     time = f" · {study.gpu_ms:,.3f} ms of GPU time" if study.gpu_ms is not None else ""
     blocks = [f"{study.submission} · {study.test} ({shape}) · {study.device}{time}"]
     blocks += ["\n".join(_kernel(study, kernel)) for kernel in study.kernels]

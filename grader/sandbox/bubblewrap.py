@@ -4,9 +4,11 @@ Inside there is a read-only system, a private /tmp and /proc, a handful of devic
 where they are outside. No network but an empty loopback, no capability, no other process in sight. bwrap itself is
 process 1 of the container's process namespace: when it dies, or the grader does, the kernel kills all the rest.
 
-/proc is read-only inside. bwrap covers /proc/sys only where it finds it writable as a folder, which it never is; but
-when the grader runs as root, its user id outside the namespace is 0, and by that alone the kernel lets a program
-without any capability write the files in it, such as core_pattern, which names a program that the kernel starts.
+What /proc has beside processes is read-only inside. bwrap covers /proc/sys only where it finds it writable as a
+folder, which it never is; but when the grader runs as root, its user id outside the namespace is 0, and by that alone
+the kernel lets a program without any capability write the files in it, such as core_pattern, which names a program
+that the kernel starts. Processes' own folders stay writable: on a read-only /proc the first CUDA call fails with
+cudaErrorOperatingSystem (driver 580).
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ ACCOUNTS = {
 }
 """Files that a program finds in place of the machine's own: who has an account here is nobody's business."""
 _GPU_FACTS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/class/drm")
+_KERNEL_KNOBS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi")
+"""What in /proc is not a process and takes writes; container engines protect the same."""
 _TMP_BYTES = 256 << 20
 _USER = "1000"
 
@@ -86,7 +90,9 @@ def command_line(
             words += ["--dev-bind", str(device), str(device)]
     for path in _parents_first((job.folder, *job.writable)):
         words += ["--bind", str(path), str(path)]
-    words += ["--remount-ro", "/proc", "--remount-ro", "/"]
+    for name in _KERNEL_KNOBS:
+        words += ["--ro-bind-try", name, name]
+    words += ["--remount-ro", "/"]
     words += ["--chdir", str(job.folder), "--clearenv"]
     for name, value in environment.items():
         words += ["--setenv", name, value]

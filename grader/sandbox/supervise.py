@@ -207,7 +207,7 @@ def _supervise(
     stdout.finish()
     stderr.finish()
     if group is not None and group.ran_out_of_memory():
-        broke = broke or "memory"
+        broke = "memory"  # whatever came of it later: a child killed for its memory may be waited for in vain
     exit_code, signal_name = _ending(process.returncode)
     peak = (group.peak_memory_bytes() if group is not None else None) or max(gauge.peak, usage.ru_maxrss * 1024)
     return Outcome(

@@ -30,8 +30,8 @@ from grader.trace.events import (
 
 MAX_FILE_BYTES = 768 << 20
 MAX_EVENTS = 3_000_000
-"""Above what an honest program does: one launch for each pair of 32 x 32 tiles of hw4's t23 is 1.6 million
-kernels, some 550 MB."""
+"""Above what an honest program does: one launch for each pair of 32 x 32 tiles of 100 attentions over 4096 keys is
+1.6 million kernels, some 550 MB."""
 MAX_LINE_BYTES = 64 << 10
 MAX_TEXT = 4096
 """Characters kept of a name or message; mangled template names run to thousands."""

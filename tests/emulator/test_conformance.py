@@ -1,14 +1,15 @@
+# ruff: noqa: E501
 """Every feature program checks its own results against host arithmetic; each must pass, with nothing reported."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.emulator.programs import HERE, build, execute, tests_in
+from tests.emulator.programs import HERE, build, execute, names_in
 
 FLAGS = ("-O3", "-std=c++17", "--extended-lambda")
 SOURCES = sorted((HERE / "conformance").glob("*.cu"))
-CASES = [(source, name) for source in SOURCES for name in tests_in(source)]
+CASES = [(source, name) for source in SOURCES for name in names_in(source)]
 
 
 def test_there_are_at_least_eighty_feature_programs() -> None:
@@ -20,4 +21,4 @@ def test_a_feature_gives_the_hosts_results(source: Path, name: str, tmp_path: Pa
     done = execute(build(source, flags=FLAGS), name, folder=tmp_path)
     assert done.output.strip().endswith(f"{name} ok"), done.output + done.errors
     assert done.exit_code == 0
-    assert [d["message"] for d in done.diagnostics() if d["severity"] == "error"] == []
+    assert [d["message"] for d in done.diagnostics() if d["tool"] != "api"] == []

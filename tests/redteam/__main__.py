@@ -13,13 +13,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader import sandbox
 from grader.assignment import Assignment, load_assignment
+from grader.baseline import Baseline, time_baseline
 from grader.build import build
 from grader.catalogue import TestcaseFiles, ensure
 from grader.engine import Engine, select_engine
@@ -28,7 +29,7 @@ from grader.grading import Grading, grade
 from grader.progress import Silent
 from grader.record import Record
 from grader.submission import Submission, read_submission
-from grader.testcase import load_suite
+from grader.testcase import Case, load_suite
 from tests.redteam.arena import SECRET, Arena, open_arena
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -46,6 +47,7 @@ class Attack:
     verdicts: frozenset[str]
     flagged: bool
     gpu: bool
+    tests: str = TESTS
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ def read_attacks() -> list[Attack]:
             raise ValueError(f"{path}: the second line must be `// expect: VERDICT …`, found {second!r}.")
         verdicts, *marks = (part.strip() for part in second.removeprefix("// expect: ").split(";"))
         expected = frozenset(word.strip() for word in verdicts.split("|"))
-        found.append(Attack(whole.stem, whole, first.removeprefix("// "), expected, "flagged" in marks, "gpu" in marks))
+        tests = next((mark.removeprefix("on ") for mark in marks if mark.startswith("on ")), TESTS)
+        what = first.removeprefix("// ")
+        found.append(Attack(whole.stem, whole, what, expected, "flagged" in marks, "gpu" in marks, tests))
     return found
 
 
@@ -105,8 +109,7 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
     rules = tightened(load_assignment("hw4"))
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles(folder / "testcases")
-    cases = suite.select(TESTS)
-    ensure(cases, suite, files)
+    ensure(suite.select(",".join(attack.tests for attack in attacks)), suite, files)
     results = []
     with open_arena(folder, files.folder) as arena:
         submissions = [_read(attack, rules, arena) for attack in attacks]
@@ -114,8 +117,9 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
         with ThreadPoolExecutor(2) as pool:  # builds are kept: this only makes them earlier, two at a time
             list(pool.map(lambda submission: build(submission, rules, engine), submissions))
         arena.damage()
-        grading = Grading(rules, suite, files, cases, engine, None)
         for attack, submission in zip(attacks, submissions, strict=True):
+            cases = suite.select(attack.tests)
+            grading = Grading(rules, suite, files, cases, engine, _baselines(rules) if engine.measures_time else None)
             results.append(_attempt(attack, submission, grading, arena))
             _say(results[-1])
     return results
@@ -124,8 +128,13 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
 def tightened(rules: Assignment) -> Assignment:
     """The assignment's rules with limits that are reached soon, and without source rules: what those refuse would not
     even be tried."""
-    limits = rules.limits.model_copy(update={"emulator_wall_s": 5.0, "memory_bytes": 1 << 30, "processes": 512})
+    limits = rules.limits.model_copy(update={"emulator_wall_s": 8.0, "memory_bytes": 1 << 30, "processes": 512})
     return rules.model_copy(update={"limits": limits, "source_rules": ()})
+
+
+def _baselines(rules: Assignment) -> Callable[[Case], Baseline]:
+    source = rules.reference_folder / rules.baseline.source
+    return lambda case: time_baseline(case, source=source, flags=rules.baseline.flags, budget_s=rules.baseline.budget_s)
 
 
 def _read(attack: Attack, rules: Assignment, arena: Arena) -> Submission:

@@ -80,8 +80,8 @@ struct launch {
     volatile int abort;
     int error;
     u8 params[4096 + 64] __attribute__((aligned(64)));
-    /* grid barrier */
-    u64 grid_arrived, grid_generation;
+    u32 fuel, patience; /* schedule.c */
+    u64 workspace;      /* of a cooperative grid: device memory that cooperative groups keep their barrier in */
     u64 start_ns;
 };
 
@@ -101,7 +101,6 @@ struct block {
     u32 *wait_site;
     u32 *poll_site;
     u32 warp_count, done, current, threads_alive, polls;
-    u64 waits_for_grid;
     u64 index;
     struct barrier barriers[16];
     u8 *shared, *local;

@@ -118,7 +118,7 @@ u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, 
 
 void rt_poll(struct warp *w, u32 site) {
     struct block *b = w->block;
-    w->fuel = FUEL;
+    w->fuel = b->launch->fuel;
     if (b->launch->abort) leave_warp(w, WARP_DEAD);
     b->poll_site[w->index] = site;
     b->polls++;
@@ -220,7 +220,7 @@ static struct block *take_block(struct worker *k) {
 
 static void start_block(struct worker *k, struct block *b, struct launch *l, u64 index) {
     u32 n = l->warps;
-    b->launch = l, b->worker = k, b->warp_count = n, b->done = 0, b->current = 0, b->index = index, b->polls = 0, b->waits_for_grid = 0;
+    b->launch = l, b->worker = k, b->warp_count = n, b->done = 0, b->current = 0, b->index = index, b->polls = 0;
     b->threads_alive = l->threads;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, l->shared_bytes);
@@ -231,7 +231,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
         w->sites = k->sites;
         w->shared = b->shared, w->shared_size = l->shared_bytes;
         w->local = b->local + (u64)i * k->capacity_local * 32, w->local_size = k->capacity_local;
-        w->alive = &b->threads_alive, w->params = l->params, w->fuel = FUEL, w->index = i, w->block = b;
+        w->alive = &b->threads_alive, w->params = l->params, w->fuel = l->fuel, w->index = i, w->block = b;
         u32 left = l->threads - i * 32;
         w->live = left >= 32 ? ~0u : (1u << left) - 1;
         w->linear = l->block[0] % 32 == 0;
@@ -243,6 +243,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
             w->tid[2][lane] = t / l->block[0] / l->block[1];
         }
         for (int d = 0; d < 3; d++) w->tid0[d] = w->tid[d][0];
+        w->environment[0] = (u32)(l->workspace >> 32), w->environment[1] = (u32)l->workspace;
         w->dynamic_shared = l->dynamic_shared, w->smid = (u32)(index % 108), w->grid_id = l->id;
         b->fibers[i].stack_pointer = fiber_prepare(b->fibers[i].stack + FIBER_STACK, warp_main, w);
         b->state[i] = WARP_READY;
@@ -265,7 +266,7 @@ static void deadlocked(struct block *b) {
     }
 }
 
-enum slice { SLICE_DONE, SLICE_SPINS, SLICE_STOPPED, SLICE_GRID };
+enum slice { SLICE_DONE, SLICE_SPINS, SLICE_STOPPED };
 
 static u32 next_random(u64 *state) {
     *state = *state * 6364136223846793005ull + 1442695040888963407ull;
@@ -303,7 +304,6 @@ static enum slice run_slice(struct worker *k, struct block *b) {
     }
     if (b->done == n) return SLICE_DONE;
     if (!progress) {
-        if (b->waits_for_grid) return SLICE_GRID;
         deadlocked(b);
         return SLICE_STOPPED;
     }
@@ -340,7 +340,7 @@ static void run_blocks(struct worker *k, struct launch *l) {
         if (active_count && active_count < RESIDENT_MAXIMUM) {
             wants = 1; /* all resident blocks have spun for long, or wait for the grid */
             for (u32 i = 0; i < active_count; i++)
-                if (active[i]->polls < POLLS_BEFORE_COMPANY * active[i]->warp_count && !active[i]->waits_for_grid) wants = 0;
+                if (active[i]->polls < l->patience * active[i]->warp_count) wants = 0;
         }
         if (wants && more) {
             u64 index;
@@ -356,26 +356,17 @@ static void run_blocks(struct worker *k, struct launch *l) {
             }
         }
         if (!active_count) break;
-        int moved = 0;
         for (u32 i = 0; i < active_count && !l->abort; i++) {
             struct block *b = active[i];
-            if (b->waits_for_grid && b->waits_for_grid == __atomic_load_n(&l->grid_generation, __ATOMIC_SEQ_CST) + 1) continue;
-            if (b->waits_for_grid) {
-                b->waits_for_grid = 0;
-                for (u32 j = 0; j < b->warp_count; j++)
-                    if (b->state[j] == WARP_WAITS && b->waits_at[j] == 255) b->state[j] = WARP_READY;
-            }
-            moved = 1;
             enum slice s;
             do s = run_slice(k, b);
-            while (s == SLICE_SPINS && active_count == 1 && !(b->polls >= POLLS_BEFORE_COMPANY * b->warp_count && more) && !l->abort);
+            while (s == SLICE_SPINS && active_count == 1 && !(b->polls >= l->patience * b->warp_count && more) && !l->abort);
             if (s == SLICE_DONE) {
                 b->pool_next = k->free_blocks;
                 k->free_blocks = b;
                 active[i--] = active[--active_count];
             }
         }
-        if (!moved && active_count) sched_yield();
     }
     for (u32 i = 0; i < active_count; i++) active[i]->pool_next = k->free_blocks, k->free_blocks = active[i];
     free(active);
@@ -429,6 +420,9 @@ int run_launch(struct launch *l) {
     pthread_once(&once, start_workers);
     pthread_mutex_lock(&one_launch);
     current_launch = l;
+    /* Blocks of a cooperative grid wait for each other: make them all resident soon, and do not let them spin long. */
+    l->fuel = l->cooperative ? 64 : FUEL;
+    l->patience = l->cooperative ? 1 : POLLS_BEFORE_COMPANY;
     /* Small grids are not worth waking others for. */
     int together = worker_count > 1 && l->blocks > 1;
     if (together) {
@@ -450,23 +444,4 @@ int run_launch(struct launch *l) {
     current_launch = NULL;
     pthread_mutex_unlock(&one_launch);
     return l->error;
-}
-
-/* All blocks of the grid meet. The block's warps have met before (cooperative groups sees to that), so one warp a block
- * arrives here. */
-void rt_grid_sync(struct warp *w, u32 site, u32 m) {
-    struct block *b = w->block;
-    struct launch *l = b->launch;
-    (void)m;
-    u64 generation = __atomic_load_n(&l->grid_generation, __ATOMIC_SEQ_CST);
-    if (__atomic_add_fetch(&l->grid_arrived, 1, __ATOMIC_SEQ_CST) == l->blocks) {
-        l->grid_arrived = 0;
-        __atomic_store_n(&l->grid_generation, generation + 1, __ATOMIC_SEQ_CST);
-        return;
-    }
-    b->waits_for_grid = generation + 1;
-    b->state[w->index] = WARP_WAITS;
-    b->waits_at[w->index] = 255;
-    b->wait_site[w->index] = site;
-    yield(w);
 }

@@ -95,6 +95,7 @@ struct warp {
     u32 ntid[3], ctaid[3], nctaid[3];
     u32 tid0[3];   /* lane 0's threadIdx */
     u32 dynamic_shared, smid, slot;
+    u32 environment[2]; /* %envreg1 and 2: where cooperative groups find the grid's barrier */
     u64 grid_id;
     struct block *block;
     u32 *alive;    /* threads of the block that have not exited */
@@ -140,7 +141,6 @@ void rt_free(struct warp *w, u32 lane, u64 address);
 u64 rt_clock(void);
 u64 rt_nanoseconds(void);
 void rt_nanosleep(struct warp *w, u32 ns);
-void rt_grid_sync(struct warp *w, u32 site, u32 m);
 /* Atomics: old values replace vv[0..31]; vv[32..63] is the new value of a compare-and-swap. */
 #define ATOMIC(how, type) void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv);
 #define ATOMICS                                                                                                        \
@@ -154,6 +154,16 @@ ATOMICS
 #undef ATOMIC
 typedef u32 (*device_function)(struct warp *, u32, u32 **);
 device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address);
+
+/* Matrix instructions (tensor.c). Registers are rows of 32 lanes. */
+enum element { ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_S8, ELEMENT_U8, ELEMENT_F32, ELEMENT_S32 };
+void rt_mma(int m, int n, int k, int ae, int be, int de, const u32 *a, const u32 *b, const u32 *c, u32 *d, int saturate);
+void rt_wmma(int m, int n, int k, int ae, int be, int ce, int de, const u32 *a, u32 an, const u32 *b, u32 bn, const u32 *c, u32 cn, u32 *d, u32 dn, int saturate);
+void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, u32 *out);
+void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, const u32 *in);
+void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, u32 *out);
+void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, const u32 *in);
+void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m);
 
 /* ---- vectors ---------------------------------------------------------------------------------------------------- */
 
@@ -203,15 +213,20 @@ INLINE VF SELF(u16 m, VF a, VF b) { return __builtin_ia32_blendmps_512_mask(b, a
 typedef long long VLL __attribute__((vector_size(64)));
 INLINE VQ SELQ(u8 m, VQ a, VQ b) { return (VQ)__builtin_ia32_blendmq_512_mask((VLL)b, (VLL)a, m); }
 INLINE VD SELD(u8 m, VD a, VD b) { return __builtin_ia32_blendmpd_512_mask(b, a, m); }
+/* A comparison's mask as a number. The move is spelled out because gcc 12.2 gets it wrong when it spills: it stores a
+ * 16-bit mask with kmovw, two bytes, and reads four back, so that lanes of the upper half get bits of whatever lay on
+ * the stack (seen in reference/matmul/tiled.cu, whose comparison is hoisted out of the loop). */
+INLINE u32 mask16(u16 m) { u32 n; __asm__("kmovw %1, %0" : "=r"(n) : "k"(m)); return n; }
+INLINE u32 mask8(u8 m) { u32 n; __asm__("kmovb %1, %0" : "=r"(n) : "k"(m)); return n; }
 /* Comparison predicates of the hardware: 0 eq, 1 lt, 2 le, 4 ne, 5 ge, 6 gt. */
-#define CMPU(op, a, b) ((u32)(u16)__builtin_ia32_ucmpd512_mask((VI)(a), (VI)(b), op, -1))
-#define CMPI(op, a, b) ((u32)(u16)__builtin_ia32_cmpd512_mask((VI)(a), (VI)(b), op, -1))
-#define CMPQ(op, a, b) ((u32)(u8)__builtin_ia32_ucmpq512_mask((VLL)(a), (VLL)(b), op, -1))
-#define CMPL(op, a, b) ((u32)(u8)__builtin_ia32_cmpq512_mask((VLL)(a), (VLL)(b), op, -1))
+#define CMPU(op, a, b) mask16(__builtin_ia32_ucmpd512_mask((VI)(a), (VI)(b), op, -1))
+#define CMPI(op, a, b) mask16(__builtin_ia32_cmpd512_mask((VI)(a), (VI)(b), op, -1))
+#define CMPQ(op, a, b) mask8(__builtin_ia32_ucmpq512_mask((VLL)(a), (VLL)(b), op, -1))
+#define CMPL(op, a, b) mask8(__builtin_ia32_cmpq512_mask((VLL)(a), (VLL)(b), op, -1))
 /* Float predicates: 0 eq_oq, 17 lt_oq, 18 le_oq, 4 neq_uq, 12 neq_oq, 29 ge_oq, 30 gt_oq, 3 unord, 7 ord,
  * 8 eq_uq, 9 nge(ltu), 10 ngt(leu), 5 nlt(geu), 6 nle(gtu). */
-#define CMPF(op, a, b) ((u32)(u16)__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
-#define CMPD(op, a, b) ((u32)(u8)__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
+#define CMPF(op, a, b) mask16(__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
+#define CMPD(op, a, b) mask8(__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
 #else
 INLINE VI expand_mask(u32 m) { VI bit = (VI)(BU(1) << IOTA(0)); return ((BI((i32)m) & bit) != 0); }
 INLINE VL expand_maskq(u32 m) { VL bit = (VL)(BQ(1) << IOTAQ(0)); return ((BL((i64)m) & bit) != 0); }

@@ -3,9 +3,10 @@
 //
 // A program's first line says what it tries, its second what must become of it:
 //
-//     // expect: VERDICT [| VERDICT …] [; gpu] [; flagged] [; user]
+//     // expect: VERDICT [| VERDICT …] [; gpu] [; flagged] [; on TESTS]
 //
-// `gpu`: it means something on a GPU only. `flagged`: its output is right, and its times must not count. An attack that
+// `gpu`: it means something on a GPU only. `flagged`: its output is right, and its times must not count. `on`: the
+// testcases that it is run on, instead of s01 and s02. An attack that
 // gets what it wants says so with BYPASSED(...); then it has bypassed us, whatever the verdict. What it leaves behind
 // is looked for by the runner. Every program is bounded: run bare, none takes more than 3 GiB, 3000 processes or
 // 400 MB of disk, and none touches what it did not make, but for the canaries of the runner (all called
@@ -39,6 +40,7 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #define BYPASSED(...) (printf("BYPASSED: " __VA_ARGS__), printf("\n"), fflush(stdout))
@@ -74,8 +76,8 @@ inline std::vector<float> right_answer(const char* input) {
     fseek(file, 12, SEEK_SET);
     if (fread(values.data(), 4, values.size(), file) != values.size()) exit(1);
     fclose(file);
-    std::vector<float> weights(n);
-    for (int batch = 0; batch < shape.batches; ++batch) {
+    const auto compute = [&](int batch) {
+        std::vector<float> weights(n);
         const float *q = &values[size_t(batch) * 3 * n * d], *k = q + size_t(n) * d, *v = k + size_t(n) * d;
         for (int row = 0; row < n; ++row) {
             float top = -INFINITY, total = 0;
@@ -93,7 +95,15 @@ inline std::vector<float> right_answer(const char* input) {
             }
             for (int x = 0; x < d; ++x) o[x] /= total;
         }
+    };
+    if (shape.count() < 1 << 17) {    // without threads: some attacks leave no room for any
+        for (int batch = 0; batch < shape.batches; ++batch) compute(batch);
+        return result;
     }
+    std::vector<std::thread> threads;
+    for (int first = 0; first < 16; ++first)
+        threads.emplace_back([&, first] { for (int batch = first; batch < shape.batches; batch += 16) compute(batch); });
+    for (auto& thread : threads) thread.join();
     return result;
 }
 

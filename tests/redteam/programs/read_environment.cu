@@ -5,7 +5,7 @@
 int main(int, char** argv) {
     for (char** entry = environ; *entry; ++entry)
         if (strstr(*entry, "SECRET") || strstr(*entry, "CANARY")) BYPASSED("%s", *entry);
-    for (int pid = 1; pid < 70000; ++pid) {
+    for (int pid = 1; pid < 5000; ++pid) {
         const std::string text = contents("/proc/" + std::to_string(pid) + "/environ");
         if (text.find("CANARY-" "SECRET") != std::string::npos) BYPASSED("environment of %d", pid);
     }

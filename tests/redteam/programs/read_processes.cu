@@ -3,7 +3,7 @@
 #include "hostile.h"
 
 int main(int, char** argv) {
-    for (int pid = 1; pid < 70000; ++pid) {
+    for (int pid = 1; pid < 2000; ++pid) {
         const std::string base = "/proc/" + std::to_string(pid);
         char target[4096];
         for (const char* name : {"/cwd/redteam-canary", "/root/tmp/redteam-canary"})

@@ -1,0 +1,56 @@
+"""What every submission of a class has in common, as it is sent to the processes that do the work."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from grader.assignment import Assignment
+from grader.baseline import Baseline, time_baseline
+from grader.bench import open_bench
+from grader.catalogue import TestcaseFiles
+from grader.engine import Engine
+from grader.grading import Grading
+from grader.store.exchange import conditions
+from grader.testcase import Case, Suite
+
+
+@dataclass(frozen=True)
+class Setup:
+    """As `Grading`, but for the baselines, which each process looks up itself."""
+
+    assignment: Assignment
+    suite: Suite
+    files: TestcaseFiles
+    cases: tuple[Case, ...]
+    engine: Engine
+
+    @property
+    def conditions(self) -> str:
+        """What makes gradings comparable: see `store.exchange.conditions`."""
+        return conditions(self.assignment.rules_sha256, [case.name for case in self.cases], self.engine.name)
+
+    @contextlib.contextmanager
+    def grading(self) -> Iterator[Grading]:
+        """For this process. Sequential times come from the cache, and are measured where they are not in it."""
+        rules, suite, files = self.assignment, self.suite, self.files
+        with open_bench(self.engine, rules, suite, files) as bench:
+            yield Grading(rules, suite, files, self.cases, self.engine, self._baselines(), bench)
+
+    def _baselines(self) -> Callable[[Case], Baseline] | None:
+        if not self.engine.measures_time:
+            return None
+        rules = self.assignment
+
+        @cache
+        def of_case(case: Case) -> Baseline:
+            return time_baseline(
+                case,
+                source=rules.reference_folder / rules.baseline.source,
+                flags=rules.baseline.flags,
+                budget_s=rules.baseline.budget_s,
+            )
+
+        return of_case

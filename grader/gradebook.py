@@ -1,0 +1,78 @@
+"""From records and what assistants entered to final points: which attempt counts, manual parts, lateness.
+
+This is the one place where points are put together after grading. A record's points are never changed: lateness and
+manual points are beside it in the store, so a mistake in either is put right without grading again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from grader.batch.policy import Which
+from grader.store import Attempt, Store
+from grader.store.database import Points
+
+MODEL_PREFIX = "model:"
+"""Ids of model solutions begin with it; they are shown as such and are nobody's grade."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A student's standing. `parts` are points by part, manual ones included; None is not measured, or not entered.
+
+    `points` is the sum of what is known, after the penalty; `total` is that once nothing is missing, else None with
+    `missing` naming the parts.
+    """
+
+    attempt: Attempt
+    attempts: int
+    parts: dict[str, float | None]
+    comments: dict[str, str]
+    points: float
+    total: float | None
+    max: float
+    missing: tuple[str, ...]
+
+    @property
+    def is_model(self) -> bool:
+        return self.attempt.student.id.startswith(MODEL_PREFIX)
+
+
+def gradebook(store: Store, assignment: str, which: Which = Which.LATEST) -> list[Line]:
+    """One line per student, by id: of the attempt that counts."""
+    entered = store.points(assignment)
+    lines: dict[str, Line] = {}
+    for attempt in store.attempts(assignment):
+        student = attempt.student.id
+        before = lines.get(student)
+        line = standing(attempt, entered.get(student, {}), 1 + (before.attempts if before else 0))
+        if before is not None and which is Which.BEST and line.points < before.points:
+            line = Line(**(vars(before) | {"attempts": line.attempts}))
+        lines[student] = line
+    return list(lines.values())
+
+
+def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> Line:
+    """One attempt's points."""
+    record = attempt.record
+    parts = {part.part: entered[part.part].points if part.part in entered else part.points for part in record.parts}
+    missing = tuple(name for name, points in parts.items() if points is None)
+    sum_known = sum(points for points in parts.values() if points is not None)
+    points = round(sum_known * (1 - attempt.penalty), 2)
+    complete = not missing and not record.practice and not record.infrastructure_failed
+    return Line(
+        attempt=attempt,
+        attempts=attempts,
+        parts=parts,
+        comments={name: entry.comment for name, entry in entered.items() if entry.comment},
+        points=points,
+        total=points if complete else None,
+        max=record.scores.max,
+        missing=missing,
+    )
+
+
+def students_only(lines: Iterable[Line]) -> list[Line]:
+    """Without the model solutions."""
+    return [line for line in lines if not line.is_model]

@@ -1,0 +1,6 @@
+"""Gradescope: the autograder's zip (`build_bundle`) and what runs inside its container (`grade_there`)."""
+
+from grader.gradescope.bundle import build_bundle
+from grader.gradescope.harness import grade_there
+
+__all__ = ["build_bundle", "grade_there"]

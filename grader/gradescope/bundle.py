@@ -1,0 +1,70 @@
+"""The zip that an instructor uploads as a Gradescope autograder: this checkout's code and course, and two scripts.
+
+https://gradescope-autograders.readthedocs.io/en/latest/specs/: the zip is unpacked to /autograder/source, setup.sh runs
+once when the container is built, run_autograder for every submission.
+"""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from grader.assignment import Assignment
+from grader.errors import MachineFault, UsageError
+from grader.paths import course_root, shown
+from grader.testcase import load_suite
+
+_TREES = ("grader", "tools")
+_TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")
+_LEFT_OUT = ("__pycache__", ".egg-info", ".pyc", ".so")
+_EPOCH = (2020, 1, 1, 0, 0, 0)
+
+
+def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: str, secret: Path | None) -> list[str]:
+    """Write the zip to `target`; the same checkout gives the same bytes. Gives the names in it.
+
+    Hidden testcases need the course's secret, which is then in the zip (`secret`): raises UsageError without it.
+    """
+    suite = load_suite(assignment.testcases_file)
+    hidden = [case.name for case in suite.select(tests) if case.hidden]
+    if hidden and secret is None:
+        raise UsageError(
+            f"--tests {tests} names hidden testcases ({hidden[0]} …), which only the course's secret determines: give "
+            "its file with --secret (it becomes part of the zip), or take --tests public."
+        )
+    words = {"@ASSIGNMENT@": assignment.name, "@TESTS@": ",".join(tests.split()), "@ENGINE@": engine}
+    content: dict[str, bytes] = {}
+    for name in ("setup.sh", "run_autograder"):
+        text = (files("grader.gradescope") / "templates" / name).read_text(encoding="utf-8")
+        for placeholder, word in words.items():
+            text = text.replace(placeholder, word)
+        content[name] = text.encode()
+    try:
+        root = course_root()
+        content |= {path.relative_to(root).as_posix(): path.read_bytes() for path in _course_files(root, assignment)}
+        if secret is not None:
+            content["testcases/secret"] = secret.read_bytes()
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bundle:
+            for name, data in sorted(content.items()):
+                info = zipfile.ZipInfo(name, _EPOCH)
+                script = data.startswith(b"#!")
+                info.external_attr = (stat.S_IFREG | (0o755 if script else 0o644)) << 16
+                info.compress_type = zipfile.ZIP_DEFLATED
+                bundle.writestr(info, data)
+    except OSError as error:
+        where = shown(Path(error.filename)) if error.filename else shown(target)
+        raise MachineFault(f"The bundle could not be made: {where}: {error.strerror}.") from error
+    return sorted(content)
+
+
+def _course_files(root: Path, assignment: Assignment) -> Iterator[Path]:
+    trees = [*_TREES, f"assignment/{assignment.name}", f"reference/{assignment.name}"]
+    for tree in trees:
+        for path in sorted((root / tree).rglob("*")):
+            if path.is_file() and not any(part.endswith(_LEFT_OUT) for part in path.relative_to(root).parts):
+                yield path
+    yield assignment.testcases_file
+    yield from (root / name for name in _TOP if (root / name).is_file())

@@ -1,0 +1,57 @@
+"""What runs in Gradescope's container: grade what lies in ROOT/submission, always leave ROOT/results/results.json."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from grader.assignment import Assignment
+from grader.errors import UsageError
+from grader.record import Record
+from grader.report import gradescope
+
+
+def grade_there(
+    root: Path, assignment: Assignment, grade: Callable[[Path], Record], hidden: Callable[[str], bool]
+) -> dict[str, Any]:
+    """Grade ROOT/submission with `grade` and write the results, whatever happens. Gives what was written."""
+    began = time.monotonic()
+    try:
+        found = gradescope.refusal(_metadata(root), assignment.gradescope)
+        if found is None:
+            record = grade(root / "submission")
+            found = gradescope.results(record, assignment, hidden=hidden, seconds=time.monotonic() - began)
+    except UsageError as error:
+        found = gradescope.message(str(error), graded=True)
+    except Exception as error:
+        found = gradescope.message(
+            "The autograder failed. That is not your fault: please tell the course staff, with these words. "
+            f"{type(error).__name__}: {error}"
+        )
+    write(root, found)
+    return found
+
+
+def write(root: Path, results: dict[str, Any]) -> None:
+    """Put results.json in place, whole."""
+    folder = root / "results"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".results.", encoding="utf-8", delete=False) as file:
+        json.dump(results, file, indent=1, ensure_ascii=False)
+    Path(file.name).chmod(0o644)
+    Path(file.name).replace(folder / "results.json")
+
+
+def _metadata(root: Path) -> dict[str, Any]:
+    """submission_metadata.json; when it is missing or odd, as in a trial run, nothing is known of earlier runs."""
+    try:
+        found = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("created_at"), str):
+        return {"created_at": "2000-01-01T00:00:00+00:00", "previous_submissions": []}
+    return found

@@ -1,0 +1,216 @@
+"""Attention and its gradient: O = softmax(Q Kᵀ / √d) V and, from dO, the gradients dQ, dK and dV.
+
+Header B N d; input per batch Q, K, V, dO; output all O, then all dQ, all dK, all dV, each (N, d). With P the softmax's
+result and ∘ the element-wise product,
+
+    dV = Pᵀ dO      dP = dO Vᵀ      D_i = Σ_x dO_ix O_ix      dS = P ∘ (dP − D)
+    dQ = dS K / √d                  dK = dSᵀ Q / √d
+
+The forward pass is two products of N·N·d multiply-adds, 4·N²·d floating-point operations; the backward pass five
+(S again, dP, dV, dQ, dK), 2.5 times as many, as everyone counts it since FlashAttention. Exponentials: once forward,
+once again backward.
+
+Rounding errors hardly depend on the shape: a plain float32 implementation in numpy is within 5.5e-7 (O), 7.7e-7 (dQ),
+8.9e-7 (dK) and 6.4e-7 (dV) of float64 for values in [−2, 2] and N from 128 to 4096 (largest of 10 shapes).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
+
+F64 = NDArray[np.float64]
+Gradients = tuple[F64, F64, F64, F64]
+
+TILE_ROWS = 256
+
+MOST_ROWS_EXPLAINED = 1024
+"""Alternates cost as much as the oracle for each batch looked at; beyond this they are not tried."""
+
+
+def _power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+class AttentionGradient(Operator):
+    name = "attention_gradient"
+    dimensions = (
+        Dimension("B", "from 1 to 14000", lambda v: 1 <= v <= 14000),
+        Dimension("N", "a power of two from 128 to 32768", lambda v: 128 <= v <= 32768 and _power_of_two(v)),
+        Dimension("d", "32 or 64", lambda v: v in (32, 64)),
+    )
+    planar_output = True
+    independent_rows = False
+
+    def units(self, shape: Shape) -> int:
+        return sizes(shape)[0]
+
+    def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        _, n, d = sizes(shape)
+        return tuple(Tensor(name, n, d) for name in ("Q", "K", "V", "dO"))
+
+    def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        _, n, d = sizes(shape)
+        return tuple(Tensor(name, n, d) for name in ("O", "dQ", "dK", "dV"))
+
+    def flops(self, shape: Shape) -> int:
+        b, n, d = sizes(shape)
+        return 14 * b * n * n * d
+
+    def exponentials(self, shape: Shape) -> int:
+        b, n, _ = sizes(shape)
+        return 2 * b * n * n
+
+    def shrink(self, shape: Shape, units: int) -> Shape:
+        return (units, *shape[1:])
+
+    def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
+        return tuple(each[rows] for each in gradients(tensors))
+
+    def alternates(self) -> tuple[Alternate, ...]:
+        return _ALTERNATES
+
+
+def gradients(
+    tensors: Tensors,
+    *,
+    subtract_d: bool = True,
+    gradient_scale: Callable[[int], float] | None = None,
+    keep_rows: Callable[[int], slice] = lambda n: slice(0, n),
+) -> Gradients:
+    """(O, dQ, dK, dV) of one batch in float64, a tile of rows at a time.
+
+    The rest is for mistakes: dS without D, another factor than 1/√d on dQ and dK, dK and dV summed over some tiles of
+    rows only.
+    """
+    q, k, v, do = (tensor.astype(np.float64) for tensor in tensors)
+    n, d = q.shape
+    scale = 1 / math.sqrt(d)
+    factor = scale if gradient_scale is None else gradient_scale(d)
+    o, dq, dk, dv = np.empty_like(q), np.empty_like(q), np.zeros_like(q), np.zeros_like(q)
+    summed = np.zeros((n, 1))
+    summed[keep_rows(n)] = 1.0
+    for first in range(0, n, TILE_ROWS):
+        rows = slice(first, first + TILE_ROWS)
+        p = q[rows] @ k.T * scale
+        p -= p.max(axis=1, keepdims=True)
+        np.exp(p, out=p)
+        p /= p.sum(axis=1, keepdims=True)
+        o[rows] = p @ v
+        ds = do[rows] @ v.T
+        if subtract_d:
+            ds -= (do[rows] * o[rows]).sum(axis=1, keepdims=True)
+        ds *= p
+        dq[rows] = ds @ k * factor
+        dk += ds.T @ (q[rows] * summed[rows]) * factor
+        dv += p.T @ (do[rows] * summed[rows])
+    return o, dq, dk, dv
+
+
+# ---- likely mistakes ------------------------------------------------------------------------------------------
+
+_NUMBER = {"O": 0, "dQ": 1, "dK": 2, "dV": 3}
+
+
+def _alternate(
+    name: str, tensor: str, sentence: str, compute: Callable[[Tensors], Gradients], most: Callable[[int], bool]
+) -> Alternate:
+    number = _NUMBER[tensor]
+    return Alternate(
+        f"{tensor}_{name}",
+        sentence,
+        lambda shape, tensors, rows: compute(tensors)[number][rows],
+        lambda shape: shape[1] > MOST_ROWS_EXPLAINED or most(int(shape[1])),
+        number,
+    )
+
+
+def _never(n: int) -> bool:
+    return False
+
+
+def _all() -> list[Alternate]:
+    found = []
+    for tensor in ("dQ", "dK"):
+        found += [
+            _alternate(
+                "without_d",
+                tensor,
+                f"{tensor} matches dS = P ∘ dP without the subtraction of D, the row's sum of dO ∘ O.",
+                lambda tensors: gradients(tensors, subtract_d=False),
+                _never,
+            ),
+            _alternate(
+                "without_scale",
+                tensor,
+                f"{tensor} matches a gradient without the factor 1/√d: the scores' scale comes into it again.",
+                lambda tensors: gradients(tensors, gradient_scale=lambda d: 1.0),
+                _never,
+            ),
+            _alternate(
+                "scaled_twice",
+                tensor,
+                f"{tensor} matches a gradient with the factor 1/d: 1/√d is applied twice.",
+                lambda tensors: gradients(tensors, gradient_scale=lambda d: 1 / d),
+                _never,
+            ),
+            _alternate(
+                "sign",
+                tensor,
+                f"{tensor} has the wrong sign: dS = P ∘ (dP − D), not P ∘ (D − dP).",
+                lambda tensors: gradients(tensors, gradient_scale=lambda d: -1 / math.sqrt(d)),
+                _never,
+            ),
+        ]
+    for tensor in ("dK", "dV"):
+        for tile in (32, 64, 128, 16):
+            found += [
+                _alternate(
+                    f"last_{tile}_rows_only",
+                    tensor,
+                    f"{tensor} matches a sum over the last {tile} rows only: each tile of rows overwrites what the "
+                    "ones before added.",
+                    lambda tensors, t=tile: gradients(tensors, keep_rows=lambda n: slice(n - t, n)),  # type: ignore[misc]
+                    lambda n, t=tile: n <= t,  # type: ignore[misc]
+                ),
+                _alternate(
+                    f"first_{tile}_rows_only",
+                    tensor,
+                    f"{tensor} matches a sum over the first {tile} rows only: the loop over tiles of rows runs once.",
+                    lambda tensors, t=tile: gradients(tensors, keep_rows=lambda n: slice(0, t)),  # type: ignore[misc]
+                    lambda n, t=tile: n <= t,  # type: ignore[misc]
+                ),
+                _alternate(
+                    f"last_{tile}_rows_dropped",
+                    tensor,
+                    f"{tensor} matches a sum without the last {tile} rows: the loop over tiles of rows ends one early.",
+                    lambda tensors, t=tile: gradients(tensors, keep_rows=lambda n: slice(0, n - t)),  # type: ignore[misc]
+                    lambda n, t=tile: n <= t,  # type: ignore[misc]
+                ),
+            ]
+    return found
+
+
+def _without_scores_scale(tensors: Tensors) -> F64:
+    q, k, v, _ = (tensor.astype(np.float64) for tensor in tensors)
+    weights = q @ k.T
+    weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True) @ v)
+
+
+_ALTERNATES: tuple[Alternate, ...] = (
+    Alternate(
+        "O_no_scale",
+        "It matches attention without the scale: multiply the scores by 1/√d before the softmax.",
+        lambda shape, tensors, rows: _without_scores_scale(tensors)[rows],
+        lambda shape: shape[1] > MOST_ROWS_EXPLAINED,
+    ),
+    *_all(),
+)
+
+OPERATOR = AttentionGradient()

@@ -1,0 +1,156 @@
+"""The product of two matrices: C = A B.
+
+Header M N K; input A (M, K) and B (K, N), output C (M, N), each row-major. 2·M·N·K floating-point operations.
+
+The rounding error of a sum of K products grows with K, whatever the order of summation (Higham, Accuracy and
+Stability of Numerical Algorithms, 2002, section 3.1: at most K·2^-24 times the sum of the products' magnitudes), so the
+assignment's tolerance is for one product and is multiplied by K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
+
+F64 = NDArray[np.float64]
+
+MOST = 16384
+
+
+def _size(name: str) -> Dimension:
+    return Dimension(name, f"from 1 to {MOST}", lambda v: 1 <= v <= MOST)
+
+
+class MatrixProduct(Operator):
+    name = "matrix_product"
+    dimensions = (_size("M"), _size("N"), _size("K"))
+    unit, units_name = "product", "products"
+
+    def units(self, shape: Shape) -> int:
+        return 1
+
+    def unit_label(self, shape: Shape, unit: int) -> str:
+        return ""
+
+    def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        m, n, k = sizes(shape)
+        return Tensor("A", m, k), Tensor("B", k, n)
+
+    def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        m, n, _ = sizes(shape)
+        return (Tensor("C", m, n),)
+
+    def flops(self, shape: Shape) -> int:
+        m, n, k = sizes(shape)
+        return 2 * m * n * k
+
+    def magnitude(self, shape: Shape, tensor: str) -> float:
+        return float(shape[2])
+
+    def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
+        a, b = tensors
+        return (a[rows].astype(np.float64) @ b.astype(np.float64),)
+
+    def alternates(self) -> tuple[Alternate, ...]:
+        return _ALTERNATES
+
+
+# ---- likely mistakes ------------------------------------------------------------------------------------------
+
+Compute = Callable[[Shape, Tensors, Rows], F64]
+
+
+def _some_terms(terms: Callable[[int], slice]) -> Compute:
+    """The product with a part of the K terms of each sum."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        a, b = (t.astype(np.float64) for t in tensors)
+        used = terms(int(shape[2]))
+        return a[rows][:, used] @ b[used]
+
+    return compute
+
+
+def _reshaped(which: int) -> Compute:
+    """A or B read as if it lay in memory transposed: column after column."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        a, b = (t.astype(np.float64) for t in tensors)
+        wrong = (a, b)[which]
+        wrong = wrong.reshape(wrong.shape[::-1]).T
+        return wrong[rows] @ b if which == 0 else a[rows] @ wrong
+
+    return compute
+
+
+def _is_vector(shape: Shape, which: int) -> bool:
+    """Whether A or B is a single row or column, which lies in memory as its transpose does."""
+    m, n, k = sizes(shape)
+    return 1 in ((m, k), (k, n))[which]
+
+
+def _tiles() -> list[Alternate]:
+    found = []
+    for tile in (16, 32, 8, 64, 128):
+        found += [
+            Alternate(
+                f"part_tile_{tile}_dropped",
+                f"It matches sums without their last K mod {tile} terms: K is not a multiple of the tile, and the loop "
+                f"over tiles runs K / {tile} times, rounded down; round up, and load zeros beyond the edge.",
+                _some_terms(lambda k, t=tile: slice(0, k - k % t)),  # type: ignore[misc]
+                lambda shape, t=tile: shape[2] % t == 0,  # type: ignore[misc]
+            ),
+            Alternate(
+                f"last_tile_{tile}_dropped",
+                f"It matches sums without their last {tile} terms: the loop over tiles of K ends one tile early.",
+                _some_terms(lambda k, t=tile: slice(0, k - t)),  # type: ignore[misc]
+                lambda shape, t=tile: shape[2] <= t,  # type: ignore[misc]
+            ),
+            Alternate(
+                f"last_tile_{tile}_only",
+                f"It matches sums of the last tile of {tile} terms only: the sum is begun anew (or assigned, not "
+                "added to) in each tile.",
+                _some_terms(lambda k, t=tile: slice((k - 1) // t * t, k)),  # type: ignore[misc]
+                lambda shape, t=tile: shape[2] <= t,  # type: ignore[misc]
+            ),
+            Alternate(
+                f"first_tile_{tile}_only",
+                f"It matches sums of the first {tile} terms only: the loop over tiles of K runs once.",
+                _some_terms(lambda k, t=tile: slice(0, t)),  # type: ignore[misc]
+                lambda shape, t=tile: shape[2] <= t,  # type: ignore[misc]
+            ),
+        ]
+    return found
+
+
+_ALTERNATES: tuple[Alternate, ...] = (
+    *_tiles(),
+    Alternate(
+        "b_transposed",
+        "It matches a product in which B is read column by column: element (k, column) of B is b[k * N + column].",
+        _reshaped(1),
+        lambda shape: _is_vector(shape, 1),
+    ),
+    Alternate(
+        "a_transposed",
+        "It matches a product in which A is read column by column: element (row, k) of A is a[row * K + k].",
+        _reshaped(0),
+        lambda shape: _is_vector(shape, 0),
+    ),
+    Alternate(
+        "last_term_dropped",
+        "It matches sums without their last term: the loop over k ends at K − 1.",
+        _some_terms(lambda k: slice(0, k - 1)),
+    ),
+    Alternate(
+        "first_term_dropped",
+        "It matches sums without their first term: the loop over k starts at 1.",
+        _some_terms(lambda k: slice(1, k)),
+    ),
+)
+
+OPERATOR = MatrixProduct()

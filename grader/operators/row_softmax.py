@@ -1,0 +1,153 @@
+"""The softmax of every row of a matrix: y_j = exp(x_j − m) / Σ exp(x_j − m), m the row's maximum.
+
+Header rows, columns; input X and output Y, both (rows, columns). Counted as 4 floating-point operations an element
+(maximum, subtraction, sum, division) and one exponential.
+
+A row of Y sums to 1, so its values are 1/columns on average: the assignment's tolerance is relative to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
+
+F64 = NDArray[np.float64]
+
+MOST = 1 << 24
+MOST_VALUES = 1 << 26
+"""256 MiB of input: the oracle takes the matrix whole."""
+
+
+class RowSoftmax(Operator):
+    name = "row_softmax"
+    dimensions = (
+        Dimension("rows", f"from 1 to {MOST}", lambda v: 1 <= v <= MOST),
+        Dimension("columns", f"from 1 to {MOST}", lambda v: 1 <= v <= MOST),
+    )
+    unit, units_name = "matrix", "matrices"
+
+    def relation(self, shape: Shape) -> str:
+        values = int(shape[0]) * int(shape[1])
+        return f"rows × columns must be at most {MOST_VALUES:,}, found {values:,}" if values > MOST_VALUES else ""
+
+    def units(self, shape: Shape) -> int:
+        return 1
+
+    def unit_label(self, shape: Shape, unit: int) -> str:
+        return ""
+
+    def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        return (Tensor("X", *sizes(shape)),)
+
+    def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        return (Tensor("Y", *sizes(shape)),)
+
+    def flops(self, shape: Shape) -> int:
+        rows, columns = sizes(shape)
+        return 4 * rows * columns
+
+    def exponentials(self, shape: Shape) -> int:
+        rows, columns = sizes(shape)
+        return rows * columns
+
+    def magnitude(self, shape: Shape, tensor: str) -> float:
+        return 1 / shape[1]
+
+    def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
+        weights = _exponentials(tensors, rows)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return (weights,)
+
+    def alternates(self) -> tuple[Alternate, ...]:
+        return _ALTERNATES
+
+
+def _exponentials(tensors: Tensors, rows: Rows) -> F64:
+    x = tensors[0][rows].astype(np.float64)
+    x -= x.max(axis=1, keepdims=True)
+    return np.exp(x, out=x)
+
+
+# ---- likely mistakes ------------------------------------------------------------------------------------------
+
+Compute = Callable[[Shape, Tensors, Rows], F64]
+
+
+def _summed_over(columns: Callable[[int], slice]) -> Compute:
+    """The sum is taken over some of the columns; every column is divided by it."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        weights = _exponentials(tensors, rows)
+        return np.asarray(weights / weights[:, columns(int(shape[1]))].sum(axis=1, keepdims=True))
+
+    return compute
+
+
+def _sum_not_rescaled(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    x = tensors[0][rows].astype(np.float64)
+    total = np.exp(x - np.maximum.accumulate(x, axis=1)).sum(axis=1, keepdims=True)
+    return np.asarray(_exponentials(tensors, rows) / total)
+
+
+def _down_the_columns(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    x = tensors[0].astype(np.float64)
+    weights = np.exp(x - x.max(axis=0))
+    return np.asarray((weights / weights.sum(axis=0))[rows])
+
+
+def _over_the_matrix(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    x = tensors[0].astype(np.float64)
+    return np.asarray(np.exp(x[rows] - x.max()) / np.exp(x - x.max()).sum())
+
+
+def _parts() -> list[Alternate]:
+    return [
+        Alternate(
+            f"part_of_{block}_not_summed",
+            f"It matches a sum without the last columns mod {block} columns: the row's length is not a multiple of "
+            f"{block}, and the end of it is left out of the sum.",
+            _summed_over(lambda n, b=block: slice(0, n - n % b)),  # type: ignore[misc]
+            lambda shape, b=block: shape[1] % b == 0 or shape[1] < b,  # type: ignore[misc]
+        )
+        for block in (32, 64, 128, 256, 512, 1024, 4)
+    ]
+
+
+_ALTERNATES: tuple[Alternate, ...] = (
+    Alternate(
+        "not_normalised",
+        "It matches exp(x − m) without the division by the row's sum.",
+        lambda shape, tensors, rows: _exponentials(tensors, rows),
+        lambda shape: shape[1] == 1,
+    ),
+    Alternate(
+        "sum_not_rescaled",
+        "It matches a running sum that is not multiplied by exp(m_old − m_new) when the running maximum grows.",
+        _sum_not_rescaled,
+        lambda shape: shape[1] == 1,
+    ),
+    Alternate(
+        "down_the_columns",
+        "It matches a softmax of every column: maximum and sum belong to a row.",
+        _down_the_columns,
+        lambda shape: shape[0] == shape[1] == 1,
+    ),
+    Alternate(
+        "over_the_matrix",
+        "It matches a softmax over the whole matrix: every row has a maximum and a sum of its own.",
+        _over_the_matrix,
+        lambda shape: shape[0] == 1,
+    ),
+    Alternate(
+        "input_returned",
+        "It equals X: the output is a copy of the input.",
+        lambda shape, tensors, rows: tensors[0][rows].astype(np.float64),
+    ),
+    *_parts(),
+)
+
+OPERATOR = RowSoftmax()

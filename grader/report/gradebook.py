@@ -1,0 +1,111 @@
+"""The gradebook as CSV: for spreadsheets with columns of one's choice, for Canvas and Moodle as they import it.
+
+Canvas: https://community.canvaslms.com/t5/Instructor-Guide/How-do-I-import-grades-in-the-Gradebook/ta-p/807: a row of
+headers beginning Student, ID, SIS User ID, SIS Login ID, Section, then assignments; a row `Points Possible`; students.
+Moodle: any CSV with a column that identifies the user (ID number) and one per grade item; feedback beside it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+from grader.errors import UsageError
+from grader.gradebook import Line
+
+FORMATS = ("csv", "canvas", "moodle")
+
+_COLUMNS: dict[str, Callable[[Line], object]] = {
+    "id": lambda line: line.attempt.student.id,
+    "name": lambda line: line.attempt.student.name,
+    "nickname": lambda line: line.attempt.student.nickname,
+    "section": lambda line: line.attempt.student.section,
+    "attempt": lambda line: line.attempt.number,
+    "attempts": lambda line: line.attempts,
+    "handed_in": lambda line: line.attempt.handed_in.isoformat() if line.attempt.handed_in else "",
+    "days_late": lambda line: line.attempt.days_late,
+    "penalty": lambda line: line.attempt.penalty,
+    "passed": lambda line: sum(test.verdict == "passed" for test in line.attempt.record.tests),
+    "tests": lambda line: len(line.attempt.record.tests),
+    "points": lambda line: line.points,
+    "total": lambda line: "" if line.total is None else line.total,
+    "max": lambda line: line.max,
+    "missing": lambda line: " ".join(line.missing),
+    "fault": lambda line: "machine or grader" if line.attempt.record.infrastructure_failed else "",
+    "device": lambda line: line.attempt.record.engine.device,
+    "graded": lambda line: line.attempt.record.created,
+    "sha256": lambda line: line.attempt.sha256,
+}
+_USUAL = ("id", "name", "section", "attempt", "handed_in", "days_late", "penalty", "passed", "tests")
+_USUAL_END = ("points", "total", "max", "missing", "fault")
+
+
+def render(
+    lines: Sequence[Line], form: str = "csv", *, title: str, columns: Sequence[str] = (), partial: bool = False
+) -> str:
+    """The gradebook of `lines`. `title` names the grade item. In Canvas's and Moodle's form a student without a total
+    has an empty cell, which they take for no grade, unless `partial` asks for the points so far."""
+    if form not in FORMATS:
+        raise UsageError(f"There is no gradebook format {form!r}: choose one of {', '.join(FORMATS)}.")
+    if columns and form != "csv":
+        raise UsageError(f"--columns is for --format csv: {form} prescribes its columns.")
+    table = {"csv": _csv, "canvas": _canvas, "moodle": _moodle}[form](lines, title, columns, partial)
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n" if form != "csv" else "\n").writerows(
+        [[_safe(cell) for cell in row] for row in table]
+    )
+    return out.getvalue()
+
+
+def _csv(lines: Sequence[Line], title: str, columns: Sequence[str], partial: bool) -> list[list[object]]:
+    parts = list(dict.fromkeys(part for line in lines for part in line.parts))
+    chosen: list[str] = list(columns) or [*_USUAL, *parts, *_USUAL_END]
+    for name in chosen:
+        if name not in _COLUMNS and name not in parts:
+            known = ", ".join([*_COLUMNS, *parts])
+            raise UsageError(f"There is no column {name!r}; there are {known}.")
+    return [list[object](chosen), *([_cell(line, name) for name in chosen] for line in lines)]
+
+
+def _cell(line: Line, name: str) -> object:
+    if name in _COLUMNS:
+        return _COLUMNS[name](line)
+    points = line.parts.get(name)
+    return "" if points is None else points
+
+
+def _canvas(lines: Sequence[Line], title: str, columns: Sequence[str], partial: bool) -> list[list[object]]:
+    header: list[object] = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title]
+    possible: list[object] = ["    Points Possible", "", "", "", "", lines[0].max if lines else ""]
+    rows: list[list[object]] = []
+    for line in lines:
+        student = line.attempt.student
+        rows.append([student.name or student.id, "", "", student.id, student.section, _grade(line, partial)])
+    return [header, possible, *rows]
+
+
+def _moodle(lines: Sequence[Line], title: str, columns: Sequence[str], partial: bool) -> list[list[object]]:
+    header: list[object] = ["ID number", title, f"{title} feedback"]
+    return [header, *([line.attempt.student.id, _grade(line, partial), _feedback(line)] for line in lines)]
+
+
+def _grade(line: Line, partial: bool) -> object:
+    return line.total if line.total is not None else line.points if partial else ""
+
+
+def _feedback(line: Line) -> str:
+    parts = [
+        f"{name}: {'not measured' if points is None else f'{points:g}'}"
+        + (f" ({line.comments[name]})" if name in line.comments else "")
+        for name, points in line.parts.items()
+    ]
+    late = f"; {line.attempt.days_late} days late, -{line.attempt.penalty:.0%}" if line.attempt.days_late else ""
+    return "; ".join(parts) + late
+
+
+def _safe(cell: object) -> object:
+    """A cell that a spreadsheet would run as a formula is somebody's text: a quote keeps it so (OWASP)."""
+    if isinstance(cell, str) and cell.lstrip(" ")[:1] in tuple("=+-@\t\r") and cell.strip():
+        return f"'{cell}"
+    return cell

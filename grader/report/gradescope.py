@@ -1,0 +1,122 @@
+"""A record as Gradescope's results.json.
+
+The format is https://gradescope-autograders.readthedocs.io/en/latest/specs/ (Output Format). The rubric's parts are the
+entries with a score; testcases follow with a status only, since what a failed one costs depends on how many failed. A
+part that was not measured has no score at all, and the words say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from grader.assignment import Assignment, Gradescope
+from grader.record import Record, TestRecord
+from grader.report import timing
+from grader.score import geometric_mean
+from grader.verdict import Fault, Verdict
+
+_OUTPUT_CHARACTERS = 8000
+
+
+def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], bool], seconds: float) -> dict[str, Any]:
+    """results.json of a graded submission. `hidden` says which testcases are not shown at once; `seconds` is how long
+    grading took."""
+    manual = {part.part for part in assignment.rubric if part.kind == "manual"}
+    entries: list[dict[str, Any]] = []
+    for number, part in enumerate((part for part in record.parts if part.part not in manual), start=1):
+        entry: dict[str, Any] = {"name": part.part, "number": str(number), "output": part.how, "visibility": "visible"}
+        if part.points is not None:
+            entry |= {"score": part.points, "max_score": part.max}
+        entries.append(entry)
+    entries += [_test(test, assignment.gradescope, hidden(test.name)) for test in record.tests]
+    known = [part for part in record.parts if part.points is not None and part.part not in manual]
+    whole: dict[str, Any] = {
+        "score": round(sum(part.points or 0 for part in known), 2),
+        "execution_time": round(seconds),
+        "output": _summary(record),
+        "output_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": entries,
+        "extra_data": {"grader": record.grader, "sha256": record.submission.sha256, "graded": True},
+    }
+    if assignment.gradescope.leaderboard and (board := _leaderboard(record)):
+        whole["leaderboard"] = board
+    return whole
+
+
+def _test(test: TestRecord, rules: Gradescope, hidden: bool) -> dict[str, Any]:
+    words = test.verdict.value.replace("_", " ")
+    entry: dict[str, Any] = {
+        "name": f"{test.name} ({' x '.join(map(str, test.shape))})",
+        "output": "\n".join([words, test.reason, *test.warnings]).strip()[:_OUTPUT_CHARACTERS],
+        "output_format": "text",
+        "visibility": rules.hidden_tests if hidden else "visible",
+    }
+    if test.fault in (None, Fault.STUDENT) and test.verdict is not Verdict.NOT_RUN:
+        entry["status"] = "passed" if test.verdict is Verdict.PASSED else "failed"
+    return entry
+
+
+def _summary(record: Record) -> str:
+    passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
+    lines = [f"{passed} of {len(record.tests)} tests passed on {record.engine.device}."]
+    if record.infrastructure_failed:
+        lines.append("Some tests could not be judged. That is not your fault; this score is not final.")
+    if not record.build.ok:
+        lines.append(record.tests[0].reason if record.tests else "It was not built.")
+        lines.append(record.build.log[:_OUTPUT_CHARACTERS])
+    if record.practice:
+        lines.append("These are practice tests: the final grade comes from others.")
+    lines += [f"Not measured here: {what}" for what in record.not_measured if "entered by an assistant" not in what]
+    lines += record.notes
+    return "\n".join(lines)
+
+
+def _leaderboard(record: Record) -> list[dict[str, Any]]:
+    """Geometric-mean speedup, when every test passed and was timed; else passed tests alone."""
+    passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
+    board: list[dict[str, Any]] = [{"name": "tests passed", "value": passed, "order": "desc"}]
+    speedups = [timing.speedup(test) for test in record.tests]
+    known = [speedup.value for speedup in speedups if speedup is not None]
+    if known and len(known) == len(speedups):
+        board.insert(0, {"name": "speedup", "value": round(geometric_mean(known), 1), "order": "desc"})
+    return board
+
+
+def message(text: str, *, score: float = 0.0, graded: bool = False) -> dict[str, Any]:
+    """results.json where there is no record: nothing to grade, too many runs, or the grader failed."""
+    return {
+        "score": score,
+        "output": text[:_OUTPUT_CHARACTERS],
+        "output_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": [],
+        "extra_data": {"graded": graded},
+    }
+
+
+def refusal(metadata: dict[str, Any], rules: Gradescope) -> dict[str, Any] | None:
+    """results.json for a student who had all graded runs of the window, keeping the score of the last; None when this
+    run may go on. `metadata` is submission_metadata.json; runs that were refused or failed do not count."""
+    if rules.runs is None:
+        return None
+    now = datetime.fromisoformat(metadata["created_at"])
+    earlier = []
+    for previous in metadata.get("previous_submissions") or []:
+        time = datetime.fromisoformat(previous["submission_time"])
+        graded = ((previous.get("results") or {}).get("extra_data") or {}).get("graded", False)
+        if graded and now - time < timedelta(hours=rules.window_hours):
+            earlier.append((time, float(previous.get("score") or 0)))
+    if len(earlier) < rules.runs:
+        return None
+    earlier.sort()
+    again = earlier[-rules.runs][0] + timedelta(hours=rules.window_hours)
+    return message(
+        f"This submission was not graded: {rules.runs} runs within {rules.window_hours:g} hours are allowed, and you "
+        f"had {len(earlier)}. The score of the last is kept. You can hand in again from {again:%Y-%m-%d %H:%M %Z}.",
+        score=earlier[-1][1],
+    )

@@ -1,0 +1,70 @@
+"""Records as JUnit XML, as GitHub, GitLab and Jenkins read it: a suite per submission, a case per testcase.
+
+A student's failure is a `failure`; a fault of the grader or the machine is an `error`, so that a pipeline tells them
+apart. The format follows the Jenkins JUnit plugin's schema (https://github.com/jenkinsci/xunit-plugin, junit-10.xsd).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+from grader.record import Record, TestRecord
+from grader.verdict import Fault, Verdict
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold in any form: a program may print it all the same."""
+
+
+def render(records: Sequence[Record]) -> str:
+    """The XML document."""
+    root = ElementTree.Element("testsuites")
+    for record in records:
+        root.append(_suite(record))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(record: Record) -> ElementTree.Element:
+    kinds = [_kind(test) for test in record.tests]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=_legal(f"{record.assignment}.{record.submission.id}"),
+        tests=str(len(kinds)),
+        failures=str(kinds.count("failure")),
+        errors=str(kinds.count("error")),
+        skipped=str(kinds.count("skipped")),
+        time=f"{sum(test.wall_s or 0 for test in record.tests):.3f}",
+        timestamp=datetime.fromisoformat(record.created).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+        hostname=_legal(record.machine.host),
+    )
+    for test, kind in zip(record.tests, kinds, strict=True):
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=_legal(f"{record.assignment}.{record.submission.id}"),
+            name=test.name,
+            time=f"{test.wall_s or 0:.3f}",
+        )
+        if kind == "skipped":
+            ElementTree.SubElement(case, "skipped", message=_legal(test.reason))
+        elif kind:
+            told = ElementTree.SubElement(case, kind, message=_legal(test.reason), type=test.verdict.value)
+            told.text = _legal(record.build.log if test.verdict is Verdict.COMPILE_ERROR else test.reason)
+        if test.output.strip():
+            ElementTree.SubElement(case, "system-out").text = _legal(test.output)
+    return suite
+
+
+def _kind(test: TestRecord) -> str:
+    if test.verdict is Verdict.PASSED:
+        return ""
+    if test.verdict is Verdict.NOT_RUN:
+        return "skipped"
+    return "failure" if test.fault is Fault.STUDENT else "error"
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("�", text)

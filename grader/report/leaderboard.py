@@ -1,0 +1,332 @@
+"""The leaderboard: who ranks where by one metric, and as terminal table, Markdown, CSV, JSON or LaTeX.
+
+Entries whose intervals overlap share a rank, and so do all that are linked by such overlaps: what the measurement
+cannot tell apart is not ranked apart. Without intervals only equal values share one.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from tabulate import tabulate
+
+from grader.errors import UsageError
+from grader.gradebook import MODEL_PREFIX, Line
+from grader.record import Record, TestRecord
+from grader.report import timing
+from grader.report.timing import Measured
+from grader.score import geometric_mean
+from grader.verdict import STUDENT_VERDICTS
+
+FORMATS = ("terminal", "markdown", "csv", "json", "latex")
+
+
+class Names(StrEnum):
+    """How students are called: nicknames where the roster has one, made-up names, or ids."""
+
+    NICKNAME = "nickname"
+    ANONYMOUS = "anonymous"
+    ID = "id"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row. `mark` is empty for a student, else what the row is: a model solution or the CPU baseline.
+
+    `rank` is None for marked rows: they compete with nobody. `floor` is the share of the GPU's floor, 0 to 1.
+    """
+
+    rank: int | None
+    name: str
+    mark: str
+    measured: Measured
+    device: str
+    driver: str
+    date: str
+    floor: float | None
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """A leaderboard: `metric` over `tests`, best first; `unranked` counts students without a value."""
+
+    assignment: str
+    metric: str
+    unit: str
+    tests: tuple[str, ...]
+    rows: tuple[Row, ...]
+    unranked: int
+
+    @property
+    def title(self) -> str:
+        where = self.tests[0] if len(self.tests) == 1 else f"{self.tests[0]}..{self.tests[-1]}" if self.tests else ""
+        kind = {"speedup": "speedup over sequential C", "gpu_ms": "GPU time", "wall_s": "wall time"}
+        mean = "geometric-mean " if len(self.tests) > 1 and self.metric in kind else ""
+        return f"{self.assignment}: {mean}{kind.get(self.metric, self.metric)}{f' on {where}' if where else ''}"
+
+
+_PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] = {
+    "speedup": (timing.speedup, "x", True),
+    "gpu_ms": (timing.gpu_ms, "ms", False),
+    "wall_s": (lambda test: None if test.wall_s is None else Measured(test.wall_s), "s", False),
+}
+"""Metrics of single tests: how to read one, its unit, whether more is better."""
+
+
+def metrics_of(lines: Sequence[Line]) -> tuple[str, ...]:
+    """What can be ranked by in these records."""
+    parts = (part.part for line in lines for part in line.attempt.record.parts)
+    return tuple(dict.fromkeys([*_PER_TEST, "occupancy", "total", *parts]))
+
+
+def leaderboard(
+    lines: Sequence[Line],
+    *,
+    metric: str = "speedup",
+    tests: Sequence[str] = (),
+    names: Names = Names.NICKNAME,
+    top: int | None = None,
+    mix_devices: bool = False,
+) -> Board:
+    """Rank `lines` by `metric`, over the named tests or, without names, over all that every ranked record has.
+
+    Raises UsageError for an unknown metric, when nobody has a value, and when values of several GPU models would be
+    compared without `mix_devices`.
+    """
+    if not lines:
+        raise UsageError("There is nothing to rank: the store holds no graded submission of this assignment.")
+    known = metrics_of(lines)
+    if metric not in known:
+        raise UsageError(f"There is no metric {metric!r}; there are {', '.join(known)}.")
+    per_test = metric in _PER_TEST
+    chosen = tuple(tests) if tests or not per_test else _common_tests(lines, metric)
+    more_is_better = not per_test or _PER_TEST[metric][2]
+    valued = [(line, value) for line in lines if (value := _value(line, metric, chosen)) is not None]
+    if not valued:
+        raise UsageError(
+            f"Nobody has a {metric}{f' on {chosen[0]}' if len(chosen) == 1 else ''}: it was not measured. Rank by "
+            f"something that was, such as --metric correctness."
+        )
+    _refuse_mixed([line.attempt.record for line, _ in valued], metric, mix_devices)
+    students = [(line, value) for line, value in valued if not line.is_model]
+    students.sort(key=lambda pair: (-pair[1].value if more_is_better else pair[1].value, pair[0].attempt.student.id))
+    ranks = _ranks([value for _, value in students])
+    rows = [_row(line, value, rank, chosen, names) for (line, value), rank in zip(students, ranks, strict=True)][
+        : top or None
+    ]
+    rows += [_row(line, value, None, chosen, names) for line, value in valued if line.is_model]
+    rows += _baseline_rows([line.attempt.record for line, _ in valued], metric, chosen)
+    rows.sort(key=lambda row: -row.measured.value if more_is_better else row.measured.value)
+    return Board(
+        assignment=lines[0].attempt.record.assignment,
+        metric=metric,
+        unit=_PER_TEST[metric][1] if per_test else "",
+        tests=chosen,
+        rows=tuple(rows),
+        unranked=sum(not line.is_model for line in lines) - len(students),
+    )
+
+
+def _common_tests(lines: Sequence[Line], metric: str) -> tuple[str, ...]:
+    """The tests that everyone with any value has a record of, in order; failed ones count in `_value`."""
+    read = _PER_TEST[metric][0]
+    records = [line.attempt.record for line in lines]
+    timed = [record for record in records if any(read(test) is not None for test in record.tests)]
+    if not timed:
+        return ()
+    shared = set.intersection(*({test.name for test in record.tests} for record in timed))
+    return tuple(test.name for test in timed[0].tests if test.name in shared)
+
+
+def _value(line: Line, metric: str, tests: Sequence[str]) -> Measured | None:
+    record = line.attempt.record
+    if metric == "occupancy":
+        return None if record.occupancy is None else Measured(record.occupancy)
+    if metric == "total":
+        return None if line.total is None else Measured(line.total)
+    if metric not in _PER_TEST:
+        points = line.parts.get(metric)
+        return None if points is None else Measured(points)
+    read = _PER_TEST[metric][0]
+    by_name = {test.name: test for test in record.tests}
+    values = []
+    for name in tests:
+        test = by_name.get(name)
+        value = read(test) if test is not None else None
+        lost = test is not None and (test.verdict in STUDENT_VERDICTS or timing.refused(test))
+        if value is None and metric == "speedup" and lost:
+            value = Measured(1.0, 1.0, 1.0)  # as the rubric counts it: failed, or not believed, is not accelerated
+        if value is None or value.value <= 0:
+            return None
+        values.append(value)
+    if not values or (metric == "speedup" and all(read(by_name[name]) is None for name in tests)):
+        return None
+    known = all(value.low is not None and value.high is not None for value in values)
+    return Measured(
+        geometric_mean([value.value for value in values]),
+        geometric_mean([value.low or math.nan for value in values]) if known else None,
+        geometric_mean([value.high or math.nan for value in values]) if known else None,
+    )
+
+
+def _refuse_mixed(records: Sequence[Record], metric: str, mix: bool) -> None:
+    devices = sorted({record.engine.device for record in records})
+    if metric in _PER_TEST and len(devices) > 1 and not mix:
+        raise UsageError(
+            f"These {metric} values come from different GPU models ({', '.join(devices)}) and cannot be compared: "
+            "grade all on one model, or say --mix-gpus."
+        )
+
+
+def _ranks(values: Sequence[Measured]) -> list[int]:
+    """Ranks of values in order. A rank is shared along a chain of overlaps; the next counts all before it."""
+    ranks: list[int] = []
+    for place, value in enumerate(values):
+        linked = place > 0 and any(value.overlaps(values[other]) for other in range(place) if ranks[other] == ranks[-1])
+        ranks.append(ranks[-1] if linked else place + 1)
+    return ranks
+
+
+def _row(line: Line, value: Measured, rank: int | None, tests: Sequence[str], names: Names) -> Row:
+    record = line.attempt.record
+    shares = [timing.floor_share(test) for test in record.tests if test.name in tests]
+    known = [share for share in shares if share]
+    return Row(
+        rank=rank,
+        name=display_name(line, names),
+        mark="model solution" if line.is_model else "",
+        measured=value,
+        device=record.engine.device,
+        driver=record.engine.facts.get("driver", ""),
+        date=record.created[:10],
+        floor=geometric_mean(known) if known and len(known) == len(shares) else None,
+        id=line.attempt.student.id,
+    )
+
+
+def display_name(line: Line, names: Names) -> str:
+    """What a student is called in public."""
+    student = line.attempt.student
+    if line.is_model:
+        return student.id.removeprefix(MODEL_PREFIX)
+    if names is Names.ID:
+        return student.id
+    if names is Names.NICKNAME and student.nickname:
+        return student.nickname
+    return f"student {hashlib.sha256(f'name {student.page}'.encode()).hexdigest()[:6]}"
+
+
+def _baseline_rows(records: Sequence[Record], metric: str, tests: Sequence[str]) -> list[Row]:
+    """The sequential program as it was timed for these records."""
+    if metric not in ("speedup", "gpu_ms", "wall_s") or not tests:
+        return []
+    for record in records:
+        found = [test.baseline for test in record.tests if test.name in tests and test.baseline is not None]
+        if len(found) == len(tests):
+            seconds = geometric_mean([baseline.seconds for baseline in found])
+            value = {"speedup": 1.0, "gpu_ms": seconds * 1e3, "wall_s": seconds}[metric]
+            date = datetime.fromisoformat(record.created).date().isoformat()
+            return [Row(None, "sequential C", "CPU baseline", Measured(value), found[0].cpu, "", date, None)]
+    return []
+
+
+def render(board: Board, form: str = "terminal") -> str:
+    """The board as text."""
+    if form not in FORMATS:
+        raise UsageError(f"There is no format {form!r}: choose one of {', '.join(FORMATS)}.")
+    if form == "json":
+        return _as_json(board)
+    header, rows = table(board)
+    if form == "csv":
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([header, *rows])
+        return out.getvalue().rstrip("\n")
+    styles = {"terminal": "simple", "markdown": "github", "latex": "latex_booktabs"}
+    right = [name in ("rank", _value_header(board), "interval", "of floor") for name in header]
+    text = tabulate(
+        [[_escaped(cell, form) for cell in row] for row in rows],
+        headers=header,
+        tablefmt=styles[form],
+        colalign=["right" if numeric else "left" for numeric in right],
+        disable_numparse=True,
+    )
+    if form == "latex":
+        return text
+    closing = f"\n\n{board.unranked} not ranked: nothing was measured for them." if board.unranked else ""
+    return f"{'## ' if form == 'markdown' else ''}{board.title}\n\n{text}{closing}"
+
+
+def table(board: Board) -> tuple[list[str], list[list[str]]]:
+    """Headers and cells; columns that are empty throughout are left out."""
+    columns: dict[str, list[str]] = {
+        "rank": [str(row.rank) if row.rank is not None else "" for row in board.rows],
+        "name": [f"{row.name} ({row.mark})" if row.mark else row.name for row in board.rows],
+        _value_header(board): [number(row.measured.value) for row in board.rows],
+        "interval": [interval(row.measured) for row in board.rows],
+        "of floor": ["" if row.floor is None else f"{row.floor:.0%}" for row in board.rows],
+        "device": [row.device for row in board.rows],
+        "driver": [row.driver for row in board.rows],
+        "date": [row.date for row in board.rows],
+    }
+    kept = {name: cells for name, cells in columns.items() if any(cells) or name in ("rank", "name")}
+    return list(kept), [list(cells) for cells in zip(*kept.values(), strict=True)]
+
+
+def _value_header(board: Board) -> str:
+    return {"gpu_ms": "GPU ms", "wall_s": "wall s"}.get(board.metric, board.metric)
+
+
+def number(value: float) -> str:
+    """Four significant digits, without an exponent."""
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{min(digits, 6)}f}"
+
+
+def interval(measured: Measured) -> str:
+    """`low–high`, or nothing."""
+    if measured.low is None or measured.high is None:
+        return ""
+    return f"{number(measured.low)}–{number(measured.high)}"
+
+
+def _escaped(cell: str, form: str) -> str:
+    """A nickname is anybody's text: in Markdown it must not become markup. tabulate escapes for LaTeX itself."""
+    if form != "markdown":
+        return cell
+    return "".join(f"\\{char}" if char in "\\`*_[]<>|#~" else char for char in cell)
+
+
+def _as_json(board: Board) -> str:
+    rows = [
+        {
+            "rank": row.rank,
+            "name": row.name,
+            "mark": row.mark or None,
+            "value": row.measured.value,
+            "low": row.measured.low,
+            "high": row.measured.high,
+            "device": row.device,
+            "driver": row.driver or None,
+            "date": row.date,
+            "floor_share": row.floor,
+        }
+        for row in board.rows
+    ]
+    whole = {
+        "assignment": board.assignment,
+        "metric": board.metric,
+        "unit": board.unit or None,
+        "tests": board.tests,
+        "rows": rows,
+        "unranked": board.unranked,
+    }
+    return json.dumps(whole, indent=2, ensure_ascii=False)

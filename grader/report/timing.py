@@ -1,0 +1,50 @@
+"""Reading times and their uncertainty out of a test's record, for every report that compares them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.record import TestRecord
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number and the interval it lies in; without repeated measurement there is no interval, and none is claimed."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def overlaps(self, other: Measured) -> bool:
+        """Whether the two may be equal: their intervals overlap. Without both intervals, only if they are equal."""
+        if self.low is None or self.high is None or other.low is None or other.high is None:
+            return self.value == other.value
+        return self.low <= other.high and other.low <= self.high
+
+
+def gpu_ms(test: TestRecord) -> Measured | None:
+    """GPU time in milliseconds."""
+    if test.gpu_ms is None or refused(test):
+        return None
+    timing = test.timing
+    return Measured(test.gpu_ms, *((timing.low_ms, timing.high_ms) if timing is not None else ()))
+
+
+def refused(test: TestRecord) -> bool:
+    """Whether the measured time is not believed; the rubric then counts the test as not accelerated."""
+    return bool(test.timing_refused or test.flags)
+
+
+def speedup(test: TestRecord) -> Measured | None:
+    """Speedup over the sequential program."""
+    time = gpu_ms(test)
+    if test.speedup is None or time is None:
+        return None
+    if not time.low or not time.high:
+        return Measured(test.speedup)
+    return Measured(test.speedup, test.speedup * time.value / time.high, test.speedup * time.value / time.low)
+
+
+def floor_share(test: TestRecord) -> float | None:
+    """The least time the GPU could need over the measured one, 0 to 1; None where that is not known."""
+    return test.floor.share if test.floor is not None and not refused(test) else None

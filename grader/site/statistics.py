@@ -1,0 +1,131 @@
+"""What a class's records say together: scores, pass rates, speedup against occupancy, what went wrong most."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from grader.gradebook import Line
+from grader.report import timing
+from grader.score import geometric_mean
+from grader.site import charts
+from grader.verdict import Fault, Verdict
+
+_BINS = 10
+_NUMBERS = re.compile(r"[-+]?\d[\d,.]*(?:e[-+]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A way of failing: the sentence (numbers left out), how many students it befell, and in how many tests."""
+
+    verdict: str
+    sentence: str
+    students: int
+    tests: int
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Figures and the tables that say the same."""
+
+    graded: int
+    score_chart: Markup
+    scores: list[tuple[str, int]]
+    pass_chart: Markup
+    pass_rates: list[tuple[str, int, int]]
+    occupancy_chart: Markup
+    failures: list[Failure]
+    mean: float | None
+    median: float | None
+
+
+def statistics(lines: Sequence[Line]) -> Statistics:
+    """Over the attempts that count; what was not measured, or failed through the machine, is left out."""
+    judged = [line for line in lines if not line.attempt.record.infrastructure_failed]
+    shares = sorted(line.points / most for line in judged if (most := _measured_max(line)))
+    bins = Counter(min(_BINS - 1, int(share * _BINS)) for share in shares)
+    scores = [(f"{number * 100 // _BINS}–{(number + 1) * 100 // _BINS} %", bins[number]) for number in range(_BINS)]
+    rates = _pass_rates(judged)
+    return Statistics(
+        graded=len(judged),
+        score_chart=charts.bars(
+            [charts.Bar(name, count, f"{name} of the points: {count} students") for name, count in scores],
+            label="Histogram of scores",
+            x_label="share of the points that were measured",
+            y_label="students",
+        ),
+        scores=scores,
+        pass_chart=charts.bars(
+            [
+                charts.Bar(name, 100 * passed / tried, f"{name}: {passed} of {tried} passed")
+                for name, passed, tried in rates
+            ],
+            label="Pass rate of every testcase",
+            x_label="testcase",
+            y_label="% passed",
+            most=100,
+        ),
+        pass_rates=rates,
+        occupancy_chart=_occupancy(judged),
+        failures=_failures(judged),
+        mean=sum(shares) / len(shares) if shares else None,
+        median=_median(shares),
+    )
+
+
+def _measured_max(line: Line) -> float:
+    return sum(part.max for part in line.attempt.record.parts if line.parts.get(part.part) is not None)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    if not values:
+        return None
+    middle = len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+
+
+def _pass_rates(lines: Sequence[Line]) -> list[tuple[str, int, int]]:
+    passed: Counter[str] = Counter()
+    tried: Counter[str] = Counter()
+    for line in lines:
+        for test in line.attempt.record.tests:
+            if test.verdict is not Verdict.NOT_RUN and test.fault in (None, Fault.STUDENT):
+                tried[test.name] += 1
+                passed[test.name] += test.verdict is Verdict.PASSED
+    return [(name, passed[name], count) for name, count in sorted(tried.items())]
+
+
+def _occupancy(lines: Sequence[Line]) -> Markup:
+    points = []
+    for line in lines:
+        record = line.attempt.record
+        speedups = [speedup.value for test in record.tests if (speedup := timing.speedup(test)) is not None]
+        if record.occupancy is not None and speedups:
+            mean = geometric_mean(speedups)
+            points.append(charts.Point(record.occupancy * 100, mean, f"{record.occupancy:.0%} occupancy, {mean:,.1f}x"))
+    return charts.scatter(
+        points,
+        label="Speedup against achieved occupancy",
+        x_label="achieved occupancy, %",
+        y_label="geometric-mean speedup",
+        log_y=True,
+    )
+
+
+def _failures(lines: Sequence[Line]) -> list[Failure]:
+    """Sentences with their numbers taken out: what differs between students is not the kind of failure."""
+    students: dict[tuple[str, str], set[str]] = {}
+    tests: Counter[tuple[str, str]] = Counter()
+    for line in lines:
+        for test in line.attempt.record.tests:
+            if test.fault is Fault.STUDENT:
+                key = (test.verdict.value, _NUMBERS.sub("…", test.reason.split("\n")[0])[:200])
+                students.setdefault(key, set()).add(line.attempt.student.id)
+                tests[key] += 1
+    ordered = sorted(students, key=lambda key: (-len(students[key]), -tests[key]))
+    return [Failure(*key, len(students[key]), tests[key]) for key in ordered[:20]]

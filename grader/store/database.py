@@ -1,0 +1,371 @@
+"""One SQLite file that keeps a class: students, submissions, records, points entered by hand.
+
+Theory of operation. The file is in WAL mode: readers never wait, and there is one writer at a time, who waits up to
+a minute for his turn. Every method that writes is one transaction, on disk when it returns (synchronous = FULL), so
+a grader killed at any moment leaves a store as it was after some whole number of results. What a row is identified by
+is unique in the schema, so doing a thing twice changes nothing: that, and claims (claims.py), is why two graders on
+one store neither damage nor double it. The file must be on a local disk: SQLite's locks do not hold over NFS.
+
+A submission is an attempt: one student's files with one content. A record belongs to an attempt and to conditions,
+which are what makes two gradings comparable. Records are kept as the JSON that docs/record.md describes; all else
+about them is drawn from that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import secrets
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+
+from grader.errors import MachineFault, UsageError
+from grader.paths import shown
+from grader.record import Record
+from grader.store import schema
+from grader.store.claims import Aliveness
+from grader.store.faults import _BUSY_S, told
+from grader.verdict import Verdict
+
+
+class State(StrEnum):
+    """How far an attempt is under some conditions."""
+
+    UNGRADED = "ungraded"
+    FAULTED = "faulted"
+    FAILED = "failed"
+    PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """What is known about an attempt when it is found. `files` are names and contents, kept for pages and reruns."""
+
+    assignment: str
+    student: str
+    sha256: str
+    path: str
+    handed_in: datetime | None = None
+    days_late: int = 0
+    penalty: float = 0.0
+    files: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True)
+class Student:
+    """A student as the roster has them; `page` names their page and tells nothing."""
+
+    id: str
+    name: str
+    nickname: str
+    section: str
+    page: str
+
+
+@dataclass(frozen=True)
+class Points:
+    """What an assistant entered for one part."""
+
+    student: str
+    part: str
+    points: float
+    comment: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt with the record that counts for it: the newest without a fault of grader or machine, else the
+    newest. `number` counts a student's attempts from 1 in the order they were handed in."""
+
+    submission: int
+    student: Student
+    number: int
+    sha256: str
+    handed_in: datetime | None
+    days_late: int
+    penalty: float
+    record_id: int
+    record: Record
+
+
+def default_store(assignment: str) -> Path:
+    """Where a class's store is when none is named: results/ASSIGNMENT.sqlite, below the working directory."""
+    return Path("results") / f"{assignment}.sqlite"
+
+
+@contextmanager
+def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
+    """The store at `path`. Raises UsageError when it is missing (unless `create`), damaged or another program's."""
+    if not path.exists():
+        if not create:
+            raise UsageError(
+                f"There is no store at {shown(path)}: grade a class into one with `grader grade FOLDER --store "
+                f"{shown(path)}`, or name another with --store."
+            )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"The folder {shown(path.parent)} for the store cannot be made: {error.strerror}."
+            ) from error
+    elif path.is_dir():
+        raise UsageError(f"The store {shown(path)} is a folder, expected a file: name one inside it.")
+    store = Store(path)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+class Store:
+    """An open store. Not for several threads; open one per process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._alive: Aliveness | None = None
+        self._grader: int | None = None
+        with told(path):
+            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _open(self) -> None:
+        db = self._db
+        application, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _HEADER)
+        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and application != schema.APPLICATION_ID:
+            raise UsageError(f"{shown(self.path)} is a database of another program, not a store of this grader.")
+        if version > len(schema.MIGRATIONS):
+            raise UsageError(
+                f"The store {shown(self.path)} has schema {version}, and this grader knows up to "
+                f"{len(schema.MIGRATIONS)}: use the newer grader that made it."
+            )
+        db.execute("PRAGMA foreign_keys = ON")
+        if version < len(schema.MIGRATIONS):
+            db.execute("PRAGMA journal_mode = WAL")
+            schema.migrate(db)
+        db.execute("PRAGMA synchronous = FULL")
+
+    def close(self) -> None:
+        """Give back claims and close the file."""
+        if self._grader is not None:
+            with told(self.path), self._transaction():
+                self._db.execute("DELETE FROM graders WHERE id = ?", (self._grader,))
+        if self._alive is not None:
+            self._alive.close()
+        self._alive = self._grader = None
+        self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    # ---- writing ----
+
+    def add_student(self, student: str, *, name: str = "", nickname: str = "", section: str = "") -> None:
+        """Add a student, or what the roster knows of one; what is empty leaves what is there."""
+        with told(self.path), self._transaction():
+            self._add_student(student, name, nickname, section)
+
+    def _add_student(self, student: str, name: str = "", nickname: str = "", section: str = "", page: str = "") -> None:
+        self._db.execute(
+            "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (student) DO UPDATE SET name = coalesce(nullif(excluded.name, ''), name), "
+            "nickname = coalesce(nullif(excluded.nickname, ''), nickname), "
+            "section = coalesce(nullif(excluded.section, ''), section)",
+            (student, name, nickname, section, page or secrets.token_urlsafe(16)),
+        )
+
+    def add_submission(self, handed: HandIn) -> int:
+        """Add an attempt, or find it; its number in this store. Time and lateness are set to what is known now."""
+        time = handed.handed_in.astimezone(UTC).isoformat(timespec="seconds") if handed.handed_in else None
+        with told(self.path), self._transaction():
+            self._add_student(handed.student)
+            (number,) = self._db.execute(
+                "INSERT INTO submissions (assignment, student, sha256, path, handed_in, days_late, penalty) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, sha256) DO UPDATE SET "
+                "path = excluded.path, handed_in = coalesce(excluded.handed_in, handed_in), "
+                "days_late = excluded.days_late, penalty = excluded.penalty RETURNING id",
+                (
+                    handed.assignment,
+                    handed.student,
+                    handed.sha256,
+                    handed.path,
+                    time,
+                    handed.days_late,
+                    handed.penalty,
+                ),
+            ).fetchone()
+            self._db.executemany(
+                "INSERT INTO sources VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                [(number, name, zlib.compress(content)) for name, content in handed.files],
+            )
+        return int(number)
+
+    def add_record(self, submission: int, conditions: str, record: Record) -> bool:
+        """Keep a record and give back the claim on its attempt; False when this very record is there already."""
+        text = record.model_dump_json(by_alias=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        with told(self.path), self._transaction():
+            added = self._db.execute(
+                "INSERT INTO records (submission, conditions, created, faulted, digest, json) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (digest) DO NOTHING",
+                (submission, conditions, record.created, record.infrastructure_failed, digest, text),
+            ).rowcount
+            self._db.execute(
+                "DELETE FROM claims WHERE submission = ? AND conditions = ? AND grader IS ?",
+                (submission, conditions, self._grader),
+            )
+        return bool(added)
+
+    def set_points(self, assignment: str, points: Sequence[Points]) -> None:
+        """Enter points by hand, all or none; an earlier entry for the same student and part is replaced."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with told(self.path), self._transaction():
+            for entry in points:
+                self._add_student(entry.student)
+                self._db.execute(
+                    "INSERT OR REPLACE INTO manual_points VALUES (?, ?, ?, ?, ?, ?)",
+                    (assignment, entry.student, entry.part, entry.points, entry.comment, now),
+                )
+
+    # ---- sharing the work ----
+
+    def claim(self, submission: int, conditions: str) -> bool:
+        """Take an attempt for this process; False while another living grader has it. Given back by `add_record`,
+        `release`, `close`, or this process's end."""
+        with told(self.path), self._transaction():
+            alive, me = self._announced()
+            row = self._db.execute(
+                "SELECT grader FROM claims WHERE submission = ? AND conditions = ?", (submission, conditions)
+            ).fetchone()
+            if row is not None and row[0] != me and alive.lives(row[0]):
+                return False
+            self._db.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (submission, conditions, me))
+        return True
+
+    def release(self, submission: int, conditions: str) -> None:
+        """Give an attempt back ungraded."""
+        with told(self.path), self._transaction():
+            self._db.execute(
+                "DELETE FROM claims WHERE submission = ? AND conditions = ? AND grader IS ?",
+                (submission, conditions, self._grader),
+            )
+
+    def _announced(self) -> tuple[Aliveness, int]:
+        if self._alive is None or self._grader is None:
+            try:
+                self._alive = Aliveness(self.path)
+            except OSError as error:
+                raise MachineFault(f"{shown(self.path)}-graders cannot be opened: {error.strerror}.") from error
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            new = self._db.execute(
+                "INSERT INTO graders (host, pid, began) VALUES (?, ?, ?)", (platform.node(), os.getpid(), now)
+            ).lastrowid
+            assert new is not None
+            self._grader = new
+            self._alive.announce(new)
+        return self._alive, self._grader
+
+    # ---- reading ----
+
+    def state(self, submission: int, conditions: str) -> State:
+        """How far an attempt is; what counts is the same record as in `Attempt`."""
+        with told(self.path):
+            row = self._db.execute(
+                "SELECT faulted, json FROM records WHERE submission = ? AND conditions = ? "
+                "ORDER BY faulted, id DESC LIMIT 1",
+                (submission, conditions),
+            ).fetchone()
+        if row is None:
+            return State.UNGRADED
+        if row[0]:
+            return State.FAULTED
+        record = Record.model_validate_json(row[1])
+        passed = all(test.verdict is Verdict.PASSED for test in record.tests)
+        return State.PASSED if passed else State.FAILED
+
+    def find(self, assignment: str, student: str, sha256: str) -> int | None:
+        """The number of an attempt, if the store has it."""
+        query = "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?"
+        with told(self.path):
+            row = self._db.execute(query, (assignment, student, sha256)).fetchone()
+        return int(row[0]) if row else None
+
+    def assignments(self) -> tuple[str, ...]:
+        """Which assignments it holds records of."""
+        query = "SELECT DISTINCT assignment FROM submissions JOIN records ON submission = submissions.id ORDER BY 1"
+        with told(self.path):
+            return tuple(row[0] for row in self._db.execute(query))
+
+    def attempts(self, assignment: str, student: str | None = None) -> Iterator[Attempt]:
+        """Every graded attempt, by student and number, each with the record that counts for it."""
+        chosen = "AND s.student = ?" if student is not None else ""
+        query = f"""
+            SELECT * FROM (
+                SELECT s.id, p.student, p.name, p.nickname, p.section, p.page, s.sha256, s.handed_in, s.days_late,
+                       s.penalty, r.id, r.json, dense_rank() OVER (PARTITION BY s.student ORDER BY s.handed_in, s.id),
+                       row_number() OVER (PARTITION BY s.id ORDER BY r.faulted, r.id DESC) AS place
+                FROM submissions s JOIN students p ON p.student = s.student JOIN records r ON r.submission = s.id
+                WHERE s.assignment = ? {chosen}
+            ) WHERE place = 1 ORDER BY 2, 13
+        """
+        parameters = (assignment,) if student is None else (assignment, student)
+        with told(self.path):
+            for row in self._db.execute(query, parameters):
+                yield Attempt(
+                    submission=row[0],
+                    student=Student(*row[1:6]),
+                    number=row[12],
+                    sha256=row[6],
+                    handed_in=datetime.fromisoformat(row[7]) if row[7] else None,
+                    days_late=row[8],
+                    penalty=row[9],
+                    record_id=row[10],
+                    record=Record.model_validate_json(row[11]),
+                )
+
+    def sources(self, submission: int) -> tuple[tuple[str, bytes], ...]:
+        """The files of an attempt as they were handed in."""
+        query = "SELECT name, content FROM sources WHERE submission = ? ORDER BY name"
+        with told(self.path):
+            return tuple((row[0], zlib.decompress(row[1])) for row in self._db.execute(query, (submission,)))
+
+    def points(self, assignment: str) -> dict[str, dict[str, Points]]:
+        """Points entered by hand, by student and part."""
+        found: dict[str, dict[str, Points]] = {}
+        query = "SELECT student, part, points, comment FROM manual_points WHERE assignment = ? ORDER BY 1, 2"
+        with told(self.path):
+            for row in self._db.execute(query, (assignment,)):
+                found.setdefault(row[0], {})[row[1]] = Points(*row)
+        return found
+
+    def execute(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
+        """For upkeep and exchange, which live beside this module."""
+        return self._db.execute(query, parameters)
+
+    def counts(self) -> dict[str, int]:
+        """Rows by table."""
+        tables = ("students", "submissions", "records", "manual_points")
+        with told(self.path):
+            return {name: self._db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
+
+
+_HEADER = ("application_id", "user_version")

@@ -1,0 +1,190 @@
+"""A store as JSON lines and back: for backups, for moving between machines, for merging what several graders did.
+
+The first line is a header; each other line is one row that names what it belongs to by its natural key, never by a
+row number, so importing is merging: what is there already stays, and importing twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import sqlite3
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from grader.errors import MachineFault, UsageError
+from grader.paths import shown
+from grader.record import SCHEMA, Record
+from grader.store.database import HandIn, Points, Store
+from grader.store.faults import told
+
+FORMAT = "grader-store-1"
+
+_QUERIES = {
+    "student": "SELECT student, name, nickname, section, page FROM students ORDER BY rowid",
+    "submission": "SELECT assignment, student, sha256, path, handed_in, days_late, penalty, id FROM submissions "
+    "ORDER BY id",
+    "record": "SELECT assignment, student, sha256, conditions, json FROM records "
+    "JOIN submissions ON submissions.id = submission ORDER BY records.id",
+    "points": "SELECT assignment, student, part, points, comment FROM manual_points ORDER BY rowid",
+}
+
+
+def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]:
+    """Write everything to `target`, whole or not at all. Gives rows by kind, and what a damaged file lost."""
+    counts: dict[str, int] = {}
+    lost: list[str] = []
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=target.resolve().parent, prefix=f".{target.name}.", encoding="utf-8", delete=False
+        ) as file:
+            try:
+                file.write(json.dumps({"schema": FORMAT}) + "\n")
+                for kind in _QUERIES:
+                    for row in _rows(store, kind, lost):
+                        file.write(json.dumps({"kind": kind, **row}, ensure_ascii=False) + "\n")
+                        counts[kind] = counts.get(kind, 0) + 1
+                file.flush()
+                Path(file.name).replace(target)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise MachineFault(f"The export could not be written to {shown(target)}: {error.strerror}.") from error
+    return counts, lost
+
+
+def _rows(store: Store, kind: str, lost: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a kind; where the file is damaged, those before the damage."""
+    try:
+        cursor = store.execute(_QUERIES[kind])
+        names = [column[0] for column in cursor.description]
+        for values in cursor:
+            row = dict(zip(names, values, strict=True))
+            if kind == "submission":
+                row["sources"] = _sources(store, row.pop("id"), lost)
+            yield row
+    except sqlite3.DatabaseError as error:
+        lost.append(f"{kind}s after a damaged place ({error})")
+
+
+def _sources(store: Store, submission: int, lost: list[str]) -> dict[str, str]:
+    try:
+        rows = store.execute("SELECT name, content FROM sources WHERE submission = ?", (submission,))
+        return {name: base64.b64encode(zlib.decompress(content)).decode() for name, content in rows}
+    except (sqlite3.DatabaseError, zlib.error) as error:
+        lost.append(f"the sources of submission {submission} ({error})")
+        return {}
+
+
+def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
+    """Merge exports, and files that `grade --json` wrote. Gives (records added, records that were there already).
+    Raises UsageError naming the file and the line that is not understood; the lines before it are kept."""
+    added = known = 0
+    for path in paths:
+        for where, line in _lines(path):
+            new = _merge(store, path, where, line)
+            added += new is True
+            known += new is False
+    return added, known
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """(place, object) of every row of a file: an export's lines, a record, or a list of records."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            first = file.readline()
+            if '"schema"' in first and FORMAT in first:
+                for number, line in enumerate(file, start=2):
+                    try:
+                        yield f"line {number}", json.loads(line)
+                    except ValueError as error:
+                        raise UsageError(
+                            f"{shown(path)}, line {number}: this is not JSON: is the file whole?"
+                        ) from error
+                return
+            try:
+                whole = json.loads(first + file.read())
+            except ValueError as error:
+                raise UsageError(f"{shown(path)} is neither an export of a store nor JSON records.") from error
+    except OSError as error:
+        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{shown(path)} cannot be read: it is not UTF-8 text.") from error
+    for number, record in enumerate(whole if isinstance(whole, list) else [whole], start=1):
+        yield f"record {number}", {"kind": "record", "record": record}
+
+
+def _merge(store: Store, path: Path, where: str, row: Any) -> bool | None:
+    try:
+        match row["kind"]:
+            case "student":
+                with told(store.path):
+                    store.execute(
+                        "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
+                        "ON CONFLICT DO NOTHING",
+                        [row[key] for key in ("student", "name", "nickname", "section", "page")],
+                    )
+            case "submission":
+                files = tuple((name, base64.b64decode(text)) for name, text in row["sources"].items())
+                store.add_submission(
+                    HandIn(
+                        assignment=row["assignment"],
+                        student=row["student"],
+                        sha256=row["sha256"],
+                        path=row["path"],
+                        handed_in=datetime.fromisoformat(row["handed_in"]) if row["handed_in"] else None,
+                        days_late=row["days_late"],
+                        penalty=row["penalty"],
+                        files=files,
+                    )
+                )
+            case "record":
+                return _merge_record(store, row)
+            case "points":
+                entry = Points(row["student"], row["part"], row["points"], row["comment"])
+                store.set_points(row["assignment"], [entry])
+            case kind:
+                raise UsageError(f"{shown(path)}, {where}: {kind!r} is not known; use the grader that exported it.")
+    except (KeyError, TypeError, ValueError) as error:
+        problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
+        raise UsageError(f"{shown(path)}, {where}: this is no row of a store's export: {problem}.") from error
+    return None
+
+
+def _merge_record(store: Store, row: dict[str, Any]) -> bool:
+    text = row.get("json")
+    record = Record.model_validate_json(text) if text is not None else _RECORD.validate_python(row["record"])
+    student = row.get("student", record.submission.id)
+    with told(store.path):
+        found = store.execute(
+            "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?",
+            (record.assignment, student, record.submission.sha256),
+        ).fetchone()
+    submission = (
+        found[0]
+        if found
+        else store.add_submission(HandIn(record.assignment, student, record.submission.sha256, record.submission.path))
+    )
+    return store.add_record(submission, row.get("conditions") or conditions_of(record), record)
+
+
+def conditions_of(record: Record) -> str:
+    """What makes gradings comparable: the rules as applied, the testcases, the engine."""
+    return conditions(record.assignment_sha256, [test.name for test in record.tests], record.engine.name)
+
+
+def conditions(rules_sha256: str, tests: Sequence[str], engine: str) -> str:
+    """As `conditions_of`, before there is a record."""
+    digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *tests]).encode()).hexdigest()
+    return f"{engine}-{digest[:16]}"
+
+
+_RECORD: TypeAdapter[Record] = TypeAdapter(Record)

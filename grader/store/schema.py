@@ -1,0 +1,105 @@
+"""The store's tables and how an older file becomes a newer one.
+
+`PRAGMA user_version` holds the number of migrations that a file has had. A migration is never edited once it has been
+released: a new one is appended. Each runs in one transaction with its number, so a file is never half migrated.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+APPLICATION_ID = 0x47524452
+"""'GRDR' in SQLite's header: tells a store from any other SQLite file."""
+
+MIGRATIONS = (
+    """
+    CREATE TABLE students (
+        student   TEXT PRIMARY KEY,
+        name      TEXT NOT NULL DEFAULT '',
+        nickname  TEXT NOT NULL DEFAULT '',
+        section   TEXT NOT NULL DEFAULT '',
+        page      TEXT NOT NULL UNIQUE         -- the unguessable part of the student's page
+    ) STRICT;
+    CREATE TABLE submissions (                 -- one row per attempt; the same content again is the same attempt
+        id         INTEGER PRIMARY KEY,
+        assignment TEXT NOT NULL,
+        student    TEXT NOT NULL REFERENCES students,
+        sha256     TEXT NOT NULL,
+        path       TEXT NOT NULL,
+        handed_in  TEXT,                       -- ISO 8601, UTC; null: not known
+        days_late  INTEGER NOT NULL DEFAULT 0,
+        penalty    REAL NOT NULL DEFAULT 0,    -- share of the points that lateness costs, 0 to 1
+        UNIQUE (assignment, student, sha256)
+    ) STRICT;
+    CREATE TABLE sources (
+        submission INTEGER NOT NULL REFERENCES submissions ON DELETE CASCADE,
+        name       TEXT NOT NULL,
+        content    BLOB NOT NULL,              -- zlib
+        PRIMARY KEY (submission, name)
+    ) STRICT;
+    CREATE TABLE records (
+        id         INTEGER PRIMARY KEY,
+        submission INTEGER NOT NULL REFERENCES submissions ON DELETE CASCADE,
+        conditions TEXT NOT NULL,              -- what makes two gradings comparable: rules, testcases, engine
+        created    TEXT NOT NULL,
+        faulted    INTEGER NOT NULL,           -- the grader or the machine failed in it
+        digest     TEXT NOT NULL UNIQUE,       -- SHA-256 of the JSON: the same record is never stored twice
+        json       TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX records_by_submission ON records (submission, conditions);
+    CREATE TABLE manual_points (
+        assignment TEXT NOT NULL,
+        student    TEXT NOT NULL REFERENCES students,
+        part       TEXT NOT NULL,
+        points     REAL NOT NULL,
+        comment    TEXT NOT NULL DEFAULT '',
+        entered    TEXT NOT NULL,
+        PRIMARY KEY (assignment, student, part)
+    ) STRICT;
+    CREATE TABLE graders (                     -- processes that grade into this store now; see claims.py
+        id    INTEGER PRIMARY KEY AUTOINCREMENT,
+        host  TEXT NOT NULL,
+        pid   INTEGER NOT NULL,
+        began TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE claims (
+        submission INTEGER NOT NULL REFERENCES submissions ON DELETE CASCADE,
+        conditions TEXT NOT NULL,
+        grader     INTEGER NOT NULL REFERENCES graders ON DELETE CASCADE,
+        PRIMARY KEY (submission, conditions)
+    ) STRICT;
+    """,
+)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """How many migrations the file has had; 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file up to the last migration. Two processes may do so at once: the second finds it done."""
+    while (have := version_of(connection)) < len(MIGRATIONS):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if version_of(connection) == have:
+                for statement in _statements(MIGRATIONS[have]):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {have + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _statements(script: str) -> list[str]:
+    """The script's statements one by one: executescript would commit the transaction first."""
+    found, pending = [], ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            found.append(pending)
+            pending = ""
+    return found

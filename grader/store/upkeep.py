@@ -1,0 +1,49 @@
+"""Looking after a store: is everything in it sound, and making it small again."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import zlib
+
+from pydantic import ValidationError
+
+from grader.record import Record
+from grader.store.database import Store
+from grader.store.faults import told
+
+
+def check_store(store: Store) -> list[str]:
+    """Every problem found as a sentence; empty when the store is sound. Reads everything, changes nothing."""
+    problems: list[str] = []
+    try:
+        for (message,) in store.execute("PRAGMA integrity_check"):
+            if message != "ok":
+                problems.append(f"SQLite says: {message}.")
+        for table, row, parent, _ in store.execute("PRAGMA foreign_key_check"):
+            problems.append(f"{table}, row {row}: what it belongs to in {parent} is missing.")
+        for number, digest, text in store.execute("SELECT id, digest, json FROM records"):
+            if hashlib.sha256(text.encode()).hexdigest() != digest:
+                problems.append(f"Record {number} was changed after it was stored: its SHA-256 is not the stored one.")
+            try:
+                Record.model_validate_json(text)
+            except ValidationError as error:
+                problems.append(f"Record {number} is no record of this grader: {error.errors()[0]['msg']}.")
+        for submission, name, content in store.execute("SELECT submission, name, content FROM sources"):
+            try:
+                zlib.decompress(content)
+            except zlib.error:
+                problems.append(f"Submission {submission}: its file {name} cannot be unpacked.")
+    except sqlite3.DatabaseError as error:
+        problems.append(f"The file is damaged: {error}. Save what can be read with `grader store export`.")
+    return problems
+
+
+def vacuum_store(store: Store) -> tuple[int, int]:
+    """Rewrite the file without free space. Gives its size in bytes before and after."""
+    before = store.path.stat().st_size
+    with told(store.path):
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.execute("VACUUM")
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return before, store.path.stat().st_size

@@ -1,0 +1,139 @@
+/* All of a sequential baseline but its algorithm: files, the clock, the budget. Speedups are relative to these programs.
+ *
+ * Theory of operation
+ *
+ *   usage: seq INPUT OUTPUT [TIMES [BUDGET_S]]
+ *
+ *   An assignment's C file defines HEADER_WORDS, includes this header, and defines two functions:
+ *
+ *       describe(problem)     from problem->header, how many floats go in and out, and how many iterations there are
+ *       iterate(problem, i)   iteration i: compute some part of problem->output from problem->input
+ *
+ *   Iterations must cost the same, in whatever order: with BUDGET_S > 0 the program stops after the first one at
+ *   which that much computing time is spent, and whoever reads TIMES scales by total / done. TIMES gets one line,
+ *
+ *       compute_seconds done_iterations total_iterations
+ *
+ *   where compute_seconds (CLOCK_MONOTONIC) counts iterations alone. The output is zero before the first iteration.
+ *   An iteration should take at least some microseconds, since the clock is read after each.
+ *
+ *   Everything is in memory at once. OUTPUT is complete or absent: it is written under the name OUTPUT.part, and
+ *   renamed when everything was computed.
+ *
+ *   The C files are what a student would write for a CPU: float32, portable C11, one thread, loops a compiler may
+ *   vectorise where the language lets it, nothing vectorised by hand.
+ *
+ * Build: cc -O3 -std=c11 -I.. seq_NAME.c -o seq -lm
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct problem {
+    int32_t header[HEADER_WORDS];
+    const float *input;      /* what follows the header */
+    float *output;
+    size_t inputs, outputs;  /* floats */
+    long long iterations;    /* at least 1; left 0 by describe() when the header is not legal */
+};
+
+static void describe(struct problem *problem);
+static void iterate(const struct problem *problem, long long iteration);
+
+/* Header word `index` as the float32 that its bits are. */
+static inline float header_float(const struct problem *problem, int index)
+{
+    float value;
+    memcpy(&value, &problem->header[index], sizeof value);
+    return value;
+}
+
+static _Noreturn void fail(const char *path, const char *what)
+{
+    fprintf(stderr, "seq: %s: %s\n", path, what);
+    exit(1);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void write_output(const char *path, const struct problem *problem)
+{
+    char part[PATH_MAX];
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        fail(path, "name too long");
+    FILE *file = fopen(part, "wb");
+    if (!file)
+        fail(part, strerror(errno));
+    const size_t written = fwrite(problem->output, sizeof(float), problem->outputs, file);
+    if (fclose(file) != 0 || written != problem->outputs || rename(part, path) != 0) {
+        remove(part);
+        fail(part, "cannot be written (disk full?)");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3 || argc > 5) {
+        fprintf(stderr, "usage: %s INPUT OUTPUT [TIMES [BUDGET_S]]\n", argv[0]);
+        return 2;
+    }
+    char *end = NULL;
+    const double budget_s = argc > 4 ? strtod(argv[4], &end) : 0.0;
+    if (argc > 4 && (*end != '\0' || end == argv[4] || !(budget_s >= 0.0))) {
+        fprintf(stderr, "seq: BUDGET_S is \"%s\"; expected seconds, or 0 for no limit\n", argv[4]);
+        return 2;
+    }
+
+    FILE *in = fopen(argv[1], "rb");
+    if (!in)
+        fail(argv[1], strerror(errno));
+    struct problem problem = {0};
+    if (fread(problem.header, sizeof problem.header, 1, in) != 1)
+        fail(argv[1], "too short for its header");
+    describe(&problem);
+    if (problem.iterations < 1)
+        fail(argv[1], "its header is not legal");
+    float *const input = malloc(problem.inputs * sizeof(float));
+    problem.output = calloc(problem.outputs, sizeof(float));
+    if (!input || !problem.output)
+        fail(argv[1], "not enough memory");
+    if (fread(input, sizeof(float), problem.inputs, in) != problem.inputs)
+        fail(argv[1], "shorter than its header says");
+    fclose(in);
+    problem.input = input;
+    memset(problem.output, 0, problem.outputs * sizeof(float)); /* its pages are there before the clock starts */
+
+    long long done = 0;
+    double elapsed_s = 0.0;
+    const double start_s = now_s();
+    while (done < problem.iterations && !(budget_s > 0.0 && elapsed_s >= budget_s)) {
+        iterate(&problem, done++);
+        elapsed_s = now_s() - start_s;
+    }
+
+    if (done == problem.iterations)
+        write_output(argv[2], &problem);
+    if (argc > 3) {
+        FILE *times = fopen(argv[3], "w");
+        if (!times)
+            fail(argv[3], strerror(errno));
+        const int printed = fprintf(times, "%.9f %lld %lld\n", elapsed_s, done, problem.iterations);
+        if (fclose(times) != 0 || printed < 0)
+            fail(argv[3], "cannot be written (disk full?)");
+    }
+    free(problem.output);
+    free(input);
+    return 0;
+}

@@ -1,0 +1,353 @@
+"""Grading a class: what is finished is stored, once; what goes wrong with one hand-in stays with it.
+
+The hand-ins are C programs that run on this CPU in place of CUDA programs (tests/batch_engine.py)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from grader.batch import Outcome, Policy, Setup, Which, find_class, grade_class
+from grader.batch.roster import Student
+from grader.batch.view import Log, duration
+from grader.batch.work import ReadTask
+from grader.errors import MachineFault
+from grader.paths import course_root
+from grader.record import Record
+from grader.store import State, Store, check_store, open_store
+from grader.verdict import Fault, Verdict
+from tests.batch_engine import PlainC
+
+RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+SILENT = "int main() { return 0; }"
+WRONG = RIGHT.replace("scale)\n{", "scale)\n{\n    scale *= 2;", 1)
+BROKEN = "int main( {"
+CRASHING = "int main() { return *(volatile int *)0; }"
+HANGING = "int main() { for (;;); }"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "class.sqlite", create=True) as opened:
+        yield opened
+
+
+def a_class(folder: Path, **sources: str) -> Path:
+    for student, source in sources.items():
+        (folder / student).mkdir(parents=True, exist_ok=True)
+        (folder / student / "hw4.cu").write_text(source)
+    return folder
+
+
+def graded(setup: Setup, store: Store, folder: Path, **options: object) -> Outcome:
+    found, _ = find_class(folder, setup.assignment)
+    engines = options.pop("engines", [PlainC()])
+    return grade_class(setup, engines, found, store, helpers=1, **options)  # type: ignore[arg-type]
+
+
+def records(store: Store) -> dict[str, Record]:
+    return {attempt.student.id: attempt.record for attempt in store.attempts("hw4")}
+
+
+def test_every_kind_of_hand_in_gets_its_own_record(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(
+        tmp_path / "class",
+        right=RIGHT, wrong=WRONG, silent=SILENT, broken=BROKEN, crashing=CRASHING, hanging=HANGING, empty="",
+    )  # fmt: skip
+    (folder / "nothing").mkdir()
+    huge = a_class(folder, huge="").joinpath("huge/hw4.cu")
+    huge.write_text("//" + "x" * setup.assignment.submission.max_bytes)
+    many = a_class(folder, **{"10,000 files 🦊": RIGHT}) / "10,000 files 🦊"
+    for number in range(10_000):
+        (many / f"{number}.cu").touch()
+    outcome = graded(setup, store, folder)
+    found = {student: record.tests[0].verdict for student, record in records(store).items()}
+    assert found == {
+        "right": Verdict.PASSED,
+        "wrong": Verdict.WRONG_ANSWER,
+        "silent": Verdict.NO_OUTPUT,
+        "broken": Verdict.COMPILE_ERROR,
+        "crashing": Verdict.RUNTIME_ERROR,
+        "hanging": Verdict.TIME_LIMIT,
+        "empty": Verdict.COMPILE_ERROR,
+        "nothing": Verdict.COMPILE_ERROR,
+        "huge": Verdict.COMPILE_ERROR,
+        "10,000 files 🦊": Verdict.COMPILE_ERROR,
+    }
+    assert "holds no .cu file" in records(store)["nothing"].tests[0].reason
+    assert "more than 64 source files" in records(store)["10,000 files 🦊"].tests[0].reason
+    assert all(test.fault is not Fault.MACHINE for record in records(store).values() for test in record.tests)
+    assert outcome.tally.graded == outcome.tally.total == 10
+    assert outcome.faulted == ()
+
+
+def test_a_second_run_grades_nothing_again_and_a_changed_hand_in_is_another_attempt(
+    setup: Setup, store: Store, tmp_path: Path
+) -> None:
+    folder = a_class(tmp_path / "class", alice=BROKEN, bob=SILENT)
+    graded(setup, store, folder)
+    assert graded(setup, store, folder).tally.kept == 2
+    a_class(folder, alice=SILENT)
+    outcome = graded(setup, store, folder)
+    assert (outcome.tally.kept, outcome.tally.graded) == (1, 1)
+    attempts = [(attempt.student.id, attempt.number) for attempt in store.attempts("hw4")]
+    assert Counter(student for student, _ in attempts) == {"alice": 2, "bob": 1}
+
+
+def test_other_rules_mean_grading_again(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", alice=BROKEN, bob=BROKEN)
+    graded(setup, store, folder)
+    stricter = replace(setup, assignment=setup.assignment.model_copy(update={"tolerance": 1e-6}))
+    assert graded(stricter, store, folder).tally.graded == 2
+
+
+def test_rerun_grades_again_what_it_names(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", alice=RIGHT, bob=BROKEN, carol=BROKEN)
+    graded(setup, store, folder)
+    assert graded(setup, store, folder, policy=Policy(rerun="failed")).tally.graded == 2
+    assert graded(setup, store, folder, policy=Policy(rerun="carol")).tally.graded == 1
+    assert graded(setup, store, folder, policy=Policy(rerun="machine-faults")).tally.graded == 0
+    assert store.counts()["submissions"] == 3
+
+
+def test_several_hand_ins_of_one_student_are_attempts(setup: Setup, store: Store, tmp_path: Path) -> None:
+    rules = setup.assignment.submission.model_copy(update={"id_pattern": r"(?P<id>[a-z]+).*"})
+    setup = replace(setup, assignment=setup.assignment.model_copy(update={"submission": rules}))
+    folder = a_class(tmp_path / "class", **{"alice 1": SILENT, "alice 2": BROKEN, "bob": SILENT})
+    for number, name in enumerate(("alice 1", "alice 2")):
+        os.utime(folder / name / "hw4.cu", (1000 * number, 1000 * number))
+    outcome = graded(setup, store, folder)
+    assert "1 students have several hand-ins (alice): they are attempts, and the latest counts." in outcome.notes
+    assert records(store)["alice"].tests[0].verdict is Verdict.COMPILE_ERROR
+    graded(setup, store, folder, policy=Policy(Which.BEST))
+    assert [attempt.number for attempt in store.attempts("hw4", "alice")] == [1, 2]
+
+
+def test_who_handed_in_nothing_is_listed(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", alice=BROKEN, mallory=BROKEN)
+    roster = {name: Student(name, nickname=f"{name}'s nickname") for name in ("alice", "bob")}
+    notes = graded(setup, store, folder, roster=roster).notes
+    assert "1 of the roster handed in nothing: bob." in notes
+    assert "1 hand-ins are of nobody on the roster: mallory." in notes
+    assert next(store.attempts("hw4", "alice")).student.nickname == "alice's nickname"
+
+
+def test_a_file_that_may_not_be_read_is_the_machines_fault(
+    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = a_class(tmp_path / "class", bob=SILENT)
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    refused = pytest.raises(MachineFault, match=r"hw4\.cu cannot be read: Permission denied")
+    with setup.grading() as grading, refused:
+        ReadTask("bob", folder / "bob")(setup, grading)
+
+
+class NoCompiler(PlainC):
+    """A machine that fails when it compiles a hand-in that says so."""
+
+    def compile(self, sources, flags, *, folder, output, run):  # type: ignore[no-untyped-def]
+        if "NO COMPILER" in (folder / sources[0]).read_text():
+            raise MachineFault("The compiler is gone.")
+        return super().compile(sources, flags, folder=folder, output=output, run=run)
+
+
+def test_what_could_not_be_judged_is_tried_twice_then_kept_and_listed_apart(
+    setup: Setup, store: Store, tmp_path: Path
+) -> None:
+    folder = a_class(tmp_path / "class", alice=SILENT, bob="// NO COMPILER\n" + SILENT)
+    with (tmp_path / "log").open("w+") as file:
+        view = Log(Console(file=file, width=300))
+        outcome = graded(replace(setup, engine=NoCompiler()), store, folder, engines=[NoCompiler()], view=view)
+        file.seek(0)
+        log = file.read()
+    assert outcome.faulted == (("bob", "The compiler is gone."),)
+    assert log.count("bob: The compiler is gone. It is tried again.") == 1
+    assert records(store)["bob"].tests[0].fault is Fault.MACHINE
+    assert records(store)["alice"].tests[0].verdict is Verdict.NO_OUTPUT
+
+
+class Flaky(PlainC):
+    """Fails like a machine the first time it is asked to run anything, if a file says so."""
+
+    def launch(self, program, arguments, trace):  # type: ignore[no-untyped-def]
+        marker = Path(os.environ["FLAKY"])
+        if marker.exists():
+            if marker.read_text() == "once":
+                marker.unlink()
+            elif marker.read_text() == "die once":
+                marker.unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise MachineFault("The GPU is gone.")
+        return super().launch(program, arguments, trace)
+
+
+def test_a_worker_that_dies_costs_one_try(
+    setup: Setup, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = tmp_path / "flaky"
+    marker.write_text("die once")
+    monkeypatch.setenv("FLAKY", str(marker))
+    folder = a_class(tmp_path / "class", alice=RIGHT, bob=RIGHT)
+    outcome = graded(setup, store, folder, engines=[Flaky()])
+    assert outcome.faulted == ()
+    assert all(record.tests[0].verdict is Verdict.PASSED for record in records(store).values())
+
+
+def test_a_machine_that_fails_every_time_stops_the_class_after_three_and_keeps_the_rest_for_later(
+    setup: Setup, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = tmp_path / "flaky"
+    marker.write_text("always")
+    monkeypatch.setenv("FLAKY", str(marker))
+    folder = a_class(tmp_path / "class", **{f"student{number}": RIGHT for number in range(8)})
+    with pytest.raises(MachineFault, match=r"3 submissions in a row .*The GPU is gone.* goes on with the rest"):
+        graded(setup, store, folder, engines=[Flaky()])
+    marker.unlink()
+    outcome = graded(setup, store, folder, engines=[Flaky()], policy=Policy(rerun="machine-faults"))
+    assert outcome.faulted == ()
+    assert {record.tests[0].verdict for record in records(store).values()} == {Verdict.PASSED}
+    assert len(records(store)) == 8
+
+
+def test_two_lanes_work_on_different_hand_ins(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", **{f"student{number}": SILENT for number in range(6)})
+    outcome = graded(setup, store, folder, engines=[PlainC(0), PlainC(1)])
+    devices = Counter(record.engine.device for record in records(store).values())
+    assert sum(devices.values()) == 6
+    assert set(devices) == {"this CPU, 0", "this CPU, 1"}
+    assert set(outcome.busy) == {"lane 0, this CPU, 0", "lane 1, this CPU, 1"}
+
+
+def test_a_log_has_a_line_per_hand_in_with_counts_and_pace(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", alice=SILENT, bob=BROKEN)
+    with (tmp_path / "log").open("w+") as file:
+        graded(setup, store, folder, view=Log(Console(file=file, width=300)))
+        file.seek(0)
+        lines = file.read().splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith("[2/2] ")
+    assert any("bob: not built: It does not compile" in line for line in lines)
+    assert any("alice: 0 of 1 passed, " in line and " a minute, " in line for line in lines)
+
+
+def test_durations_are_told_as_people_say_them() -> None:
+    assert [duration(seconds) for seconds in (5, 600, 7500)] == ["5 s", "10 min", "2 h 05 min"]
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from grader.batch import find_class, grade_class
+from grader.batch.view import Log
+from grader.store import open_store
+from rich.console import Console
+import pickle
+setup = pickle.loads(Path(sys.argv[1]).read_bytes())
+with open_store(Path(sys.argv[2]), create=True) as store:
+    found, _ = find_class(Path(sys.argv[3]), setup.assignment)
+    grade_class(setup, [setup.engine], found, store, helpers=1, view=Log(Console(file=sys.stdout, width=200)))
+"""
+
+
+def in_another_process(setup: Setup, tmp_path: Path, folder: Path) -> subprocess.Popen[str]:
+    import pickle
+
+    (tmp_path / "setup.pickle").write_bytes(pickle.dumps(setup))
+    arguments = [str(tmp_path / "setup.pickle"), str(tmp_path / "killed.sqlite"), str(folder)]
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def test_killed_again_and_again_it_ends_with_every_record_once(setup: Setup, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", **{f"student{number}": SILENT for number in range(8)})
+    for lines in (1, 0, 2):
+        grader = in_another_process(setup, tmp_path, folder)
+        assert grader.stdout is not None
+        for _ in range(lines):
+            grader.stdout.readline()
+        grader.kill()
+        grader.communicate()
+    assert in_another_process(setup, tmp_path, folder).wait(timeout=60) == 0
+    with open_store(tmp_path / "killed.sqlite") as store:
+        assert store.counts()["records"] == 8
+        assert len(records(store)) == 8
+        assert check_store(store) == []
+
+
+def test_two_graders_share_a_class_and_double_nothing(setup: Setup, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", **{f"student{number}": SILENT for number in range(8)})
+    both = [in_another_process(setup, tmp_path, folder) for _ in range(2)]
+    lines = [grader.communicate(timeout=60)[0].splitlines() for grader in both]
+    assert [grader.returncode for grader in both] == [0, 0]
+    with open_store(tmp_path / "killed.sqlite") as store:
+        assert store.counts()["records"] == 8
+    assert sum(len(part) for part in lines) == 8
+
+
+def test_nothing_of_a_killed_grader_runs_on(setup: Setup, tmp_path: Path) -> None:
+    slow = setup.assignment.limits.model_copy(update={"emulator_wall_s": 600.0})
+    setup = replace(setup, assignment=setup.assignment.model_copy(update={"limits": slow}))
+    folder = a_class(tmp_path / "class", alice=HANGING, bob=HANGING)
+    grader = in_another_process(setup, tmp_path, folder)
+    while not (running := _running_below(grader.pid)):
+        assert grader.poll() is None
+    grader.kill()
+    grader.communicate()
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}").exists() and _state(pid) != "Z" for pid in running):
+        assert time.monotonic() < deadline, "what the grader ran lives on"
+        time.sleep(0.05)
+
+
+def _running_below(root: int) -> list[int]:
+    """Processes below `root`, once one of them is a hand-in's program."""
+    parents: dict[int, int] = {}
+    programs = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
+                if (entry / "cmdline").read_bytes().split(b"\0")[0].endswith(b"/program"):
+                    programs.append(int(entry.name))
+            except (OSError, IndexError):
+                continue
+
+    def below(pid: int) -> bool:
+        while pid in parents:
+            pid = parents[pid]
+            if pid == root:
+                return True
+        return False
+
+    if not any(below(pid) for pid in programs):
+        return []
+    return [pid for pid in parents if below(pid)]
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_the_state_of_an_attempt_says_what_to_do_with_it(setup: Setup, store: Store, tmp_path: Path) -> None:
+    graded(setup, store, a_class(tmp_path / "class", alice=RIGHT, bob=SILENT))
+    states = {
+        attempt.student.id: store.state(attempt.submission, setup.conditions) for attempt in store.attempts("hw4")
+    }
+    assert states == {"alice": State.PASSED, "bob": State.FAILED}

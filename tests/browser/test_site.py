@@ -1,0 +1,204 @@
+"""The pages in a real browser: Chromium, headless, driven by Selenium. Run by `make test-site`, which needs Debian's
+chromium and chromium-driver; SCREENSHOTS=FOLDER keeps pictures of the pages to look at."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+from grader.report.leaderboard import number
+from grader.site import build_site, report_page
+from tests.records import made_record
+from tests.site.made_class import made_store
+
+STUDENTS = 200
+OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
+SIZE = "const page = document.documentElement; return [page.scrollWidth, page.scrollHeight]"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    store = made_store(folder / "class.sqlite", STUDENTS)
+    began = time.monotonic()
+    build_site(store, "hw4", folder / "out")
+    print(f"\nthe site of {STUDENTS} took {time.monotonic() - began:.1f} s")
+    store.close()
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1000"):
+        options.add_argument(argument)
+    options.binary_location = shutil.which("chromium") or "chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(shutil.which("chromedriver") or "chromedriver")
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_console(browser: webdriver.Chrome) -> Iterator[None]:
+    browser.get_log("browser")
+    yield
+    assert browser.get_log("browser") == []
+
+
+def visit(browser: webdriver.Chrome, path: Path) -> None:
+    browser.get(path.as_uri())
+
+
+def rows(browser: webdriver.Chrome, table: str) -> list[WebElement]:
+    return [row for row in browser.find_elements(By.CSS_SELECTOR, f"#{table} tbody tr") if row.is_displayed()]
+
+
+def column(browser: webdriver.Chrome, table: str, place: int) -> list[str]:
+    rows = "[...document.querySelectorAll(`#${arguments[0]} tbody tr`)]"
+    return list(browser.execute_script(f"return {rows}.map(row => row.cells[arguments[1]].innerText)", table, place))
+
+
+def press(browser: webdriver.Chrome, table: str, name: str) -> WebElement:
+    heads = browser.find_elements(By.CSS_SELECTOR, f"#{table} thead th")
+    head = next(head for head in heads if head.text.startswith(name))
+    head.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
+    return head
+
+
+def test_the_leaderboard_sorts_by_number_both_ways_from_the_keyboard(browser: webdriver.Chrome, site: Path) -> None:
+    visit(browser, site / "public/index.html")
+    head = press(browser, "leaderboard", "speedup")
+    values = [float(value.replace(",", "")) for value in column(browser, "leaderboard", 2)]
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert values == sorted(values)
+    assert len(values) == STUDENTS - STUDENTS // 10 + 2
+    press(browser, "leaderboard", "speedup")
+    assert [float(value.replace(",", "")) for value in column(browser, "leaderboard", 2)] == sorted(values)[::-1]
+    assert head.get_attribute("aria-sort") == "descending"
+    press(browser, "leaderboard", "rank")
+    ranks = column(browser, "leaderboard", 0)
+    assert ranks[0] == "1"
+    assert ranks[-2:] == ["", ""], "rows without a rank stay at the end"
+
+
+def test_the_leaderboard_filters(browser: webdriver.Chrome, site: Path) -> None:
+    visit(browser, site / "public/index.html")
+    field = browser.find_element(By.CSS_SELECTOR, ".filter input")
+    field.send_keys("NICK15")
+    assert sorted(row.find_elements(By.TAG_NAME, "td")[1].text for row in rows(browser, "leaderboard")) == sorted(
+        f"nick{number}" for number in (15, *range(150, 160)) if number % 10 != 9
+    )
+    status = browser.find_element(By.CSS_SELECTOR, ".filter [role=status]").text
+    assert status == f"10 of {STUDENTS - STUDENTS // 10 + 2} rows"
+
+
+def test_links_from_the_gradebook_lead_to_students_and_their_attempts(browser: webdriver.Chrome, site: Path) -> None:
+    visit(browser, site / "assistants/index.html")
+    browser.find_element(By.LINK_TEXT, "s000").click()
+    assert browser.find_element(By.TAG_NAME, "h1").text == "hw4: Student 0"
+    browser.find_element(By.LINK_TEXT, "1").click()
+    assert browser.current_url.endswith("attempt-1.html")
+    browser.find_element(By.LINK_TEXT, "2").click()
+    assert browser.current_url.endswith("index.html")
+
+
+def test_no_page_asks_for_anything_but_its_own_files(browser: webdriver.Chrome, site: Path) -> None:
+    browser.get_log("performance")
+    for path in [*site.glob("*/index.html"), *sorted(site.glob("public/students/*/index.html"))[:10]]:
+        visit(browser, path)
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert len(asked) > 12
+    assert [url for url in asked if not url.startswith((site.as_uri(), "data:"))] == []
+
+
+def test_the_leaderboard_page_is_under_one_megabyte(site: Path) -> None:
+    assert sum((site / "public" / name).stat().st_size for name in ("index.html", "style.css", "site.js")) < 1_000_000
+
+
+def test_a_page_of_one_record_works_alone(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    path = tmp_path / "alice.html"
+    path.write_text(report_page([made_record("alice", speedups=[2.0, 3000.5])]), encoding="utf-8")
+    visit(browser, path)
+    buttons = browser.find_elements(By.CSS_SELECTOR, "th button")
+    assert [button.text.split()[0] for button in buttons][:2] == ["test", "shape"]
+    assert number(3000.5) in browser.find_element(By.TAG_NAME, "main").text
+
+
+def test_every_control_has_a_name_and_every_table_headers(browser: webdriver.Chrome, site: Path) -> None:
+    for path in (site / "assistants/index.html", next(site.glob("public/students/*/index.html"))):
+        visit(browser, path)
+        browser.execute_script(OPEN_ALL)
+        for control in browser.find_elements(By.CSS_SELECTOR, "button, input, summary, [role=region], svg[role=img]"):
+            assert control.accessible_name, control.get_attribute("outerHTML")[:200]
+        unheaded = "table:not([role=presentation]):not(:has(thead th[scope=col]))"
+        assert browser.find_elements(By.CSS_SELECTOR, unheaded) == []
+
+
+def test_text_contrasts_with_its_background_in_light_and_dark(browser: webdriver.Chrome, site: Path) -> None:
+    for scheme in ("light", "dark"):
+        _prefer(browser, scheme)
+        visit(browser, next(site.glob("public/students/*/index.html")))
+        style = "getComputedStyle(document.documentElement)"
+        names = ["--back", "--soft", "--front", "--dim", "--accent", "--good", "--bad", "--warn"]
+        back, soft, *inks = browser.execute_script(f"return arguments[0].map(n => {style}.getPropertyValue(n))", names)
+        for name, ink in zip(names[2:], inks, strict=True):
+            for paper in (back, soft):
+                assert _contrast(ink, paper) >= 4.5, f"{name} in {scheme}: WCAG AA asks for 4.5"
+    _prefer(browser, "light")
+
+
+def test_pictures_to_look_at(browser: webdriver.Chrome, site: Path) -> None:
+    folder = Path(os.environ.get("SCREENSHOTS", "")) if os.environ.get("SCREENSHOTS") else None
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    students = dict(line.split(",")[::2] for line in (site / "assistants/links.csv").read_text().splitlines()[1:])
+    seen = {
+        "public": site / "public/index.html",
+        "assistants": site / "assistants/index.html",
+        "student": site / "public" / students["s000"],
+        "broken": site / "public" / students["s009"],
+    }
+    for scheme in ("light", "dark"):
+        _prefer(browser, scheme)
+        for name, path in seen.items():
+            visit(browser, path)
+            browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+            height = browser.execute_script("return document.documentElement.scrollHeight")
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 1200, (
+                "no sideways scrolling"
+            )
+            if folder is not None:
+                browser.set_window_size(1200, min(height, 2600) + 150)
+                browser.save_screenshot(str(folder / f"{name}-{scheme}.png"))
+                browser.set_window_size(1200, 1000)
+    _prefer(browser, "light")
+
+
+def _prefer(browser: webdriver.Chrome, scheme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def _contrast(one: str, other: str) -> float:
+    """WCAG 2.2, relative luminance and contrast ratio."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour.strip()[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)

@@ -1,0 +1,42 @@
+"""Hostile and honest programs on a real GPU: what the emulator cannot show. The whole suites: `make redteam honest`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader import session
+from grader.engine.cuda import CudaEngine
+from grader.verdict import Verdict
+from tests.conftest import ROOT
+from tests.honest.__main__ import complaints, hand_in, variants
+from tests.redteam.__main__ import read_attacks, run_all
+from tests.redteam.arena import SECRET
+
+TRACED = {"forge_trace", "no_kernel", "end_without_tracer", "read_back_trace", "read_descriptors", "fork_bomb"}
+
+
+def test_attacks_on_the_gpu_and_on_its_trace_are_stopped(
+    tmp_path: Path, gpu: CudaEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_SECRET", SECRET)
+    tmp_path.chmod(0o755)
+    attacks = [attack for attack in read_attacks() if attack.gpu or attack.name in TRACED]
+    bypassed = {result.attack.name: result.bypasses for result in run_all(attacks, gpu, tmp_path) if result.bypasses}
+    assert bypassed == {}
+
+
+@pytest.mark.parametrize("variant", variants(), ids=lambda path: path.stem)
+def test_an_honest_variant_passes_and_is_timed(variant: Path, tmp_path: Path, gpu: CudaEngine) -> None:
+    folder = hand_in(variant, tmp_path)
+    [record] = session.grade_paths([folder], assignment="hw4", tests="s01,s02,t01", engine="cuda", json=None)
+    assert complaints(record) == []
+    assert all(test.gpu_ms is not None for test in record.tests)
+
+
+def test_an_overflow_shows_on_the_testcases_that_are_large_enough(gpu: CudaEngine) -> None:
+    wrong = ROOT / "reference/hw4/wrong/int_overflow.cu"
+    [record] = session.grade_paths([wrong], assignment="hw4", tests="t28,t29", engine="cuda", json=None)
+    verdicts = {test.name: test.verdict for test in record.tests}
+    assert verdicts == {"t28": Verdict.PASSED, "t29": Verdict.WRONG_ANSWER}

@@ -1,0 +1,69 @@
+"""`python -m tests.honest [NAMES…]`: grade every honest variant; each must pass every testcase, unflagged.
+
+Ends with exit code 0 when all do. `--tests all` needs a CUDA machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from grader import session
+from grader.errors import UsageError
+from grader.record import Record
+from grader.verdict import Verdict
+
+PROGRAMS = Path(__file__).with_name("programs")
+
+
+def variants() -> list[Path]:
+    """All of them, by name: files, and folders with a Makefile or several files."""
+    return sorted([*PROGRAMS.glob("*.cu"), *(path.parent for path in PROGRAMS.glob("*/hw4.cu"))])
+
+
+def hand_in(variant: Path, place: Path) -> Path:
+    """Lay a variant out as a student's folder; gives that folder."""
+    folder = place / variant.stem
+    folder.mkdir(parents=True)
+    if variant.is_dir():
+        shutil.copytree(variant, folder, dirs_exist_ok=True)
+    else:
+        shutil.copyfile(variant, folder / "hw4.cu")
+    shutil.copyfile(PROGRAMS / "honest.h", folder / "honest.h")
+    return folder
+
+
+def complaints(record: Record) -> list[str]:
+    """What was wrongly held against an honest program."""
+    found = [f"{test.name} is {test.verdict}: {test.reason}" for test in record.tests if test.verdict != Verdict.PASSED]
+    return found + [f"flagged: {flag}" for flag in record.flags]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.honest", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="only these")
+    parser.add_argument("--engine", default="auto")
+    parser.add_argument("--tests", default="s01,s02")
+    options = parser.parse_args()
+    chosen = [path for path in variants() if not options.names or path.stem in options.names]
+    if unknown := set(options.names) - {path.stem for path in chosen}:
+        raise UsageError(f"There is no variant {', '.join(sorted(unknown))}.")
+    with tempfile.TemporaryDirectory(prefix="honest-") as place:
+        folders = [hand_in(path, Path(place)) for path in chosen]
+        records = session.grade_paths(folders, assignment="hw4", tests=options.tests, engine=options.engine, json=None)
+    refused = 0
+    for record in records:
+        found = complaints(record)
+        refused += bool(found)
+        print(f"{'REFUSED' if found else 'passed '}  {record.submission.id}")
+        for complaint in found:
+            print(f"{'':11}{complaint[:300]}")
+    print(f"refused {refused} of {len(records)}")
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

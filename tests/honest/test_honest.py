@@ -1,0 +1,25 @@
+"""Honest programs pass, however unusual: a few here, all with `make honest`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader import session
+from tests.honest.__main__ import complaints, hand_in, variants
+
+QUICK = ["managed_memory", "mapped_input", "exit_code_3", "written_then_renamed", "several_files"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_an_honest_variant_passes_without_a_flag(name: str, tmp_path: Path) -> None:
+    variant = next(path for path in variants() if path.stem == name)
+    folder = hand_in(variant, tmp_path)
+    [record] = session.grade_paths([folder], assignment="hw4", tests="s01,s02", engine="emulator", json=None)
+    assert complaints(record) == []
+
+
+def test_there_are_as_many_variants_as_promised() -> None:
+    assert len(variants()) >= 15
+    assert set(QUICK) <= {path.stem for path in variants()}

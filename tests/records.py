@@ -1,0 +1,83 @@
+"""Records made for tests: nothing ran to make them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from grader.record import (
+    BuildRecord,
+    EngineRecord,
+    MachineRecord,
+    PartRecord,
+    Record,
+    Scores,
+    SubmissionRecord,
+    TestRecord,
+)
+from grader.verdict import Fault, Verdict
+
+
+def made_test(name: str, verdict: Verdict = Verdict.PASSED, **changes: object) -> TestRecord:
+    """One testcase's record; a fault and a reason that fit the verdict."""
+    failed = verdict is not Verdict.PASSED
+    fault = (Fault.MACHINE if verdict is Verdict.GRADER_ERROR else Fault.STUDENT) if failed else None
+    values: dict[str, object] = {
+        "name": name,
+        "shape": (2, 128, 32),
+        "verdict": verdict,
+        "fault": fault,
+        "reason": f"It failed: {verdict}." if failed else "",
+        "wall_s": 0.5,
+    }
+    return TestRecord.model_validate(values | changes)
+
+
+def made_record(
+    student: str = "alice",
+    *,
+    tests: Sequence[TestRecord] | None = None,
+    speedups: Sequence[float] = (),
+    device: str = "NVIDIA H200",
+    total: float | None = None,
+    **changes: object,
+) -> Record:
+    """A record of `student`: of `tests`, or of one passed and timed test per speedup."""
+    timed = [
+        made_test(f"t{number:02}", gpu_ms=1000 / speedup, speedup=speedup)
+        for number, speedup in enumerate(speedups, start=21)
+    ]
+    chosen = tuple(tests if tests is not None else timed or [made_test("s01"), made_test("s02", Verdict.WRONG_ANSWER)])
+    on_gpu = not device.startswith("emulated")
+    values: dict[str, object] = {
+        "created": "2026-11-21T00:00:00+00:00",
+        "grader": "0.1.0",
+        "assignment": "hw4",
+        "assignment_sha256": "0" * 64,
+        "submission": SubmissionRecord(
+            id=student,
+            path=f"class/{student}/hw4.cu",
+            sha256=hashlib.sha256(student.encode()).hexdigest(),
+            files=("hw4.cu",),
+        ),
+        "engine": EngineRecord(
+            name="cuda" if on_gpu else "emulator", device=device, facts={"driver": "580.1", "compiler": "nvcc V13"}
+        ),
+        "machine": MachineRecord(host="here", cpu="a CPU", confinement="bubblewrap"),
+        "build": BuildRecord(ok=True, log="", seconds=1.5, flags=("-O3",), flags_from="the assignment", cached=False),
+        "tests": chosen,
+        "occupancy": None,
+        "scores": Scores.model_validate(
+            {"total": total, "max": 100, "correctness": 60.0, "speedup": None, "occupancy": None, "report": None}
+        ),
+        "parts": (
+            PartRecord(part="correctness", points=60.0, max=60, how="0 of 2 tests failed: max(0, 60 - 3 x 0)"),
+            PartRecord(part="speedup", points=None, max=20, how="not measured: there was no GPU"),
+            PartRecord(part="occupancy", points=None, max=10, how="not measured: there was no GPU"),
+            PartRecord(part="report", points=None, max=10, how="entered by an assistant"),
+        ),
+        "practice": False,
+        "not_measured": (),
+        "notes": (),
+    }
+    return Record.model_validate(values | changes)

@@ -1,0 +1,90 @@
+"""A few attacks of each kind are stopped; `make redteam` tries all, as root and as an ordinary user."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from grader.engine import select_engine
+from grader.record import Record
+from tests.redteam.__main__ import Attack, judge, read_attacks, run_all
+from tests.redteam.arena import SECRET
+
+QUICK = [
+    "read_expected",
+    "read_environment",
+    "change_kernel_settings",
+    "daemon_writes_later",
+    "output_link_outside",
+    "fork_bomb",
+    "deep_folders",
+    "makefile_shell",
+    "forge_trace",
+]
+
+
+def test_attacks_of_every_kind_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADER_SECRET", SECRET)
+    tmp_path.chmod(0o755)
+    attacks = [attack for attack in read_attacks() if attack.name in QUICK]
+    results = run_all(attacks, select_engine("emulator", "sm_80"), tmp_path)
+    assert [(result.attack.name, result.bypasses) for result in results] == [(name, ()) for name in sorted(QUICK)]
+
+
+def test_there_are_as_many_attacks_as_promised_and_each_says_what_must_become_of_it() -> None:
+    attacks = read_attacks()
+    assert len(attacks) >= 40
+    assert set(QUICK) <= {attack.name for attack in attacks}
+    assert all(attack.what and attack.verdicts for attack in attacks)
+
+
+def record_of(verdict: str, output: str, flags: tuple[str, ...] = ()) -> Record:
+    fault = None if verdict == "passed" else "student"
+    return Record.model_validate(
+        {
+            "created": "2026-01-01T00:00:00+00:00",
+            "grader": "0",
+            "assignment": "hw4",
+            "assignment_sha256": "",
+            "submission": {"id": "x", "path": "x", "sha256": "", "files": []},
+            "engine": {"name": "emulator", "device": "x", "facts": {}},
+            "machine": {"host": "x", "cpu": "x", "confinement": "x"},
+            "build": {"ok": True, "log": "", "seconds": 0, "flags": [], "flags_from": "", "cached": False},
+            "tests": [
+                {
+                    "name": "s01",
+                    "shape": [2, 128, 32],
+                    "verdict": verdict,
+                    "fault": fault,
+                    "reason": "",
+                    "output": output,
+                    "flags": flags,
+                }
+            ],
+            "occupancy": None,
+            "scores": {"total": None, "max": 100},
+            "parts": [],
+            "practice": True,
+            "not_measured": [],
+            "notes": [],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "output", "flags", "damage", "bypassed"),
+    [
+        ("passed", "", ("odd",), (), False),
+        ("passed", "", (), (), True),
+        ("wrong_answer", "", ("odd",), (), True),
+        ("passed", "BYPASSED: the secret", ("odd",), (), True),
+        ("passed", "", ("odd",), ("a process is still there",), True),
+    ],
+)
+def test_the_runner_itself_sees_a_bypass(
+    verdict: str, output: str, flags: tuple[str, ...], damage: tuple[str, ...], bypassed: bool
+) -> None:
+    attack = Attack("x", Path(os.devnull), "tries", frozenset({"passed"}), flagged=True, gpu=False)
+    assert bool(judge(attack, record_of(verdict, output, flags), damage).bypasses) is bypassed

@@ -1,0 +1,203 @@
+"""The leaderboard, drawn from records made for these tests."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from grader.errors import UsageError
+from grader.gradebook import Line, standing
+from grader.record import BaselineRecord, FloorRecord, Record, TimingRecord
+from grader.report import leaderboard as board_module
+from grader.report import timing
+from grader.report.leaderboard import Names, display_name, leaderboard, render
+from grader.report.timing import Measured
+from grader.store import Attempt
+from grader.store.database import Points, Student
+from grader.verdict import Verdict
+from tests.records import made_record, made_test
+
+
+def line_of(record: Record, nickname: str = "", penalty: float = 0.0, **entered: float) -> Line:
+    student = Student(record.submission.id, "", nickname, "", f"page of {record.submission.id}")
+    attempt = Attempt(
+        1, student, 1, record.submission.sha256, datetime(2026, 11, 20, tzinfo=UTC), 0, penalty, 1, record
+    )
+    points = {part: Points(student.id, part, value, "") for part, value in entered.items()}
+    return standing(attempt, points, 1)
+
+
+def named(*speedups: tuple[str, list[float]]) -> list[Line]:
+    return [line_of(made_record(name, speedups=values), nickname=name) for name, values in speedups]
+
+
+def ranking(lines: list[Line], **options: object) -> list[tuple[int | None, str]]:
+    return [(row.rank, row.name) for row in leaderboard(lines, **options).rows]  # type: ignore[arg-type]
+
+
+def test_the_geometric_mean_decides() -> None:
+    lines = named(("steady", [100, 100]), ("uneven", [10, 500]), ("slow", [2, 2]))
+    board = leaderboard(lines)
+    assert [(row.rank, row.name) for row in board.rows] == [(1, "steady"), (2, "uneven"), (3, "slow")]
+    assert board.rows[1].measured.value == pytest.approx(5000**0.5)
+    assert board.title == "hw4: geometric-mean speedup over sequential C on t21..t22"
+
+
+def test_one_testcase_can_be_ranked_alone_and_less_time_is_better() -> None:
+    lines = named(("steady", [100, 100]), ("uneven", [10, 500]))
+    assert ranking(lines, tests=["t22"]) == [(1, "uneven"), (2, "steady")]
+    assert ranking(lines, tests=["t21"], metric="gpu_ms") == [(1, "steady"), (2, "uneven")]
+
+
+def test_a_failed_test_counts_as_no_speedup() -> None:
+    record = made_record(
+        "bob", tests=[made_test("t21", gpu_ms=1.0, speedup=400.0), made_test("t22", Verdict.TIME_LIMIT)]
+    )
+    board = leaderboard([*named(("alice", [10, 10])), line_of(record, "bob")])
+    assert [(row.name, row.measured.value) for row in board.rows] == [
+        ("bob", pytest.approx(20)),
+        ("alice", pytest.approx(10)),
+    ]
+
+
+def test_overlapping_intervals_share_a_rank_and_the_next_rank_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_interval(test):  # type: ignore[no-untyped-def]
+        return Measured(test.speedup, test.speedup * 0.97, test.speedup * 1.03)
+
+    monkeypatch.setitem(board_module._PER_TEST, "speedup", (with_interval, "x", True))
+    lines = named(("a", [100.0]), ("b", [98.0]), ("c", [94.0]), ("d", [50.0]))
+    assert ranking(lines) == [(1, "a"), (1, "b"), (1, "c"), (4, "d")], "c is linked to a through b"
+    assert "97.00–103.0" in render(leaderboard(lines))
+
+
+def test_without_intervals_only_equal_values_share_a_rank_and_no_interval_is_shown() -> None:
+    lines = named(("a", [100.0]), ("b", [100.0]), ("c", [99.999]))
+    assert ranking(lines) == [(1, "a"), (1, "b"), (3, "c")]
+    assert "interval" not in render(leaderboard(lines))
+
+
+def test_intervals_that_touch_overlap() -> None:
+    assert Measured(2, 1, 3).overlaps(Measured(4, 3, 5))
+    assert not Measured(2, 1, 2.9).overlaps(Measured(4, 3, 5))
+    assert not Measured(2, 1, 3).overlaps(Measured(2.5)), "without an interval nothing is claimed"
+
+
+def test_gpu_models_are_not_mixed_unless_told_to() -> None:
+    lines = [
+        line_of(made_record("a", speedups=[100]), "a"),
+        line_of(made_record("b", speedups=[90], device="NVIDIA A100"), "b"),
+    ]
+    with pytest.raises(UsageError, match=r"NVIDIA A100, NVIDIA H200.*--mix-gpus"):
+        leaderboard(lines)
+    assert ranking(lines, mix_devices=True) == [(1, "a"), (2, "b")]
+    assert ranking(lines, metric="correctness") == [(1, "a"), (1, "b")], "points do not depend on the GPU"
+
+
+def test_model_solutions_and_the_baseline_are_marked_and_take_no_rank() -> None:
+    baseline = BaselineRecord(seconds=2.0, description="all of it", source_sha256="0", cpu="a fast CPU")
+    test = made_test("t21", gpu_ms=20.0, speedup=100.0, baseline=baseline)
+    lines = [line_of(made_record("model:flash2", tests=[test])), *named(("alice", [50.0]), ("bob", [200.0]))]
+    assert ranking(lines) == [(1, "bob"), (None, "flash2"), (2, "alice"), (None, "sequential C")]
+    text = render(leaderboard(lines))
+    assert "flash2 (model solution)" in text
+    assert "sequential C (CPU baseline)" in text
+    assert leaderboard(lines, metric="gpu_ms").rows[-1].measured.value == 2000.0
+
+
+def test_what_was_not_measured_is_not_ranked() -> None:
+    lines = [*named(("a", [100.0])), line_of(made_record("b"), "b")]
+    board = leaderboard(lines)
+    assert [row.name for row in board.rows] == ["a"]
+    assert board.unranked == 1
+    with pytest.raises(UsageError, match="Nobody has a speedup"):
+        leaderboard(lines[1:])
+
+
+def test_an_unknown_metric_is_told_with_those_there_are() -> None:
+    with pytest.raises(
+        UsageError, match=r"no metric 'speed'; there are speedup, gpu_ms, wall_s, occupancy, total, corr"
+    ):
+        leaderboard(named(("a", [1.0])), metric="speed")
+
+
+def test_students_are_called_by_nickname_or_by_a_name_that_tells_nothing() -> None:
+    known, unknown = line_of(made_record("s123"), "fox"), line_of(made_record("s124"))
+    assert display_name(known, Names.NICKNAME) == "fox"
+    assert display_name(known, Names.ID) == "s123"
+    hidden = display_name(unknown, Names.NICKNAME)
+    assert hidden.startswith("student ")
+    assert "s124" not in hidden
+    assert display_name(known, Names.ANONYMOUS) != hidden
+
+
+def test_top_shows_that_many_students_and_still_the_marked_rows() -> None:
+    lines = [line_of(made_record("model:naive", speedups=[5.0])), *named(("a", [3.0]), ("b", [2.0]), ("c", [1.0]))]
+    assert ranking(lines, top=2) == [(None, "naive"), (1, "a"), (2, "b")]
+
+
+def test_each_format_is_what_its_readers_expect() -> None:
+    lines = [line_of(made_record("a", speedups=[123.4]), "Robert'); DROP | *TABLE*"), *named(("b", [2.0]))]
+    board = leaderboard(lines)
+    rows = list(csv.DictReader(io.StringIO(render(board, "csv"))))
+    assert rows[0] == {
+        "rank": "1", "name": "Robert'); DROP | *TABLE*", "speedup": "123.4", "device": "NVIDIA H200",
+        "driver": "580.1", "date": "2026-11-21",
+    }  # fmt: skip
+    assert json.loads(render(board, "json"))["rows"][1]["value"] == pytest.approx(2.0)
+    markdown = render(board, "markdown")
+    assert r"DROP \| \*TABLE\*" in markdown
+    latex = render(leaderboard(named(("50%_&", [2.0]))), "latex")
+    assert r"50\%\_\&" in latex
+    assert latex.startswith(r"\begin{tabular}")
+    with pytest.raises(UsageError, match="no format 'xml'"):
+        render(board, "xml")
+
+
+def test_manual_points_and_lateness_make_the_total() -> None:
+    record = made_record(
+        parts=[{"part": "correctness", "points": 60, "max": 60, "how": ""},
+               {"part": "report", "points": None, "max": 10, "how": "entered by an assistant"}]
+    )  # fmt: skip
+    assert line_of(record).total is None
+    assert line_of(record).missing == ("report",)
+    line = line_of(record, penalty=0.1, report=8)
+    assert (line.total, line.points, line.missing) == (61.2, 61.2, ())
+    assert line_of(record.model_copy(update={"practice": True}), report=8).total is None
+
+
+def test_a_time_without_repetition_has_no_interval_and_a_repeated_one_its_own() -> None:
+    once = made_test("t21", gpu_ms=2.0, speedup=10.0)
+    assert timing.speedup(once) == Measured(10.0)
+    assert timing.gpu_ms(once) == Measured(2.0)
+    how = TimingRecord(runs=(), median_ms=2.0, low_ms=1.6, high_ms=2.5, stopped="stable", rule="")
+    repeated = made_test("t21", gpu_ms=2.0, speedup=10.0, timing=how)
+    assert timing.gpu_ms(repeated) == Measured(2.0, 1.6, 2.5)
+    assert timing.speedup(repeated) == Measured(10.0, 8.0, 12.5)
+
+
+def test_overlapping_times_of_two_records_share_a_rank() -> None:
+    def line(name: str, ms: float) -> Line:
+        how = TimingRecord(runs=(), median_ms=ms, low_ms=ms * 0.99, high_ms=ms * 1.01, stopped="stable", rule="")
+        test = made_test("t21", gpu_ms=ms, speedup=1000 / ms, timing=how)
+        return line_of(made_record(name, tests=[test]), name)
+
+    assert ranking([line("a", 10.0), line("b", 10.1), line("c", 11.0)]) == [(1, "a"), (1, "b"), (3, "c")]
+
+
+def test_a_time_that_is_not_believed_counts_as_no_speedup_and_has_no_place_by_time() -> None:
+    doubted = made_test("t21", gpu_ms=0.001, speedup=1e6, timing_refused="faster than the GPU can be")
+    lines = [line_of(made_record("b", tests=[doubted, made_test("t22", gpu_ms=1.0, speedup=4.0)]), "b")]
+    lines += named(("a", [3.0, 3.0]))
+    assert ranking(lines) == [(1, "a"), (2, "b")]
+    assert ranking(lines, metric="gpu_ms") == [(1, "a")]
+
+
+def test_the_share_of_the_floor_is_shown_when_all_tests_have_one() -> None:
+    floor = FloorRecord(ms=1.0, refuse_below_ms=0.9, limit="memory", terms=(), share=0.25)
+    with_floor = made_test("t21", gpu_ms=4.0, speedup=9.0, floor=floor)
+    assert "25%" in render(leaderboard([line_of(made_record("a", tests=[with_floor]), "a")]))
+    assert "of floor" not in render(leaderboard(named(("a", [3.0]))))

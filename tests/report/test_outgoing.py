@@ -1,0 +1,221 @@
+"""What other systems read: Gradescope, JUnit, Canvas, Moodle, spreadsheets; each against its own rules."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from grader.assignment import Assignment, Gradescope
+from grader.errors import MachineFault, UsageError
+from grader.gradescope import grade_there
+from grader.points_file import read_points
+from grader.record import Record
+from grader.report import gradebook, gradescope, junit
+from grader.verdict import Verdict
+from tests.records import made_record, made_test
+from tests.report.test_leaderboard import line_of
+
+SCHEMA = json.loads((Path(__file__).parent / "gradescope_results.schema.json").read_text())
+
+
+def valid(results: dict[str, Any]) -> dict[str, Any]:
+    jsonschema.Draft202012Validator(SCHEMA).validate(results)
+    return results
+
+
+def on_gradescope(record: Record, hw4: Assignment) -> dict[str, Any]:
+    return valid(gradescope.results(record, hw4, hidden=lambda name: name.startswith("t"), seconds=12.4))
+
+
+# ---- Gradescope ----
+
+
+def test_parts_have_scores_and_testcases_a_status(hw4: Assignment) -> None:
+    tests = [made_test("s01"), made_test("t01", Verdict.WRONG_ANSWER)]
+    results = on_gradescope(made_record(tests=tests), hw4)
+    assert results["score"] == 60
+    assert results["execution_time"] == 12
+    by_name = {entry["name"]: entry for entry in results["tests"]}
+    assert by_name["correctness"]["score"] == by_name["correctness"]["max_score"] == 60
+    assert "score" not in by_name["speedup"], "what was not measured has no score"
+    assert "report" not in by_name, "an assistant grades it on Gradescope itself"
+    assert by_name["s01 (2 x 128 x 32)"] == {
+        "name": "s01 (2 x 128 x 32)", "output": "passed", "output_format": "text", "visibility": "visible",
+        "status": "passed",
+    }  # fmt: skip
+    hidden = by_name["t01 (2 x 128 x 32)"]
+    assert (hidden["visibility"], hidden["status"]) == ("after_published", "failed")
+
+
+def test_a_machines_fault_is_no_students_failure(hw4: Assignment) -> None:
+    results = on_gradescope(made_record(tests=[made_test("s01", Verdict.GRADER_ERROR)]), hw4)
+    assert "status" not in results["tests"][-1]
+    assert "not your fault" in results["output"]
+
+
+def test_the_leaderboard_has_the_speedup_only_when_all_was_timed(hw4: Assignment) -> None:
+    assert on_gradescope(made_record(speedups=[10, 1000]), hw4)["leaderboard"][0] == {
+        "name": "speedup", "value": 100.0, "order": "desc",
+    }  # fmt: skip
+    assert [entry["name"] for entry in on_gradescope(made_record(), hw4)["leaderboard"]] == ["tests passed"]
+
+
+def metadata(*earlier: tuple[str, float, bool]) -> dict[str, Any]:
+    previous = [
+        {"submission_time": time, "score": score, "results": {"extra_data": {"graded": graded}}}
+        for time, score, graded in earlier
+    ]
+    return {"created_at": "2026-11-21T12:00:00.000000-08:00", "previous_submissions": previous}
+
+
+def test_too_many_runs_keep_the_last_score_and_say_when_to_come_back() -> None:
+    rules = Gradescope(runs=2, window_hours=24)
+    runs = metadata(("2026-11-21T10:00:00-08:00", 40.0, True), ("2026-11-21T08:00:00-08:00", 60.0, True))
+    refused = gradescope.refusal(runs, rules)
+    assert refused is not None
+    valid(refused)
+    assert refused["score"] == 40.0
+    assert "hand in again from 2026-11-22 08:00" in refused["output"]
+
+
+def test_runs_that_are_long_past_refused_or_failed_do_not_count() -> None:
+    runs = metadata(("2026-11-19T10:00:00-08:00", 40.0, True), ("2026-11-21T08:00:00-08:00", 60.0, False))
+    assert gradescope.refusal(runs, Gradescope(runs=1)) is None
+    assert gradescope.refusal(runs, Gradescope()) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "score", "words"),
+    [
+        (UsageError("submission holds no .cu file."), 0, "submission holds no .cu file."),
+        (MachineFault("The GPU is gone."), 0, "not your fault"),
+        (RuntimeError("boom"), 0, "not your fault"),
+    ],
+)
+def test_results_are_written_whatever_happens(
+    tmp_path: Path, hw4: Assignment, error: Exception, score: float, words: str
+) -> None:
+    def fail(path: Path) -> Record:
+        raise error
+
+    (tmp_path / "submission_metadata.json").write_text("{ not json")
+    grade_there(tmp_path, hw4, fail, lambda name: False)
+    results = valid(json.loads((tmp_path / "results/results.json").read_text()))
+    assert results["score"] == score
+    assert words in results["output"]
+
+
+# ---- JUnit ----
+
+
+def test_junit_counts_add_up_and_faults_are_told_apart() -> None:
+    tests = [
+        made_test("s01"), made_test("s02", Verdict.WRONG_ANSWER), made_test("s03", Verdict.GRADER_ERROR),
+        made_test("s04", Verdict.NOT_RUN, fault=None), made_test("s05", Verdict.TIME_LIMIT, output="\x1b[31m\x00red"),
+    ]  # fmt: skip
+    root = ElementTree.fromstring(junit.render([made_record("zoë <&>", tests=tests)]))
+    (suite,) = root
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "5", "failures": "2", "errors": "1", "skipped": "1"}
+    assert suite.get("time") == "2.500"
+    kinds = {case.get("name"): [child.tag for child in case] for case in suite}
+    assert kinds["s01"] == []
+    assert kinds["s02"] == ["failure"]
+    assert kinds["s03"] == ["error"]
+    assert kinds["s05"] == ["failure", "system-out"]
+    assert suite.findtext("testcase[@name='s05']/system-out") == "�[31m�red"
+
+
+def test_junit_keeps_to_the_published_schema() -> None:
+    """Element order and attribute types of the Jenkins xunit plugin's junit-10.xsd."""
+    record = made_record(tests=[made_test("s01", output="hello"), made_test("s02", Verdict.WRONG_ANSWER, output="x")])
+    root = ElementTree.fromstring(junit.render([record, record]))
+    assert root.tag == "testsuites"
+    for suite in root:
+        assert set(suite.keys()) <= {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname"}
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp") or "")
+        for case in suite:
+            assert set(case.keys()) == {"classname", "name", "time"}
+            order = ["skipped", "error", "failure", "system-out", "system-err"]
+            tags = [child.tag for child in case]
+            assert tags == sorted(tags, key=order.index)
+
+
+# ---- CSV ----
+
+
+def read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_spreadsheet_has_parts_lateness_and_what_is_missing() -> None:
+    (row,) = read(gradebook.render([line_of(made_record("alice"), penalty=0.1, report=8)], title="Attention"))
+    assert row["id"] == "alice"
+    assert (row["correctness"], row["speedup"], row["report"]) == ("60.0", "", "8")
+    assert (row["points"], row["total"], row["missing"]) == ("61.2", "", "speedup occupancy")
+
+
+def test_columns_can_be_chosen_and_unknown_ones_are_told() -> None:
+    text = gradebook.render([line_of(made_record())], title="t", columns=("report", "id", "passed"))
+    assert text == "report,id,passed\n,alice,1\n"
+    with pytest.raises(UsageError, match=r"no column 'grade'; there are id, name"):
+        gradebook.render([line_of(made_record())], title="t", columns=("grade",))
+
+
+def complete(name: str) -> Record:
+    return made_record(name, parts=[{"part": "correctness", "points": 57, "max": 60, "how": ""}])
+
+
+def test_canvas_finds_its_headers_its_points_possible_and_no_grade_where_there_is_none() -> None:
+    lines = [line_of(complete("a")), line_of(made_record("b"))]
+    rows = list(csv.reader(io.StringIO(gradebook.render(lines, "canvas", title="HW4"))))
+    assert rows[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "HW4"]
+    assert rows[1][0].strip() == "Points Possible"
+    assert rows[1][5] == "100.0"
+    assert [(row[3], row[5]) for row in rows[2:]] == [("a", "57.0"), ("b", "")]
+
+
+def test_moodle_gets_an_id_number_a_grade_and_feedback() -> None:
+    (row,) = read(gradebook.render([line_of(made_record("a"), report=8)], "moodle", title="HW4", partial=True))
+    assert row == {
+        "ID number": "a",
+        "HW4": "68.0",
+        "HW4 feedback": "correctness: 60; speedup: not measured; occupancy: not measured; report: 8",
+    }
+
+
+def test_a_name_that_a_spreadsheet_would_run_stays_text() -> None:
+    text = gradebook.render([line_of(made_record("a"), "=HYPERLINK(1)")], title="t", columns=("nickname", "penalty"))
+    assert text.splitlines()[1] == "'=HYPERLINK(1),0.0"
+
+
+def test_points_are_read_with_comments(tmp_path: Path, hw4: Assignment) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text("id,report,report_comment\na,8.5,fine\nb,,\n")
+    (entry,) = read_points(path, hw4, frozenset("ab"))
+    assert (entry.student, entry.part, entry.points, entry.comment) == ("a", "report", 8.5, "fine")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,correctness\na,60\n", "expected a column id and one of report"),
+        ("id,report\na,11\n", "line 2, report: 11 is not between 0 and 10; nothing was entered"),
+        ("id,report\na,good\n", "'good' is no number"),
+        ("id,report\nc,1\n", "'c' is nobody in the store"),
+        ("id,report\na,1\na,2\n", "line 3: 'a' appears twice"),
+    ],
+)
+def test_wrong_points_are_told_and_none_are_entered(tmp_path: Path, hw4: Assignment, text: str, message: str) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_points(path, hw4, frozenset("ab"))

@@ -1,0 +1,169 @@
+"""The pages, read as files: what they show to whom, that they need nothing but themselves, and that they are whole."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from grader.errors import UsageError
+from grader.site import build_site, report_page
+from grader.site.annotate import annotated, messages_of
+from grader.site.charts import Bar, Point, bars, scatter
+from grader.store import open_store
+from tests.records import made_record
+from tests.site.made_class import LOG, SOURCE, made_store
+
+VOID = {"meta", "link", "input", "br", "hr", "img"}
+
+
+class Page(HTMLParser):
+    """A strict reader: it keeps links and text, and notices tags that do not match."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path, self.open, self.links, self.scripts = path, list[str](), list[str](), list[str]()
+        self.text = ""
+        self.feed(path.read_text(encoding="utf-8"))
+        assert self.open == [], f"{path}: not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.links += [value for name in ("href", "src") if (value := named.get(name))]
+        if tag == "script":
+            self.scripts.append(named.get("src") or "inline")
+        if tag not in VOID and tag != "!doctype":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        return
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"{self.path}: </{tag}> without a beginning"
+        assert self.open.pop() == tag, f"{self.path}: </{tag}> closes another"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    store = made_store(folder / "class.sqlite", 20)
+    build_site(store, "hw4", folder / "out")
+    store.close()
+    return folder / "out"
+
+
+def pages(site: Path) -> list[Page]:
+    return [Page(path) for path in site.rglob("*.html")]
+
+
+def test_every_page_is_well_formed_and_every_link_leads_somewhere_in_the_site(site: Path) -> None:
+    assert len(pages(site)) == 2 + 20 + 1 + 1, "two indices, 20 students, a second attempt, a model"
+    for page in pages(site):
+        for link in page.links:
+            target = link.partition("#")[0]
+            if target and not target.startswith("data:"):
+                assert (page.path.parent / target).resolve().is_file(), f"{page.path.name}: {link}"
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    for path in site.rglob("*"):
+        if path.is_file():
+            assert not re.search(r"(https?:)?//[a-z]", path.read_text().replace("<!doctype", ""), re.I), path
+
+
+def test_public_pages_name_no_student_and_do_not_lead_to_their_pages(site: Path) -> None:
+    index = Page(site / "public/index.html")
+    assert "nick5" in index.text
+    assert not re.search(r"\bs0\d\d\b|Student \d", index.text)
+    assert not any("students" in link for link in index.links)
+    assert sorted(path.name for path in (site / "public").iterdir()) == [
+        "index.html",
+        "site.js",
+        "students",
+        "style.css",
+    ]
+
+
+def test_student_pages_lie_at_paths_nobody_guesses_and_that_stay_the_same(site: Path, tmp_path: Path) -> None:
+    names = {path.name for path in (site / "public/students").iterdir()}
+    assert all(re.fullmatch(r"[\w-]{22}", name) for name in names)
+    with open_store(site.parent / "class.sqlite") as store:
+        build_site(store, "hw4", tmp_path / "again")
+    assert {path.name for path in (tmp_path / "again/public/students").iterdir()} == names
+
+
+def test_assistants_see_everybody_and_where_their_pages_are(site: Path) -> None:
+    index = Page(site / "assistants/index.html")
+    assert "s005" in index.text and "Student 5" in index.text
+    assert sum("students/" in link for link in index.links) == 21
+    assert (site / "assistants/links.csv").read_text().splitlines()[1].startswith("s000,Student 0,students/")
+
+
+def test_a_student_sees_score_reasons_manual_points_history_and_annotated_source(site: Path) -> None:
+    links = dict(line.split(",")[::2] for line in (site / "assistants/links.csv").read_text().splitlines()[1:])
+    first = Page(site / "public" / links["s000"])
+    assert "8.5" in first.text and "Clear & short." in first.text
+    assert "attempt-1.html" in first.links
+    broken = Page(site / "public" / links["s009"])
+    assert "It was not built" in broken.text
+    assert re.search(r"int main\(\) \{ return 0 \}\s*error: expected a ';'", broken.text)
+
+
+def test_what_students_wrote_is_text_and_never_markup(site: Path) -> None:
+    for page in pages(site):
+        assert all(script.endswith("site.js") for script in page.scripts), page.path
+    assert "<script>alert('x')</script> & \"co\"" in Page(site / "public/index.html").text
+
+
+def test_the_leaderboard_has_its_marked_rows(site: Path) -> None:
+    text = Page(site / "public/index.html").text
+    assert "flash2 (model solution)" in text
+    assert "sequential C (CPU baseline)" in text
+
+
+def test_an_older_site_is_replaced_and_other_files_are_not(site: Path, tmp_path: Path) -> None:
+    with open_store(site.parent / "class.sqlite") as store:
+        build_site(store, "hw4", tmp_path / "out")
+        (tmp_path / "out/public/stale.html").touch()
+        build_site(store, "hw4", tmp_path / "out")
+        assert not (tmp_path / "out/public/stale.html").exists()
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine/thesis.tex").touch()
+        with pytest.raises(UsageError, match="mine holds files that are no site"):
+            build_site(store, "hw4", tmp_path / "mine")
+    assert (tmp_path / "mine/thesis.tex").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "out"]
+
+
+def test_one_record_is_one_page_without_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "alice.html"
+    path.write_text(report_page([made_record("alice")]), encoding="utf-8")
+    page = Page(path)
+    assert page.links == ["data:,", "#content"]
+    assert "1 of 2 tests passed" in page.text
+    assert "It failed: wrong_answer." in page.text
+
+
+def test_messages_stand_at_the_lines_they_are_about() -> None:
+    build = {"ok": False, "log": LOG, "seconds": 1, "flags": [], "flags_from": "us", "cached": False}
+    messages = messages_of(made_record(build=build))
+    assert [(message.line, message.kind) for message in messages] == [(3, "error"), (2, "warning")]
+    (file,) = annotated((("hw4.cu", SOURCE.encode()),), messages)
+    assert [line.number for line in file.lines if line.messages] == [2, 3]
+    gcc = "src/x.cpp:7:3: warning: unused variable"
+    build["log"] = gcc
+    (message,) = messages_of(made_record(build=build))
+    assert (message.file, message.line, message.kind) == ("src/x.cpp", 7, "warning")
+
+
+def test_charts_title_every_mark_and_are_empty_without_data() -> None:
+    chart = bars([Bar("t21", 3, "t21: <3>")], label="l", x_label="x", y_label="y")
+    assert "<title>t21: &lt;3&gt;</title>" in chart
+    assert bars([], label="l", x_label="x", y_label="y") == ""
+    assert scatter([Point(1, 0, "zero has no logarithm")], label="l", x_label="x", y_label="y", log_y=True) == ""
+    assert scatter([Point(5, 5, "one")], label="l", x_label="x", y_label="y", log_y=True).count("<circle") == 1

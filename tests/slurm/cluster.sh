@@ -1,0 +1,99 @@
+#!/bin/bash
+# A real Slurm of two nodes on this machine, for tests: cluster.sh start FOLDER | stop FOLDER
+#
+# Theory of operation. Needs root and Debian's slurmctld, slurmd, slurm-client and munge (22.05); no systemd. One
+# munged authenticates, one slurmctld schedules, and two slurmd play the nodes node1 and node2 on ports of their own,
+# with CPUs and GPUs as configured rather than as found (config_overrides). The GPUs are device nodes made by mknod
+# that lead to /dev/null: Slurm hands them out, nothing opens them. There is no accounting database, so no sacct:
+# what becomes of a job must be learnt from squeue, scontrol and the files it leaves, as on many small clusters.
+# SLURM_CONF=FOLDER/slurm.conf leads the client commands here.
+set -eu
+action=${1:?start or stop} folder=$(realpath -m "${2:?a folder for the cluster}")
+
+ended() { # PIDFILE: end the process and wait for it
+    [ -s "$1" ] || return 0
+    local pid; pid=$(cat "$1")
+    kill "$pid" 2>/dev/null || return 0
+    for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || return 0; sleep 0.1; done
+    kill -9 "$pid" 2>/dev/null || true
+}
+
+stop() {
+    for daemon in slurmd-node1 slurmd-node2 slurmctld munged; do ended "$folder/$daemon.pid"; done
+}
+
+start() {
+    for command in slurmctld slurmd sbatch munged; do
+        command -v "$command" >/dev/null || { echo "cluster.sh: $command is missing: apt install slurmctld slurmd slurm-client munge" >&2; exit 1; }
+    done
+    [ "$(id -u)" = 0 ] || { echo "cluster.sh: slurmd must be started by root" >&2; exit 1; }
+    mkdir -p "$folder"/{state,spool-node1,spool-node2,munge,log}
+    for number in 0 1 2 3; do
+        [ -e "$folder/gpu$number" ] || mknod "$folder/gpu$number" c 1 3
+    done
+    host=$(hostname -s)
+    cat > "$folder/slurm.conf" <<CONF
+ClusterName=test
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=17817
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge/socket
+CredType=cred/munge
+StateSaveLocation=$folder/state
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd-%n.pid
+SlurmdSpoolDir=$folder/spool-%n
+SlurmctldLogFile=$folder/log/slurmctld.log
+SlurmdLogFile=$folder/log/slurmd-%n.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+GresTypes=gpu
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MpiDefault=none
+SlurmdTimeout=15
+InactiveLimit=0
+KillWait=5
+MinJobAge=300
+ReturnToService=2
+SchedulerParameters=sched_interval=2,batch_sched_delay=0
+NodeName=node1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17818 CPUs=2 RealMemory=4000 Gres=gpu:2
+NodeName=node2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17819 CPUs=2 RealMemory=4000 Gres=gpu:2
+PartitionName=both Nodes=node1,node2 Default=YES MaxTime=60 State=UP
+PartitionName=one Nodes=node1 MaxTime=60 State=UP
+CONF
+    cat > "$folder/gres.conf" <<CONF
+NodeName=node1 Name=gpu File=$folder/gpu[0-1]
+NodeName=node2 Name=gpu File=$folder/gpu[2-3]
+CONF
+    # munged's own folder: nothing of the machine's munge is touched, if it has one.
+    head -c 1024 /dev/urandom > "$folder/munge/key"
+    chmod 711 "$folder" "$folder/munge"
+    chmod 400 "$folder/munge/key"
+    chown -R munge:munge "$folder/munge"
+    runuser -u munge -- munged --force --key-file="$folder/munge/key" --socket="$folder/munge/socket" \
+        --pid-file="$folder/munge/pid" --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" 2>/dev/null
+    for _ in $(seq 50); do [ -s "$folder/munge/pid" ] && break; sleep 0.1; done
+    cp "$folder/munge/pid" "$folder/munged.pid"
+    export SLURM_CONF=$folder/slurm.conf
+    slurmctld -c
+    for node in node1 node2; do slurmd -N "$node"; done
+    for _ in $(seq 100); do
+        if [ "$(sinfo -h -N -o '%T' 2>/dev/null | grep -c '^idle$')" -ge 2 ]; then return 0; fi
+        sleep 0.2
+    done
+    echo "cluster.sh: the nodes did not come up; see $folder/log" >&2
+    sinfo -N -l >&2 || true
+    exit 1
+}
+
+case $action in
+    start) stop; start ;;
+    stop) stop ;;
+    *) echo "cluster.sh: start or stop, not $action" >&2; exit 2 ;;
+esac

@@ -1,0 +1,247 @@
+"""The store: what is in it stays, once, whatever happens to the grader, the disk or the file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from grader.errors import MachineFault, UsageError
+from grader.record import Record
+from grader.store import (
+    HandIn,
+    State,
+    Store,
+    check_store,
+    export_store,
+    import_files,
+    open_store,
+    schema,
+    vacuum_store,
+)
+from grader.store.database import Points
+from grader.verdict import Verdict
+from tests.records import made_record, made_test
+
+
+def keep(store: Store, record: Record, conditions: str = "c", **facts: object) -> int:
+    handed = {"assignment": record.assignment, "student": record.submission.id, "sha256": record.submission.sha256}
+    number = store.add_submission(HandIn(**(handed | {"path": "p"} | facts)))  # type: ignore[arg-type]
+    store.add_record(number, conditions, record)
+    return number
+
+
+def test_a_record_comes_back_from_another_opening_as_it_was_stored(tmp_path: Path) -> None:
+    path = tmp_path / "class.sqlite"
+    with open_store(path, create=True) as store:
+        keep(store, made_record("zoë 🦊"), files=(("hw4.cu", b"int main() {}"),))
+    with open_store(path) as store:
+        (attempt,) = store.attempts("hw4")
+        assert attempt.record == made_record("zoë 🦊")
+        assert (attempt.student.id, attempt.number) == ("zoë 🦊", 1)
+        assert store.sources(attempt.submission) == (("hw4.cu", b"int main() {}"),)
+
+
+def test_storing_the_same_record_twice_keeps_one(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s", create=True) as store:
+        number = keep(store, made_record())
+        assert store.add_record(number, "c", made_record()) is False
+        assert store.counts()["records"] == 1
+
+
+def test_attempts_are_numbered_in_the_order_they_were_handed_in(tmp_path: Path) -> None:
+    def of(sha: str) -> Record:
+        record = made_record()
+        return record.model_copy(update={"submission": record.submission.model_copy(update={"sha256": sha})})
+
+    with open_store(tmp_path / "s", create=True) as store:
+        keep(store, of("b" * 64), handed_in=datetime(2026, 11, 22, tzinfo=UTC))
+        keep(store, of("a" * 64), handed_in=datetime(2026, 11, 20, tzinfo=UTC))
+        assert [(attempt.number, attempt.sha256[0]) for attempt in store.attempts("hw4")] == [(1, "a"), (2, "b")]
+
+
+def test_a_machines_fault_never_hides_a_good_record(tmp_path: Path) -> None:
+    broken = made_record(tests=[made_test("t01", Verdict.GRADER_ERROR)])
+    with open_store(tmp_path / "s", create=True) as store:
+        number = keep(store, broken)
+        assert store.state(number, "c") is State.FAULTED
+        keep(store, made_record())
+        store.add_record(number, "c", broken.model_copy(update={"created": "2026-11-22T00:00:00+00:00"}))
+        assert store.state(number, "c") is State.FAILED
+        assert not next(store.attempts("hw4")).record.infrastructure_failed
+
+
+def test_other_conditions_are_another_grading(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s", create=True) as store:
+        number = keep(store, made_record(), conditions="emulator")
+        assert store.state(number, "cuda") is State.UNGRADED
+
+
+def test_points_are_entered_all_or_none(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s", create=True) as store:
+        store.set_points("hw4", [Points("alice", "report", 8, "clear")])
+        wrong = Points("bob", "report", None, "")  # type: ignore[arg-type]
+        with pytest.raises(Exception, match="NOT NULL"):
+            store.set_points("hw4", [Points("alice", "report", 9, ""), wrong])
+        assert store.points("hw4") == {"alice": {"report": Points("alice", "report", 8, "clear")}}
+
+
+def test_an_attempt_that_a_living_grader_has_is_not_given_to_another(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as mine, open_store(path) as theirs:
+        number = mine.add_submission(HandIn("hw4", "alice", "0" * 64, "p"))
+        assert mine.claim(number, "c")
+        assert mine.claim(number, "c"), "one's own claim is kept"
+        assert not theirs.claim(number, "c")
+        mine.add_record(number, "c", made_record())
+        assert theirs.claim(number, "c")
+
+
+def test_what_a_killed_grader_had_claimed_can_be_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        number = store.add_submission(HandIn("hw4", "alice", "0" * 64, "p"))
+        script = (
+            "import sys, os, signal\nfrom pathlib import Path\nfrom grader.store import Store\n"
+            f"store = Store(Path({str(path)!r}))\nassert store.claim({number}, 'c')\nprint('claimed', flush=True)\n"
+            "sys.stdin.read()\n"
+        )
+        other = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"claimed\n"
+        assert not store.claim(number, "c")
+        other.kill()
+        other.communicate()
+        assert store.claim(number, "c")
+
+
+def test_two_processes_storing_the_same_class_at_once_leave_every_record_once(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom grader.store import open_store\n"
+        "from tests.store.test_store import keep\nfrom tests.records import made_record\n"
+        f"with open_store(Path({str(path)!r}), create=True) as store:\n"
+        "    for number in range(40): keep(store, made_record(f'student{number}'))\n"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in both] == [0, 0]
+    with open_store(path) as store:
+        assert store.counts() == {"students": 40, "submissions": 40, "records": 40, "manual_points": 0}
+        assert check_store(store) == []
+
+
+def test_an_export_imported_twice_into_a_new_store_gives_the_same_class_once(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a", create=True) as store:
+        store.add_student("alice", nickname="fox")
+        keep(store, made_record(), days_late=1, penalty=0.1, files=(("hw4.cu", b"\xff\x00"),))
+        store.set_points("hw4", [Points("alice", "report", 8, "clear")])
+        export_store(store, tmp_path / "export.jsonl")
+        original = list(store.attempts("hw4"))
+    with open_store(tmp_path / "b", create=True) as copy:
+        assert import_files(copy, [tmp_path / "export.jsonl"]) == (1, 0)
+        assert import_files(copy, [tmp_path / "export.jsonl"]) == (0, 1)
+        assert list(copy.attempts("hw4")) == original
+        assert copy.points("hw4")["alice"]["report"].points == 8
+        assert copy.sources(1) == (("hw4.cu", b"\xff\x00"),)
+
+
+def test_what_grade_wrote_as_json_can_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(made_record().model_dump_json(by_alias=True))
+    with open_store(tmp_path / "s", create=True) as store:
+        assert import_files(store, [tmp_path / "r.json"]) == (1, 0)
+        assert [attempt.student.id for attempt in store.attempts("hw4")] == ["alice"]
+
+
+@pytest.mark.parametrize("text", ["nonsense", '{"schema": "grader-store-1"}\n{"kind": "record"}\n', '{"a": 1}'])
+def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "r.json").write_text(text)
+    with open_store(tmp_path / "s", create=True) as store, pytest.raises(UsageError, match=r"r\.json"):
+        import_files(store, [tmp_path / "r.json"])
+
+
+def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"There is no store at .*none\.sqlite"), open_store(tmp_path / "none.sqlite"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("These are my notes, and they are longer than a header of SQLite, which has a hundred bytes." * 3)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=r"notes\.txt is damaged or is no store"), open_store(path, create=True):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE bookmarks (url)")
+    with pytest.raises(UsageError, match="database of another program"), open_store(tmp_path / "other.db"):
+        pass
+
+
+def test_a_store_of_a_newer_grader_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True):
+        pass
+    with sqlite3.connect(path) as raw:
+        raw.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
+    with pytest.raises(UsageError, match="newer grader"), open_store(path):
+        pass
+
+
+def test_a_damaged_store_is_told_and_what_can_be_read_is_saved(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        for number in range(60):
+            keep(store, made_record(f"student{number:02}"))
+        vacuum_store(store)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 8192] = b"\xaa" * 8192
+    path.write_bytes(content)
+    with open_store(path) as store:
+        assert check_store(store)
+        counts, _ = export_store(store, tmp_path / "saved.jsonl")
+    assert counts["student"] + counts.get("record", 0) > 0
+    assert json.loads((tmp_path / "saved.jsonl").read_text().splitlines()[0]) == {"schema": "grader-store-1"}
+
+
+def test_a_changed_record_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        keep(store, made_record())
+    with sqlite3.connect(path) as raw:
+        raw.execute("""UPDATE records SET json = replace(json, '"correctness":60.0', '"correctness":6.0')""")
+    with open_store(path) as store:
+        assert check_store(store) == ["Record 1 was changed after it was stored: its SHA-256 is not the stored one."]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is a folder"), open_store(tmp_path, create=True):
+        pass
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be made"), open_store(tmp_path / "file" / "s", create=True):
+        pass
+    with pytest.raises(UsageError, match="cannot be written"):
+        Store(Path("/proc/class.sqlite"))
+
+
+def test_a_full_disk_stops_with_a_sentence_and_keeps_what_was_stored(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        keep(store, made_record("first"))
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        pages = store.execute("PRAGMA page_count").fetchone()[0]
+        store.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to be full: SQLITE_FULL
+        with pytest.raises(MachineFault, match=r"is full .*goes on where it stopped"):
+            for number in range(50):
+                keep(store, made_record(f"more{number}"))
+    with open_store(path) as store:
+        assert check_store(store) == []
+        assert "first" in [attempt.student.id for attempt in store.attempts("hw4")]
