@@ -3,6 +3,7 @@
 # make redteam                                             hostile programs: none may get what it wants (minutes)
 # make honest                                              unusual honest programs: all must pass (minutes)
 # make test-site                                           the pages in a real browser: needs chromium and chromium-driver
+# make test-slurm                                          a class on a real two-node Slurm: as root, needs Slurm and munge
 # make setup                                               only the set-up
 # make clean                                               remove what set-up and runs made (not the testcases)
 
@@ -30,6 +31,11 @@ test-site: .venv/.ready-test
 	$(BIN)/pip --disable-pip-version-check --quiet install -e '.[test-site]'
 	$(BIN)/python -m pytest -o addopts=--strict-markers tests/browser
 
+test-slurm: .venv/.ready-test
+	@command -v slurmctld slurmd munged >/dev/null || { echo "make test-slurm needs: apt install slurmctld slurmd slurm-client munge" >&2; exit 1; }
+	$(BIN)/pip --disable-pip-version-check --quiet install -e '.[slurm]'
+	$(BIN)/python -m pytest -o addopts=--strict-markers --timeout=900 tests/slurm
+
 setup: .venv/.ready
 
 .venv/.ready: pyproject.toml tools/setup.sh
@@ -42,4 +48,4 @@ clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find grader tests -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: grade test redteam honest test-site setup clean
+.PHONY: grade test redteam honest test-site test-slurm setup clean

@@ -151,8 +151,42 @@ def gradescope_run(
     print(classroom.gradescope_run(root, assignment, tests=tests, engine=engine))
 
 
+def diff(
+    first: Annotated[str, typer.Argument(metavar="RECORD", help="A JSON file, an id in the store, or ID#ATTEMPT.")],
+    second: Annotated[str, typer.Argument(metavar="RECORD", help="Another one.")],
+    store: StoreOption = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Two results side by side, and what forbids comparing them."""
+    print(classroom.difference(first, second, store, assignment))
+
+
+def rerun(
+    student: Annotated[str, typer.Argument(metavar="ID", help="A student in the store, or ID#ATTEMPT.")],
+    twice: Annotated[bool, typer.Option("--twice", help="Two runs, and how they differ.")] = False,
+    engine: Annotated[str | None, typer.Option("--engine", help="By default the engine of the record.")] = None,
+    store: StoreOption = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Grade a student's stored files again and say what differs; the store is not changed."""
+    print(classroom.rerun(student, store, assignment, engine=engine, twice=twice))
+
+
+def similarity(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A class's hand-ins.", show_default=False)],
+    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="So many pairs.")] = 20,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write them side by side here.")] = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """The hand-ins that resemble each other most: a hint for a person, never a score."""
+    print(classroom.similarity(folder, assignment, top=top, html=html))
+
+
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `grader`."""
+    app.command()(diff)
+    app.command()(rerun)
+    app.command()(similarity)
     app.command()(gradebook)
     app.add_typer(points, name="points")
     app.add_typer(gradescope, name="gradescope")

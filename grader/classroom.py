@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader import session
+from grader import complaints, session
+from grader import similarity as similar
 from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
 from grader.batch import Found, Outcome, Policy, Setup, Which, find_class, grade_class, is_class, view
 from grader.batch.handins import describe
 from grader.batch.roster import read_roster
 from grader.catalogue import TestcaseFiles
-from grader.engine import select_engines
+from grader.cluster import grade_on_slurm
+from grader.cluster.elsewhere import engine_of_jobs
+from grader.engine import Engine, select_engines
 from grader.errors import MachineFault, UsageError
 from grader.gradebook import MODEL_PREFIX, Line, gradebook, students_only
 from grader.gradescope import build_bundle, grade_there
 from grader.gradescope.harness import write
-from grader.paths import shown
+from grader.paths import course_root, shown
 from grader.points_file import read_points
 from grader.progress import shown_progress
 from grader.record import Record, write_records
+from grader.report import explain as explanation
 from grader.report import gradebook as gradebooks
 from grader.report import junit as junit_report
 from grader.report import leaderboard as boards
 from grader.report.gradescope import message
 from grader.report.leaderboard import Board, Names
+from grader.sandbox import runner
 from grader.site import build_site, report_page
+from grader.site.report import similarity_page
 from grader.store import (
     HandIn,
+    Store,
     check_store,
     default_store,
     export_store,
@@ -37,6 +45,7 @@ from grader.store import (
     vacuum_store,
 )
 from grader.store.exchange import conditions_of
+from grader.submission import read_submission
 from grader.testcase import load_suite
 from grader.workers import cores
 
@@ -51,6 +60,7 @@ class ClassOptions:
     best: bool = False
     as_class: bool = False
     jobs: int | None = None
+    cluster: str | None = None
 
     @property
     def policy(self) -> Policy:
@@ -78,10 +88,10 @@ def wanted(paths: Sequence[Path], rules: Assignment, options: ClassOptions) -> b
     """Whether `grade PATH...` means a class."""
     if options.as_class or any(is_class(path, rules) for path in paths):
         return True
-    if options.roster is not None or options.rerun is not None:
+    if options.roster is not None or options.rerun is not None or options.cluster is not None:
         raise UsageError(
-            f"--roster and --rerun are for classes, and {shown(paths[0])} is one submission: give the folder that "
-            "holds all, or say --class."
+            f"--roster, --rerun and --cluster are for classes, and {shown(paths[0])} is one submission: give the "
+            "folder that holds all, or say --class."
         )
     return False
 
@@ -119,14 +129,20 @@ def grade(
 ) -> tuple[str, bool]:
     """Grade a class into its store; `json` and `junit` get the records that count. Gives a summary, and whether
     everything could be judged."""
+    if options.cluster not in (None, "slurm"):
+        raise UsageError(f"There is no cluster {options.cluster!r}: --cluster knows slurm.")
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
         raise UsageError(f"--rerun: nobody here is called {', '.join(sorted(missing))}; give an id as in the roster.")
     suite = load_suite(rules.testcases_file)
-    engines = select_engines(engine, rules.build.emulator_target)
-    if len(engines) == 1 and not engines[0].measures_time:
-        engines = engines * (options.jobs or max(1, cores() // 2))
+    engines: Sequence[Engine]
+    if options.cluster is not None:
+        engines = (engine_of_jobs(engine),)
+    else:
+        engines = select_engines(engine, rules.build.emulator_target)
+    if options.cluster is None and len(engines) == 1 and not engines[0].measures_time:
+        engines = tuple(engines) * (options.jobs or max(1, cores() // 2))
     elif options.jobs is not None:
         raise UsageError("--jobs is for the emulator: on GPUs, each runs one submission at a time.")
     cases = suite.select(tests or ("all" if engines[0].measures_time else "public"))
@@ -137,7 +153,10 @@ def grade(
             session.ensure(cases, suite, files, progress)
         setup = Setup(rules, suite, files, cases, engines[0])
         with view.shown() as seen:
-            outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
+            if options.cluster is not None:
+                outcome = grade_on_slurm(setup, found, store, policy=options.policy, roster=roster, view=seen)
+            else:
+                outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
         counting = [line.attempt.record for line in gradebook(store, rules.name, options.policy.which)]
         if json is not None:
             write_records(counting, json)
@@ -286,6 +305,68 @@ def gradescope_run(root: Path, assignment: str | None, *, tests: str, engine: st
         found = message(f"The autograder failed. That is not your fault: please tell the course staff. {error}")
         write(root, found)
     return f"score {found['score']:g}: {view.first_line(found['output'])}"
+
+
+def explain(words: str, store: Path | None, assignment: str | None) -> str:
+    """Every number of a student's result back to its inputs."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        return complaints.explain(opened, name, words)
+
+
+def difference(first: str, second: str, store: Path | None, assignment: str | None) -> str:
+    """Two records side by side, each a file or an id of the store."""
+    with ExitStack() as opened:
+
+        def of_class() -> tuple[Store, str]:
+            path, name = chosen_store(store, assignment)
+            return opened.enter_context(open_store(path)), name
+
+        records = [complaints.record_named(words, of_class) for words in (first, second)]
+    return explanation.compare(*records)
+
+
+def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str | None, twice: bool) -> str:
+    """Grade a student's stored files again on the testcases of their record."""
+    path, name = chosen_store(store, assignment)
+
+    def grade_again(folder: Path, record: Record) -> Record:
+        tests = ",".join(test.name for test in record.tests)
+        chosen = engine or record.engine.name
+        (again,) = session.grade_paths([folder], assignment=name, tests=tests, engine=chosen, json=None)
+        return again
+
+    with open_store(path) as opened:
+        return complaints.rerun(opened, name, words, grade_again, twice=twice)
+
+
+def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
+    """The closest pairs of a class's hand-ins."""
+    rules = rules_for([folder], assignment)
+    found, _ = find_class(folder, rules)
+    texts: dict[str, str] = {}
+    left_out = []
+    for one in found:
+        try:
+            submission = read_submission(one.path, rules, runner(10))
+        except UsageError:
+            left_out.append(one.student)
+            continue
+        name = one.student if one.student not in texts else f"{one.student} ({one.path.name})"
+        texts[name] = similar.joined(submission.files)
+    given = course_root() / "student_template" / rules.name
+    template = [path.read_text(errors="replace") for path in sorted(given.rglob("*")) if path.suffix in similar.SOURCES]
+    pairs = similar.closest(texts, template, top=top)
+    text = similar.render(pairs, len(texts))
+    if left_out:
+        text += f"\n{len(left_out)} left out, which hold nothing to compare: {', '.join(left_out)}."
+    if html is not None:
+        try:
+            html.write_text(similarity_page(pairs), encoding="utf-8")
+        except OSError as error:
+            raise MachineFault(f"The page could not be written to {shown(html)}: {error.strerror}.") from error
+        text += f"\nSide by side in {shown(html)}."
+    return text
 
 
 def export(store: Path, target: Path) -> str:

@@ -123,6 +123,9 @@ def grade(
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
     ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
+    ] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
     show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
@@ -135,7 +138,7 @@ def grade(
     if require_sandbox:
         sandbox.require()
     rules = classroom.rules_for(paths, assignment)
-    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs)
+    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
     if classroom.wanted(paths, rules, options):
         if html is not None:
             raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
@@ -208,10 +211,16 @@ def profile(
 
 @app.command()
 def explain(
-    record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="What grade --json wrote.")],
+    record: Annotated[
+        Path, typer.Argument(metavar="RECORD.json|ID", help="What grade --json wrote, or a student's id.")
+    ],
     other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
+    store: StoreOption = None,
 ) -> None:
     """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
+    if other is None and not record.is_file() and record.suffix != ".json":
+        print(classroom.explain(str(record), store, None))
+        return
     first = read_records(record)
     if other is None:
         print(f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(each) for each in first))

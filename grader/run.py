@@ -70,6 +70,7 @@ def run_program(
                 kept_output_bytes=limits.stdout_bytes,
             ),
         )
+        work.chmod(0o700)  # the program may have taken it away
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
         yield Run(outcome, output, read_received(received) if traced else None, launch.untraced_reason)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grader.assignment import Assignment, load_assignment
+from grader.batch import Setup
+from grader.catalogue import TestcaseFiles, generate
+from grader.testcase import load_suite
+from tests.batch_engine import PlainC
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,3 +40,15 @@ def write(tmp_path: Path) -> Callable[[str, str], Path]:
         return path
 
     return write_file
+
+
+@pytest.fixture(scope="session")
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Setup:
+    """A class's setup on one small testcase, for hand-ins in plain C (tests/batch_engine.py)."""
+    rules = load_assignment("hw4")
+    rules = rules.model_copy(update={"limits": rules.limits.model_copy(update={"emulator_wall_s": 1.0})})
+    suite = load_suite(rules.testcases_file)
+    files = replace(TestcaseFiles.beside(suite), folder=tmp_path_factory.mktemp("testcases"))
+    cases = suite.select("s01")
+    generate(cases[0], files, suite.seed(cases[0]), lambda done, total: None)
+    return Setup(rules, suite, files, cases, PlainC())

@@ -11,6 +11,7 @@ import pytest
 
 from grader.errors import GraderFault, UsageError
 from grader.sandbox import Job, Limits, Outcome, run, runner
+from grader.sandbox.streams import Receiver
 
 
 def shell(script: str, folder: Path, limits: Limits | None = None, **environment: str) -> Outcome:
@@ -91,3 +92,53 @@ def test_a_tool_out_of_time_ends_with_124_and_says_so(tmp_path: Path) -> None:
 def test_a_sandbox_that_cannot_be_set_up_is_the_graders_fault_and_never_the_programs(tmp_path: Path) -> None:
     with pytest.raises(GraderFault, match=r"could not be set up.*not-there"):
         run(Job(("true",), tmp_path, readable=(tmp_path / "not-there",)), Limits(wall_s=5))
+
+
+def test_even_for_root_the_kernels_settings_cannot_be_opened_for_writing(tmp_path: Path) -> None:
+    outcome = shell("true >> /proc/sys/kernel/core_pattern && echo OPENED", tmp_path)
+    assert outcome.stdout == ""
+    assert "core_pattern" in outcome.stderr
+
+
+def test_accounts_and_folders_of_the_machine_are_not_shown(tmp_path: Path) -> None:
+    outcome = shell("cat /etc/passwd; ls /opt /home /root /srv /work", tmp_path)
+    assert "root:" not in outcome.stdout
+    assert outcome.stderr.count("cannot access") == 5
+
+
+def test_a_socket_that_leaves_the_namespaces_is_refused(tmp_path: Path) -> None:
+    script = (
+        "import socket\n"
+        "for family in (40, 38, 17):  # AF_VSOCK, AF_ALG, AF_PACKET\n"
+        "    try: socket.socket(family, socket.SOCK_SEQPACKET)\n"
+        "    except OSError as error: print(error.errno)\n"
+    )
+    outcome = run(Job(("/usr/bin/python3", "-c", script), tmp_path), Limits(wall_s=20))
+    assert outcome.stdout.split() == ["97"] * 3  # EAFNOSUPPORT
+
+
+def test_a_private_folder_inside_the_system_is_covered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADER_CACHE", "/usr/share/doc")
+    assert shell("ls -A /usr/share/doc", tmp_path).stdout == ""
+
+
+def test_too_many_files_and_too_deep_ones_end_a_run(tmp_path: Path) -> None:
+    bounded = Limits(wall_s=60, folder_bytes=1 << 30)
+    deep = "i=0; while [ $i -lt 60 ]; do mkdir d && cd d; i=$((i+1)); done"
+    assert shell(deep, tmp_path, bounded).broke == "folder"
+
+
+def test_what_was_written_to_the_trace_cannot_be_read_back_or_changed(tmp_path: Path) -> None:
+    receiver = Receiver(1 << 20)
+    fd = receiver.descriptor
+    script = (
+        f"import os\nos.write({fd}, b'first ')\n"
+        f"def again(): return os.read(os.open('/proc/self/fd/{fd}', os.O_RDONLY), 9)\n"
+        f"for attempt in (again, lambda: os.ftruncate({fd}, 0), lambda: os.pread({fd}, 9, 0)):\n"
+        f"    try: attempt(); os.write({fd}, b'CHANGED')\n"
+        f"    except OSError: os.write({fd}, b'refused ')\n"
+    )
+    receiver.start()
+    run(Job(("/usr/bin/python3", "-c", script), tmp_path, descriptors=(fd,)), Limits(wall_s=20))
+    assert receiver.finish().read() == b"first refused refused refused "
+    receiver.close()

@@ -14,6 +14,7 @@ from grader.gradebook import Line
 from grader.record import Record, TestRecord
 from grader.report import timing
 from grader.report.leaderboard import number
+from grader.similarity import Pair
 from grader.site import charts
 from grader.site.annotate import SourceFile, annotated, messages_of
 from grader.verdict import Fault, Verdict
@@ -137,6 +138,11 @@ def environment() -> jinja2.Environment:
 def asset(name: str) -> str:
     """A file of the package's templates folder as text: style.css, site.js."""
     return (files("grader.site") / "templates" / name).read_text(encoding="utf-8")
+
+
+def similarity_page(pairs: Sequence[Pair]) -> str:
+    """Similar hand-ins side by side, as one page."""
+    return environment().get_template("similarity.html.j2").render(pairs=pairs, style=Markup(asset("style.css")))
 
 
 def report_page(records: Sequence[Record]) -> str:

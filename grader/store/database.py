@@ -302,6 +302,13 @@ class Store:
         passed = all(test.verdict is Verdict.PASSED for test in record.tests)
         return State.PASSED if passed else State.FAILED
 
+    def find(self, assignment: str, student: str, sha256: str) -> int | None:
+        """The number of an attempt, if the store has it."""
+        query = "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?"
+        with told(self.path):
+            row = self._db.execute(query, (assignment, student, sha256)).fetchone()
+        return int(row[0]) if row else None
+
     def assignments(self) -> tuple[str, ...]:
         """Which assignments it holds records of."""
         query = "SELECT DISTINCT assignment FROM submissions JOIN records ON submission = submissions.id ORDER BY 1"

@@ -1,200 +1,232 @@
-// Attention forward, version 3 of 3: the whole loop over keys inside one kernel.
+// Attention forward, step 1 of the fast ones: the whole loop over keys inside one kernel, tuned for CUDA cores.
 //
 // Theory of operation
 //
-//   What is new. tiled.cu sends m, l and O through global memory once per tile of keys. Nothing forces that:
-//   a query row never needs another row's results, so one block can take a tile of rows, walk over all keys, and
-//   keep m, l and O in registers from the first key to the last. Global memory then sees Q and O once, and K and
-//   V once per tile of rows. This is the loop order of FlashAttention-2 (Dao 2023): rows outside, keys inside.
+//   What is new. tiled.cu sends m, l and O through global memory once per tile of keys. Nothing forces that: a query
+//   row never needs another row's results, so one block can take a tile of rows, walk over all keys, and keep m, l
+//   and O in registers from the first key to the last. Global memory then sees Q and O once, and K and V once per
+//   tile of rows. This is the loop order of FlashAttention-2 (Dao 2023): rows outside, keys inside.
 //
-//   Work per warp. A warp owns 32 query rows and, step by step, 64 keys. Its lanes form a grid of 4 row groups
-//   by 8 column groups, and every lane computes an 8 × 8 patch of scores in registers:
+//   Work per warp. The lanes form a grid of 32 / (d / 8) row groups by d / 8 column groups, and every lane owns 8
+//   rows by 8 columns, of S (columns are keys) and of O alike: 32 rows a warp for d = 64, 64 rows for d = 32, and d
+//   keys at a time. Two warps make a block for d = 32, four for d = 64.
 //
-//       lane = 8 * row_group + column_group
 //       rows       8 * row_group + 0..7
-//       keys       4 * column_group + 0..3   and   32 + 4 * column_group + 0..3
-//       O columns  4 * column_group + 0..3   and, for d = 64, 32 + 4 * column_group + 0..3
+//       columns    4 * column_group + 0..3   and   d / 2 + 4 * column_group + 0..3
 //
-//   For each of the d steps of the dot products a lane loads 8 + 8 floats from shared memory (four 16-byte
-//   loads) and performs 64 multiply-adds. That ratio is the point of the patch: with one score per thread it is
-//   two loads for one multiply-add, and the kernel waits for shared memory instead of computing.
+//   In both products a lane loads 16 times 4 floats from shared memory for 256 multiply-adds. That ratio is the point
+//   of the patch: with one score per thread it is two loads for one multiply-add, and the kernel waits for shared
+//   memory.
 //
-//   Softmax. Q is multiplied by log2(e) / sqrt(d) as it is loaded, so that exp(s / sqrt(d)) is one exp2. Row maxima
-//   are exchanged among the 8 lanes that share a row. The row sums l are not: each lane sums its own keys, all
-//   lanes rescale by the same factor, and the 8 partial sums meet once, after the last key.
+//   Softmax. exp(s / sqrt(d)) is one multiply-add and one exp2 with log2(e) / sqrt(d) folded into a factor. Row
+//   maxima are exchanged among the lanes that share a row. The row sums l are not: each lane sums its own keys, all
+//   rescale by the same factor, and the partial sums meet once, after the last key.
 //
-//   P V. The probabilities must change hands, because the lane that computed a score is not the one that
-//   needs it for its columns of O. They pass through a 4 KiB buffer of the warp's own, 32 keys at a time, so
-//   __syncwarp is enough; the block synchronises only around loading K and V.
+//   P V. The probabilities must change hands, because the lane that computed a score is not the one that needs it for
+//   its columns of O. They pass through a buffer of the warp's own.
 //
-//   Shared memory, no padding, no bank conflicts:
-//       Q  [d][rows]    transposed: the 8 values of a row group are adjacent
-//       K  [d][64]      transposed: 8 column groups read 128 adjacent bytes
-//       V  [64][d]      as it comes: 8 column groups read 128 adjacent bytes
-//       P  [32][32]     per warp, key-major; the 16-byte chunks of key k are permuted by XOR with k / 4, so that
-//                       lanes that write the same rows of different keys hit different banks
-//   80 KiB for d = 64 with 4 warps. A GPU that has less for one block (Turing: 64 KiB) gets 2 warps, 56 KiB.
+//   Copies. K is needed for S and V for O, so each is copied while the other is used (cp.async, 16 bytes a thread; on
+//   Turing the same calls are plain copies): one buffer of each is enough, with two barriers per step.
 //
-//   Host. The input can be far larger than either memory. Batches are processed in groups that fit the device;
-//   files pass through two small pinned buffers, so that reading one overlaps with copying the other. All
-//   official testcases fit in one group, hence one launch.
+//   Shared memory. Of the lanes that load together (8, since each takes 16 bytes) those that want different rows must
+//   find them in different banks. Neighbouring groups' rows are therefore stored next to each other, 16 bytes more
+//   than a row apart: 8 different starts, 32 different banks. Places are linear, so that all addresses of an unrolled
+//   loop are one register and constants; the XOR patterns that need no padding cost 10 % more instructions.
 //
-// Cost: 4 B N² d floating-point operations, B N² exponentials. Build: nvcc -O3 -std=c++17 flash2.cu -o hw4
+//   Accuracy. A sum of N numbers in order, each of its roundings at full size, is wrong by 1.5e-5 on t23. P V of a
+//   step and its part of l are summed from zero and then added to O and l, which takes no extra instruction: O has to
+//   be multiplied by 2^(m - m') anyway, and a multiply-add does both. That brings t23 to 5.4e-6; PyTorch has 6.7e-6.
+//
+//   Gained over tiled.cu, on an H200: t23 264 -> 5.92 ms, t24 502 -> 10.5 ms. That is 54 and 61 % of the time that
+//   the multiply-adds alone would take at the highest clock. What is left: a warp that waits for shared memory
+//   (registers allow only 8 warps a multiprocessor), operands that meet in one register bank, and, for d = 32, that
+//   the softmax is shared by half as many multiply-adds.
+//
+//   Cost. 4 B N² d floating-point operations, B N² exponentials; 254 registers.
+//
+// Needs sm_75 or newer. Build: nvcc -O3 -std=c++17 -arch=native flash2.cu -o hw4
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 
-#include <cuda_runtime.h>
+#include <cuda_pipeline_primitives.h>
 
-// ---------------------------------------------------------------------------------------------- kernel
+#include "whole_program.cuh"
 
-constexpr int kKeys = 64;        // keys per step
-constexpr int kWarpRows = 32;    // query rows per warp
-constexpr int kPatch = 8;        // a lane's patch of scores is kPatch x kPatch
-constexpr int kHalf = 32;        // keys whose probabilities are exchanged at a time
+namespace flash2 {
+
+constexpr int kPatch = 8;    // a lane's patch is kPatch x kPatch in both products
 
 template <int D, int Warps>
-constexpr size_t shared_bytes() {
-    return sizeof(float) * (size_t(D) * Warps * kWarpRows + 2 * size_t(kKeys) * D + size_t(Warps) * kHalf * kWarpRows);
-}
+struct Tile {
+    static constexpr int ColumnGroups = D / kPatch;           // lanes side by side: 4 or 8
+    static constexpr int RowGroups = 32 / ColumnGroups;       // lanes one above the other: 8 or 4
+    static constexpr int WarpRows = RowGroups * kPatch;       // 64 or 32
+    static constexpr int Rows = Warps * WarpRows;
+    static constexpr int Keys = D;                            // per step: makes the patches of S and O the same size
+    static constexpr int Threads = Warps * 32;
 
-// Copies `Count` rows of D floats into the transposed array `to[D][Count]`, multiplying by `scale`. Neighbouring
-// lanes take neighbouring rows: their stores fall in different banks, and the cache holds the rest of each row.
-template <int D, int Count, int Threads>
-__device__ void load_transposed(float* to, const float* from, float scale) {
-    for (int i = threadIdx.x; i < Count * D / 4; i += Threads) {
-        const int row = i % Count, column = i / Count * 4;
-        const float4 x = *reinterpret_cast<const float4*>(from + row * D + column);
-        to[(column + 0) * Count + row] = x.x * scale;
-        to[(column + 1) * Count + row] = x.y * scale;
-        to[(column + 2) * Count + row] = x.z * scale;
-        to[(column + 3) * Count + row] = x.w * scale;
+    // Floats from one row to the next in shared memory.
+    static constexpr int QStride = D == 32 ? D + 4 : D, KStride = D + 4, VStride = D, PStride = D == 32 ? 48 : 64;
+    static constexpr size_t SharedBytes =
+        sizeof(float) * (size_t(Rows) * QStride + Keys * KStride + Keys * VStride + size_t(Rows) * PStride);
+
+    // Where rows lie in shared memory. Lanes that load together want rows that belong to neighbouring groups, so
+    // these are made neighbours: row r of group g is the g-th of the r-th batch.
+    static __device__ __forceinline__ int q_place(int row) {
+        return row / WarpRows * WarpRows + row % kPatch * RowGroups + row % WarpRows / kPatch;
     }
+    static __device__ __forceinline__ int k_place(int key) {
+        return key / (Keys / 2) * (Keys / 2) + key % 4 * ColumnGroups + key % (Keys / 2) / 4;
+    }
+    static __device__ __forceinline__ int v_place(int key) { return key; }
+};
+
+// 2^x in one instruction (2 ulp; results below 2^-126 become 0, which no sum here can feel).
+__device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
-__device__ __forceinline__ void load4(float* registers, const float* from) {
-    const float4 x = *reinterpret_cast<const float4*>(from);
-    registers[0] = x.x, registers[1] = x.y, registers[2] = x.z, registers[3] = x.w;
+__device__ __forceinline__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
+
+// Starts copying Count rows of D floats; row r goes to row place(r) of `to`.
+template <int D, int Count, int Threads, int Stride, typename PlaceOf>
+__device__ __forceinline__ void start_copy(float* to, const float* from, PlaceOf place) {
+#pragma unroll 8
+    for (int i = threadIdx.x; i < Count * D / 4; i += Threads)
+        __pipeline_memcpy_async(to + place(i / (D / 4)) * Stride + i % (D / 4) * 4, from + 4 * i, 16);
+    __pipeline_commit();
 }
 
-__device__ __forceinline__ void store4(float* to, float a, float b, float c, float d) {
-    *reinterpret_cast<float4*>(to) = make_float4(a, b, c, d);
-}
-
-// Where the 4 rows `4 * chunk ...` of `key` (0..31) lie in the warp's P buffer.
-__device__ __forceinline__ int p_index(int key, int chunk) {
-    return key * kWarpRows + 4 * (chunk ^ (key / 4));
-}
-
-// One block: Warps * 32 query rows of one batch. Grid: (batches * n / rows per block) blocks, 1-D.
-// `input` holds Q, K, V of batch 0, then of batch 1, ...; `output` holds O of batch 0, 1, ...
+// One block: Warps * WarpRows query rows of one batch. `scale` is log2(e) / sqrt(D).
 template <int D, int Warps>
-__global__ void __launch_bounds__(Warps * 32)
+__global__ void __launch_bounds__(Warps * 32, 8 / Warps)
 attention(const float* __restrict__ input, float* __restrict__ output, int n, float scale) {
-    constexpr int Rows = Warps * kWarpRows;
-    constexpr int Threads = Warps * 32;
-    constexpr int Columns = D / 8;    // O columns of a lane: 4 or 8
+    using T = Tile<D, Warps>;
+    constexpr int ColumnGroups = T::ColumnGroups, Keys = T::Keys, Half = D / 2;
 
     extern __shared__ float4 shared[];
     float* const q_tile = reinterpret_cast<float*>(shared);
-    float* const k_tile = q_tile + D * Rows;
-    float* const v_tile = k_tile + D * kKeys;
-    float* const p_tile = v_tile + kKeys * D + threadIdx.x / 32 * (kHalf * kWarpRows);
+    float* const k_tile = q_tile + T::Rows * T::QStride;
+    float* const v_tile = k_tile + Keys * T::KStride;
+    float* const p_tiles = v_tile + Keys * T::VStride;
 
-    const int tiles = n / Rows;
+    const int tiles = n / T::Rows;
     const size_t batch = blockIdx.x / tiles;
-    const size_t first_row = size_t(blockIdx.x % tiles) * Rows;
+    const size_t first_row = size_t(blockIdx.x % tiles) * T::Rows;
     const size_t matrix = size_t(n) * D;
     const float* const q = input + 3 * batch * matrix;
     const float* const k = q + matrix;
     const float* const v = k + matrix;
 
-    const int row_group = threadIdx.x % 32 / 8, column_group = threadIdx.x % 8;
-    const int warp_row = threadIdx.x / 32 * kWarpRows;
-    const int my_row = warp_row + row_group * kPatch;    // first of the lane's 8 rows within the block
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int row_group = lane / ColumnGroups, column_group = lane % ColumnGroups;
+    const int my_row = warp * T::WarpRows + row_group * kPatch;    // first of the lane's 8 rows within the block
+    const float* const my_q = q_tile + (warp * T::WarpRows + row_group) * T::QStride;
+    const float* const my_k = k_tile + column_group * T::KStride;
+    float* const my_p = p_tiles + (warp * T::WarpRows + row_group) * T::PStride;
 
-    load_transposed<D, Rows, Threads>(q_tile, q + first_row * D, scale);
+    const auto start_k = [&](int key) {
+        start_copy<D, Keys, T::Threads, T::KStride>(k_tile, k + size_t(key) * D, T::k_place);
+    };
+    start_copy<D, T::Rows, T::Threads, T::QStride>(q_tile, q + first_row * D, T::q_place);
+    start_k(0);
 
-    float m[kPatch], l[kPatch], o[kPatch][Columns];
+    float m[kPatch], l[kPatch], o[kPatch][kPatch];
 #pragma unroll
     for (int r = 0; r < kPatch; ++r) {
         m[r] = -INFINITY;
         l[r] = 0.0f;
 #pragma unroll
-        for (int c = 0; c < Columns; ++c) o[r][c] = 0.0f;
+        for (int c = 0; c < kPatch; ++c) o[r][c] = 0.0f;
     }
 
-    for (int first_key = 0; first_key < n; first_key += kKeys) {
-        __syncthreads();    // nobody still reads the previous K and V
-        load_transposed<D, kKeys, Threads>(k_tile, k + size_t(first_key) * D, 1.0f);
-        const float4* const v_from = reinterpret_cast<const float4*>(v + size_t(first_key) * D);
-        for (int i = threadIdx.x; i < kKeys * D / 4; i += Threads) reinterpret_cast<float4*>(v_tile)[i] = v_from[i];
-        __syncthreads();
+    for (int first_key = 0; first_key < n; first_key += Keys) {
+        __pipeline_wait_prior(0);
+        __syncthreads();    // K is there, and nobody still reads the previous V
+        start_copy<D, Keys, T::Threads, T::VStride>(v_tile, v + size_t(first_key) * D, T::v_place);
 
-        // S = Q Kᵀ, an 8 x 8 patch per lane. Scores are in units of log2.
+        // S = Q Kᵀ. The lane's keys are 4 * column_group + 0..3 and Half more.
         float s[kPatch][kPatch] = {};
-#pragma unroll 8
-        for (int x = 0; x < D; ++x) {
-            float a[kPatch], b[kPatch];
-            load4(a, q_tile + x * Rows + my_row);
-            load4(a + 4, q_tile + x * Rows + my_row + 4);
-            load4(b, k_tile + x * kKeys + 4 * column_group);
-            load4(b + 4, k_tile + x * kKeys + kHalf + 4 * column_group);
+#pragma unroll 2
+        for (int x = 0; x < D / 4; ++x) {
+            float4 b[kPatch];
 #pragma unroll
-            for (int r = 0; r < kPatch; ++r)
+            for (int c = 0; c < kPatch; ++c) b[c] = load4(my_k + c * ColumnGroups * T::KStride + 4 * x);
 #pragma unroll
-                for (int c = 0; c < kPatch; ++c) s[r][c] += a[r] * b[c];
+            for (int r = 0; r < kPatch; ++r) {
+                const float4 a = load4(my_q + r * T::RowGroups * T::QStride + 4 * x);
+#pragma unroll
+                for (int c = 0; c < kPatch; ++c) {
+                    s[r][c] = fmaf(a.x, b[c].x, s[r][c]);
+                    s[r][c] = fmaf(a.y, b[c].y, s[r][c]);
+                    s[r][c] = fmaf(a.z, b[c].z, s[r][c]);
+                    s[r][c] = fmaf(a.w, b[c].w, s[r][c]);
+                }
+            }
         }
 
-        // m' = max(m, max s),  P = exp(s - m'),  l' = exp(m - m') l + sum P,  O' = exp(m - m') O (+ P V below)
+        // m' = max(m, scale max s),  P = 2^(scale s - m'),  l' = 2^(m - m') l + sum P
+        float rescale[kPatch];
 #pragma unroll
         for (int r = 0; r < kPatch; ++r) {
-            float top = m[r];
+            float top = s[r][0];
 #pragma unroll
-            for (int c = 0; c < kPatch; ++c) top = fmaxf(top, s[r][c]);
+            for (int c = 1; c < kPatch; ++c) top = fmaxf(top, s[r][c]);
 #pragma unroll
-            for (int lane = 1; lane < 8; lane *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, lane));
-
-            const float rescale = exp2f(m[r] - top);    // 0 at the first tile, where m is -infinity
+            for (int other = 1; other < ColumnGroups; other *= 2)
+                top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, other));
+            top = fmaxf(m[r], top * scale);
+            rescale[r] = exp2_fast(m[r] - top);    // 0 at the first step, where m is -infinity
             m[r] = top;
-            l[r] *= rescale;
-#pragma unroll
-            for (int c = 0; c < Columns; ++c) o[r][c] *= rescale;
+            float sum = 0.0f;
 #pragma unroll
             for (int c = 0; c < kPatch; ++c) {
-                s[r][c] = exp2f(s[r][c] - top);
-                l[r] += s[r][c];
+                s[r][c] = exp2_fast(fmaf(s[r][c], scale, -top));
+                sum += s[r][c];
             }
+            l[r] = fmaf(l[r], rescale[r], sum);
+            float* const to = my_p + r * T::RowGroups * T::PStride + 4 * column_group;
+            *reinterpret_cast<float4*>(to) = make_float4(s[r][0], s[r][1], s[r][2], s[r][3]);
+            *reinterpret_cast<float4*>(to + Half) = make_float4(s[r][4], s[r][5], s[r][6], s[r][7]);
         }
 
-        // O += P V, 32 keys at a time through the warp's P buffer.
+        __pipeline_wait_prior(0);
+        __syncthreads();    // V is there, nobody still reads K, and the warp's P is written
+        if (first_key + Keys < n) start_k(first_key + Keys);
+
+        // O' = 2^(m - m') O + P V. The step's product is summed on its own first: see "Accuracy".
+        float sum[kPatch][kPatch] = {};
+#pragma unroll 2
+        for (int y = 0; y < Keys / 4; ++y) {
+            float4 b[4][2];
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            __syncwarp();    // the warp has read what the buffer held
-#pragma unroll
-            for (int c = 0; c < 4; ++c) {
-                const int key = 4 * column_group + c, from = 4 * half + c;
-                store4(p_tile + p_index(key, 2 * row_group), s[0][from], s[1][from], s[2][from], s[3][from]);
-                store4(p_tile + p_index(key, 2 * row_group + 1), s[4][from], s[5][from], s[6][from], s[7][from]);
+            for (int key = 0; key < 4; ++key) {
+                b[key][0] = load4(v_tile + (4 * y + key) * D + 4 * column_group);
+                b[key][1] = load4(v_tile + (4 * y + key) * D + Half + 4 * column_group);
             }
-            __syncwarp();
-#pragma unroll 8
-            for (int key = 0; key < kHalf; ++key) {
-                float p[kPatch], b[Columns];
-                load4(p, p_tile + p_index(key, 2 * row_group));
-                load4(p + 4, p_tile + p_index(key, 2 * row_group + 1));
 #pragma unroll
-                for (int c = 0; c < Columns; c += 4)
-                    load4(b + c, v_tile + (half * kHalf + key) * D + 8 * c + 4 * column_group);
+            for (int r = 0; r < kPatch; ++r) {
+                const float4 a = load4(my_p + r * T::RowGroups * T::PStride + 4 * y);
+                const float p[4] = {a.x, a.y, a.z, a.w};
 #pragma unroll
-                for (int r = 0; r < kPatch; ++r)
-#pragma unroll
-                    for (int c = 0; c < Columns; ++c) o[r][c] += p[r] * b[c];
+                for (int key = 0; key < 4; ++key) {
+                    sum[r][0] = fmaf(p[key], b[key][0].x, sum[r][0]);
+                    sum[r][1] = fmaf(p[key], b[key][0].y, sum[r][1]);
+                    sum[r][2] = fmaf(p[key], b[key][0].z, sum[r][2]);
+                    sum[r][3] = fmaf(p[key], b[key][0].w, sum[r][3]);
+                    sum[r][4] = fmaf(p[key], b[key][1].x, sum[r][4]);
+                    sum[r][5] = fmaf(p[key], b[key][1].y, sum[r][5]);
+                    sum[r][6] = fmaf(p[key], b[key][1].z, sum[r][6]);
+                    sum[r][7] = fmaf(p[key], b[key][1].w, sum[r][7]);
+                }
             }
         }
+#pragma unroll
+        for (int r = 0; r < kPatch; ++r)
+#pragma unroll
+            for (int c = 0; c < kPatch; ++c) o[r][c] = fmaf(o[r][c], rescale[r], sum[r][c]);
     }
 
     float* const out = output + batch * matrix + (first_row + my_row) * D + 4 * column_group;
@@ -202,172 +234,42 @@ attention(const float* __restrict__ input, float* __restrict__ output, int n, fl
     for (int r = 0; r < kPatch; ++r) {
         float sum = l[r];
 #pragma unroll
-        for (int lane = 1; lane < 8; lane *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
+        for (int other = 1; other < ColumnGroups; other *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, other);
         const float inverse = 1.0f / sum;
 #pragma unroll
-        for (int c = 0; c < Columns; c += 4)
-            store4(out + r * D + 8 * c, o[r][c] * inverse, o[r][c + 1] * inverse, o[r][c + 2] * inverse,
-                   o[r][c + 3] * inverse);
+        for (int half = 0; half < 2; ++half)
+            *reinterpret_cast<float4*>(out + r * D + half * Half) =
+                make_float4(o[r][4 * half] * inverse, o[r][4 * half + 1] * inverse, o[r][4 * half + 2] * inverse,
+                            o[r][4 * half + 3] * inverse);
     }
 }
-
-// ------------------------------------------------------------------------------------------------ host
-
-#define CUDA_CHECK(call)                                                                                       \
-    do {                                                                                                       \
-        const cudaError_t error_ = (call);                                                                     \
-        if (error_ != cudaSuccess) {                                                                           \
-            std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_));    \
-            std::exit(1);                                                                                      \
-        }                                                                                                      \
-    } while (0)
-
-struct Shape {
-    int32_t batches, rows, dim;
-    size_t matrix() const { return size_t(rows) * dim; }    // floats in one of Q, K, V, O of a batch
-};
-
-[[noreturn]] static void fail(const char* path, const char* what) {
-    std::fprintf(stderr, "hw4: %s: %s\n", path, what);
-    std::exit(1);
-}
-
-// Opens INPUT and checks that its header is legal and that its size is what the header says.
-static FILE* open_input(const char* path, Shape& shape) {
-    FILE* const file = std::fopen(path, "rb");
-    if (!file) fail(path, "cannot be opened for reading");
-    std::setvbuf(file, nullptr, _IONBF, 0);    // reads are large already
-    if (std::fread(&shape, sizeof shape, 1, file) != 1) fail(path, "too short for the header B N d (12 bytes)");
-    if (shape.batches < 1 || shape.rows < 128 || shape.rows > 32768 || shape.rows % 128 != 0 ||
-        (shape.dim != 32 && shape.dim != 64)) {
-        std::fprintf(stderr, "hw4: %s: B=%d N=%d d=%d; expected B >= 1, N a multiple of 128 up to 32768, d 32 or 64\n",
-                     path, shape.batches, shape.rows, shape.dim);
-        std::exit(1);
-    }
-    const long long expected = 12 + 12LL * shape.batches * (long long)shape.matrix();
-    if (std::fseek(file, 0, SEEK_END) != 0) fail(path, "is not a regular file");
-    const long long found = std::ftell(file);
-    if (found != expected) {
-        std::fprintf(stderr, "hw4: %s: %lld bytes; B=%d N=%d d=%d needs %lld\n", path, found, shape.batches, shape.rows,
-                     shape.dim, expected);
-        std::exit(1);
-    }
-    std::fseek(file, 12, SEEK_SET);
-    return file;
-}
-
-// Moves bytes between a file and device memory through two pinned buffers, one in the file's hands while the
-// other is in the copy engine's.
-class Pipe {
-public:
-    Pipe() {
-        for (int i = 0; i < 2; ++i) {
-            CUDA_CHECK(cudaMallocHost(&buffer_[i], kBytes));
-            CUDA_CHECK(cudaEventCreateWithFlags(&free_[i], cudaEventDisableTiming));
-        }
-    }
-    ~Pipe() {
-        for (int i = 0; i < 2; ++i) {
-            cudaEventDestroy(free_[i]);
-            cudaFreeHost(buffer_[i]);
-        }
-    }
-    Pipe(const Pipe&) = delete;
-    Pipe& operator=(const Pipe&) = delete;
-
-    void file_to_device(FILE* file, const char* path, void* device, size_t bytes) {
-        int turn = 0;
-        for (size_t done = 0; done < bytes; done += kBytes, turn ^= 1) {
-            const size_t part = std::min(kBytes, bytes - done);
-            CUDA_CHECK(cudaEventSynchronize(free_[turn]));
-            if (std::fread(buffer_[turn], 1, part, file) != part) fail(path, "ended early while being read");
-            CUDA_CHECK(cudaMemcpyAsync(static_cast<char*>(device) + done, buffer_[turn], part, cudaMemcpyHostToDevice));
-            CUDA_CHECK(cudaEventRecord(free_[turn]));
-        }
-    }
-
-    void device_to_file(const void* device, size_t bytes, FILE* file, const char* path) {
-        size_t waiting = 0;    // bytes of the previous part, copied or being copied, not yet written
-        int turn = 0;
-        for (size_t done = 0; done < bytes || waiting > 0; done += kBytes, turn ^= 1) {
-            const size_t part = done < bytes ? std::min(kBytes, bytes - done) : 0;
-            if (part > 0) {
-                CUDA_CHECK(cudaMemcpyAsync(buffer_[turn], static_cast<const char*>(device) + done, part,
-                                           cudaMemcpyDeviceToHost));
-                CUDA_CHECK(cudaEventRecord(free_[turn]));
-            }
-            if (waiting > 0) {
-                CUDA_CHECK(cudaEventSynchronize(free_[turn ^ 1]));
-                if (std::fwrite(buffer_[turn ^ 1], 1, waiting, file) != waiting)
-                    fail(path, "cannot be written (disk full?)");
-            }
-            waiting = part;
-        }
-    }
-
-private:
-    static constexpr size_t kBytes = size_t(16) << 20;
-    void* buffer_[2];
-    cudaEvent_t free_[2];
-};
 
 template <int D, int Warps>
-static void launch(const float* input, float* output, int batches, int n) {
+cudaError_t launch_tile(const Problem& problem) {
+    using T = Tile<D, Warps>;
+    const cudaError_t error = cudaFuncSetAttribute(attention<D, Warps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   int(T::SharedBytes));
+    if (error != cudaSuccess) return error;
     const float scale = float(1.4426950408889634 / std::sqrt(double(D)));
-    constexpr size_t bytes = shared_bytes<D, Warps>();
-    CUDA_CHECK(cudaFuncSetAttribute(attention<D, Warps>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
-    const unsigned blocks = unsigned(batches) * unsigned(n / (Warps * kWarpRows));    // at most 14000 * 512
-    attention<D, Warps><<<blocks, Warps * 32, bytes>>>(input, output, n, scale);
-    CUDA_CHECK(cudaGetLastError());
+    const unsigned blocks = unsigned(problem.batches) * unsigned(problem.rows / T::Rows);
+    attention<D, Warps><<<blocks, T::Threads, T::SharedBytes, problem.stream>>>(problem.input, problem.output,
+                                                                               problem.rows, scale);
+    return cudaGetLastError();
 }
 
-template <int D>
-static void launch(const float* input, float* output, int batches, int n) {
+size_t workspace_bytes(int, int, int) { return 0; }
+
+cudaError_t launch(const Problem& problem) {
+    if (problem.dim == 32) return launch_tile<32, 2>(problem);
     int device = 0, most_shared = 0;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    if (size_t(most_shared) >= shared_bytes<D, 4>())
-        launch<D, 4>(input, output, batches, n);
-    else
-        launch<D, 2>(input, output, batches, n);
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error != cudaSuccess) return error;
+    const bool large = size_t(most_shared) >= Tile<64, 4>::SharedBytes;
+    return large ? launch_tile<64, 4>(problem) : launch_tile<64, 1>(problem);    // Turing has 64 KiB
 }
 
-int main(int argc, char** argv) {
-    if (argc != 3) {
-        std::fprintf(stderr, "usage: %s INPUT OUTPUT\n", argv[0]);
-        return 2;
-    }
-    Shape shape;
-    FILE* const in = open_input(argv[1], shape);
-    FILE* const out = std::fopen(argv[2], "wb");
-    if (!out) fail(argv[2], "cannot be opened for writing");
-    std::setvbuf(out, nullptr, _IONBF, 0);
+}    // namespace flash2
 
-    // As many batches at a time as fit in 2 GiB, or in most of what the device has left.
-    size_t free_bytes = 0, total_bytes = 0;
-    CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-    const size_t matrix_bytes = shape.matrix() * sizeof(float);
-    const size_t room = std::min(size_t(2) << 30, free_bytes / 10 * 9);
-    const int group = int(std::min(size_t(shape.batches), std::max(size_t(1), room / (4 * matrix_bytes))));
-
-    float *input = nullptr, *output = nullptr;
-    CUDA_CHECK(cudaMalloc(&input, 3 * matrix_bytes * group));
-    CUDA_CHECK(cudaMalloc(&output, matrix_bytes * group));
-    {
-        Pipe pipe;
-        for (int first = 0; first < shape.batches; first += group) {
-            const int batches = std::min(group, shape.batches - first);
-            pipe.file_to_device(in, argv[1], input, 3 * matrix_bytes * batches);
-            if (shape.dim == 32)
-                launch<32>(input, output, batches, shape.rows);
-            else
-                launch<64>(input, output, batches, shape.rows);
-            pipe.device_to_file(output, matrix_bytes * batches, out, argv[2]);
-        }
-    }
-    CUDA_CHECK(cudaFree(output));
-    CUDA_CHECK(cudaFree(input));
-    std::fclose(in);
-    if (std::fclose(out) != 0) fail(argv[2], "cannot be written (disk full?)");
-    return 0;
-}
+ATTENTION_PROGRAM(flash2)

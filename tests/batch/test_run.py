@@ -17,17 +17,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grader.assignment import load_assignment
 from grader.batch import Outcome, Policy, Setup, Which, find_class, grade_class
 from grader.batch.roster import Student
 from grader.batch.view import Log, duration
 from grader.batch.work import ReadTask
-from grader.catalogue import TestcaseFiles, generate
 from grader.errors import MachineFault
 from grader.paths import course_root
 from grader.record import Record
 from grader.store import State, Store, check_store, open_store
-from grader.testcase import load_suite
 from grader.verdict import Fault, Verdict
 from tests.batch_engine import PlainC
 
@@ -37,17 +34,6 @@ WRONG = RIGHT.replace("scale)\n{", "scale)\n{\n    scale *= 2;", 1)
 BROKEN = "int main( {"
 CRASHING = "int main() { return *(volatile int *)0; }"
 HANGING = "int main() { for (;;); }"
-
-
-@pytest.fixture(scope="session")
-def setup(tmp_path_factory: pytest.TempPathFactory) -> Setup:
-    rules = load_assignment("hw4")
-    rules = rules.model_copy(update={"limits": rules.limits.model_copy(update={"emulator_wall_s": 1.0})})
-    suite = load_suite(rules.testcases_file)
-    files = replace(TestcaseFiles.beside(suite), folder=tmp_path_factory.mktemp("testcases"))
-    cases = suite.select("s01")
-    generate(cases[0], files, suite.seed(cases[0]), lambda done, total: None)
-    return Setup(rules, suite, files, cases, PlainC())
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
 def tightened(rules: Assignment) -> Assignment:
     """The assignment's rules with limits that are reached soon, and without source rules: what those refuse would not
     even be tried."""
-    limits = rules.limits.model_copy(update={"emulator_wall_s": 5.0, "memory_bytes": 2 << 30, "processes": 512})
+    limits = rules.limits.model_copy(update={"emulator_wall_s": 8.0, "memory_bytes": 1 << 30, "processes": 512})
     return rules.model_copy(update={"limits": limits, "source_rules": ()})
 
 

@@ -14,7 +14,7 @@ from grader.emulator.ptx.model import (
     Variable,
     Vec,
 )
-from grader.emulator.ptx.parser import PtxSyntaxError, parse
+from grader.emulator.ptx.parser import PtxSyntaxError, link_modules, parse
 
 __all__ = [
     "Function",
@@ -30,5 +30,6 @@ __all__ = [
     "Sym",
     "Variable",
     "Vec",
+    "link_modules",
     "parse",
 ]

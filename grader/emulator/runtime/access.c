@@ -105,16 +105,81 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
     default: LANES(u64a, u64)                                                                                          \
     }
 
+/* 4-byte elements, the usual case: one check and one gather or scatter for the warp. 0: not this time, go by lanes. */
+static inline __attribute__((always_inline)) int vector_offsets_w(struct warp *w, const u32 *addr, u32 m, u32 whole, u32 shift) {
+    if (w->shared_size < whole) return 0;
+    u32 bad = 0;
+    VU limit = BU((w->shared_size - whole) >> shift);
+    for (int i = 0; i < PIECES; i++) {
+        VU a = *(const VU *)&addr[i * W];
+        a = (a >> shift) | (a << (32 - shift)); /* misaligned addresses become large */
+        bad |= (u32)CMPU(6, a, limit) << (i * W);
+    }
+    return !(bad & m);
+}
+static int quick_load_w(struct warp *w, const u32 *addr, u32 m, u32 count, u32 *out) {
+    if (!vector_offsets_w(w, addr, m, 4 * count, count == 4 ? 4 : count == 2 ? 3 : 2)) return 0;
+    for (u32 c = 0; c < count; c++)
+        for (int i = 0; i < PIECES; i++) *(VU *)&out[32 * c + i * W] = gather32(w->shared + 4 * c, *(const VU *)&addr[i * W], MK(m, i));
+    return 1;
+}
+static int quick_store_w(struct warp *w, const u32 *addr, u32 m, u32 count, const u32 *in) {
+    if (!vector_offsets_w(w, addr, m, 4 * count, count == 4 ? 4 : count == 2 ? 3 : 2)) return 0;
+    for (u32 c = 0; c < count; c++)
+        for (int i = 0; i < PIECES; i++) scatter32(w->shared + 4 * c, *(const VU *)&addr[i * W], *(const VU *)&in[32 * c + i * W], MK(m, i));
+    return 1;
+}
+static int quick_q(struct warp *w, u32 site, const u64 *addr, u32 m, u32 count) {
+    const struct site *c = &w->sites[site];
+    u32 bad = 0, shift = count == 4 ? 4 : count == 2 ? 3 : 2, whole = 4 * count;
+    if (c->hi - c->lo < whole) return 0;
+    VQ lo = BQ(c->lo), limit = BQ((c->hi - c->lo - whole) >> shift);
+    for (int i = 0; i < 2 * PIECES; i++) {
+        VQ a = *(const VQ *)&addr[i * W / 2] - lo;
+        a = (a >> shift) | (a << (64 - shift));
+        bad |= (u32)CMPQ(6, a, limit) << (i * W / 2);
+    }
+    return !(bad & m);
+}
+static int quick_load_q(struct warp *w, u32 site, const u64 *addr, u32 m, u32 count, u32 *out) {
+    if (!quick_q(w, site, addr, m, count)) return 0;
+    const u8 *p = (const u8 *)w->sites[site].delta;
+    for (u32 c = 0; c < count; c++)
+        for (int i = 0; i < PIECES; i++)
+            *(VU *)&out[32 * c + i * W] = gather32q(p + 4 * c, *(const VQ *)&addr[i * W], *(const VQ *)&addr[i * W + W / 2], MKQ(m, 2 * i), MKQ(m, 2 * i + 1));
+    return 1;
+}
+static int quick_store_q(struct warp *w, u32 site, const u64 *addr, u32 m, u32 count, const u32 *in) {
+    if (!quick_q(w, site, addr, m, count)) return 0;
+    u8 *p = (u8 *)w->sites[site].delta;
+    for (u32 c = 0; c < count; c++)
+        for (int i = 0; i < PIECES; i++)
+            scatter32q(p + 4 * c, *(const VQ *)&addr[i * W], *(const VQ *)&addr[i * W + W / 2], *(const VU *)&in[32 * c + i * W], MKQ(m, 2 * i), MKQ(m, 2 * i + 1));
+    return 1;
+}
+
 /* Addresses: evenly spaced (_a; 32 bits wide in shared and local memory), rows of 32 bits (_w) or of 64 (_q). */
 #define ADDRESS (space == SPACE_SHARED || space == SPACE_LOCAL ? (u64)(u32)(base + (u64)stride * l) : base + (u64)stride * l)
 void rt_load_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
 void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
 #undef ADDRESS
 #define ADDRESS ((u64)addr[l])
-void rt_load_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
-void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
-void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
-void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
+void rt_load_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, void *out) {
+    if (space == SPACE_SHARED && bytes == 4 && quick_load_w(w, addr, m, count, out)) return;
+    BY_SIZE(LOAD_LANES)
+}
+void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in) {
+    if (space == SPACE_SHARED && bytes == 4 && quick_store_w(w, addr, m, count, in)) return;
+    BY_SIZE(STORE_LANES)
+}
+void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out) {
+    if (space == SPACE_GLOBAL && bytes == 4 && quick_load_q(w, site, addr, m, count, out)) return;
+    BY_SIZE(LOAD_LANES)
+}
+void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in) {
+    if (space == SPACE_GLOBAL && bytes == 4 && quick_store_q(w, site, addr, m, count, in)) return;
+    BY_SIZE(STORE_LANES)
+}
 #undef ADDRESS
 
 void rt_shuffle_check(struct warp *w, u32 site, u32 m, u32 members) {

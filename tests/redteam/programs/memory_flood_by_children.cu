@@ -5,9 +5,8 @@
 int main(int, char** argv) {
     for (int i = 0; i < 20; ++i)
         if (fork() == 0) {
-            char* const block = (char*)malloc(128 << 20);
-            for (int at = 0; at < 128 << 20; at += 4096) block[at] = 1;
-            sleep(3);
+            mmap(nullptr, 128 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+            sleep(1);
             _exit(0);
         }
     int status, alive = 0;

@@ -1,0 +1,139 @@
+"""What is concluded from what Slurm says, from signs of life and from results; Slurm itself is not asked here (see
+tests/slurm for a real one)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from grader.batch import Policy
+from grader.batch.desk import Desk
+from grader.batch.handins import Found
+from grader.batch.view import Quiet
+from grader.cluster import queue, slurm
+from grader.cluster.elsewhere import engine_of_jobs
+from grader.cluster.files import RunFiles
+from grader.cluster.queue import JobState
+from grader.errors import MachineFault, UsageError
+from grader.submission import Submission
+from tests.records import made_record
+
+ONE = "JobId=12 ArrayJobId=12 ArrayTaskId=3 JobState=RUNNING Reason=None NodeList=node1"
+REST = "JobId=12 ArrayJobId=12 ArrayTaskId=0-1,4-6:2%2 JobState=PENDING Reason=Resources NodeList="
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, output: str = "", error: str = "") -> None:
+    done = subprocess.CompletedProcess([], 1 if error else 0, output, error)
+    monkeypatch.setattr(queue.subprocess, "run", lambda *_, **__: done)
+
+
+def test_running_and_waiting_tasks_of_an_array_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, f"{ONE}\n{REST}\n")
+    found = queue.states(["12_0", "12_3", "12_6", "12_5"])
+    assert found == {
+        "12_3": JobState("RUNNING", "node1", "None"),
+        "12_0": JobState("PENDING", "", "Resources"),
+        "12_6": JobState("PENDING", "", "Resources"),
+    }
+
+
+def test_a_job_that_is_no_array_is_known_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, "JobId=13 JobState=CANCELLED Reason=None NodeList=node2\n")
+    assert queue.states(["13"])["13"].state == "CANCELLED"
+
+
+def test_jobs_that_slurm_forgot_are_in_no_state_and_other_errors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, error="slurm_load_jobs error: Invalid job id specified")
+    assert queue.states(["12_0"]) == {}
+    answer(monkeypatch, error="Unable to contact slurm controller")
+    with pytest.raises(MachineFault, match="Unable to contact"):
+        queue.states(["12_0"])
+
+
+class Scene:
+    """One task with Slurm, and what became of it."""
+
+    def __init__(self, setup, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+        self.cancelled: list[str] = []
+        self.submitted: list[int] = []
+        self.said: list[str] = []
+        view = Quiet()
+        view.say = self.said.append  # type: ignore[method-assign]
+        monkeypatch.setattr(slurm, "cancel", self.cancelled.extend)
+        desk = Desk(setup, None, Policy(), {}, view)  # type: ignore[arg-type]
+        rules = slurm.Cluster(retries=2)
+        self.cluster = slurm._Cluster(desk, setup, rules, RunFiles(folder), None)  # type: ignore[arg-type]
+        monkeypatch.setattr(self.cluster, "submit", lambda tasks: self.submitted.extend(t.number for t in tasks))
+        submission = Submission("alice", folder, (), (), (), "", (), "0")
+        found = Found("alice", folder, None)  # type: ignore[arg-type]
+        self.task = slurm._Task(0, found, submission, 1, job="12_0")
+        self.files = RunFiles(folder)
+
+    def beat(self, ago_s: float) -> None:
+        path = self.files.beat(0, len(self.task.lost))
+        path.touch()
+        os.utime(path, (time.time() - ago_s,) * 2)
+
+    def look(self, state: JobState | None) -> None:
+        self.cluster._look_for_lost({0: self.task}, {"12_0": state} if state else {})
+
+
+@pytest.fixture
+def scene(setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:  # type: ignore[no-untyped-def]
+    return Scene(setup, tmp_path, monkeypatch)
+
+
+def test_a_job_that_waits_or_gives_signs_of_life_is_left_alone(scene: Scene) -> None:
+    scene.look(JobState("PENDING"))
+    scene.beat(ago_s=10)
+    scene.look(JobState("RUNNING", "node1"))
+    assert (scene.submitted, scene.cancelled) == ([], [])
+
+
+def test_a_running_job_without_a_sign_of_life_is_cancelled_and_submitted_again(scene: Scene) -> None:
+    scene.beat(ago_s=60)
+    scene.look(JobState("RUNNING", "node1"))
+    assert (scene.submitted, scene.cancelled) == ([0], ["12_0"])
+    assert "no sign of life for 60 s on node1" in scene.said[0]
+
+
+def test_a_job_that_had_begun_and_waits_again_lost_its_node(scene: Scene) -> None:
+    scene.beat(ago_s=3)
+    scene.look(JobState("PENDING", "", "BeginTime"))
+    assert (scene.submitted, scene.cancelled) == ([0], ["12_0"])
+    scene.look(JobState("PENDING", "", "None"))
+    assert scene.submitted == [0], "the sign of life of the earlier try says nothing of the new one"
+
+
+def test_a_job_that_ended_without_a_result_is_lost_after_a_grace_for_slow_folders(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(slurm.time, "monotonic", lambda: now[0])
+    scene.look(JobState("CANCELLED", "node1"))
+    assert scene.submitted == []
+    now[0] += slurm.GRACE_S
+    scene.look(JobState("CANCELLED", "node1"))
+    assert scene.submitted == [0]
+    assert "ended without a result: it was cancelled on node1" in scene.said[0]
+
+
+def test_results_and_faults_are_read_once_they_are_whole(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path)
+    assert files.read_result(3) is None
+    files.write_result(3, made_record("alice"))
+    assert files.read_result(3) == made_record("alice")
+    files.write_fault(4, "The GPU is gone.")
+    assert files.take_fault(4) == "The GPU is gone."
+    assert files.take_fault(4) is None
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_on_a_cluster_auto_means_the_gpu_that_each_job_asks_for() -> None:
+    assert (engine_of_jobs("auto").name, engine_of_jobs("emulator").name) == ("cuda", "emulator")
+    with pytest.raises(UsageError, match="no engine 'tpu'"):
+        engine_of_jobs("tpu")

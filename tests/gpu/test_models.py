@@ -1,0 +1,101 @@
+"""The fast model solutions on a real GPU: every legal shape, as exact as float32, clean under the sanitizers."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grader.engine.cuda import CudaEngine
+from tests.conftest import ROOT
+
+MODELS = ("flash2", "tensor_cores", "hopper")
+BOUND = 1e-5  # absolute, on U(-3, 3)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, gpu: CudaEngine) -> Path:
+    """A model solution, compiled for this GPU."""
+    path = tmp_path_factory.mktemp("models") / request.param
+    capability = subprocess.run(
+        ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", "--id=0"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    chip = capability.replace(".", "") + ("a" if capability.startswith("9") else "")
+    source, target = ROOT / f"reference/hw4/{request.param}.cu", f"-gencode=arch=compute_{chip},code=sm_{chip}"
+    subprocess.run(["nvcc", "-O3", "-std=c++17", target, "-o", path, source], check=True)
+    return path
+
+
+def attention(program: Path, numbers: np.ndarray, folder: Path) -> np.ndarray:
+    """Runs the program on [B, 3, N, d] float32 and returns its output, [B, N, d]."""
+    batches, _, rows, dim = numbers.shape
+    (folder / "in").write_bytes(struct.pack("<3i", batches, rows, dim) + numbers.tobytes())
+    done = subprocess.run([program, folder / "in", folder / "out"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return np.fromfile(folder / "out", "<f4").reshape(batches, rows, dim)
+
+
+def expected_rows(numbers: np.ndarray, batch: int, rows: np.ndarray) -> np.ndarray:
+    """softmax(Q K^T / sqrt(d)) V in float64, for some rows of a batch."""
+    query, key, value = numbers[batch].astype(np.float64)
+    scores = query[rows] @ key.T / np.sqrt(query.shape[1])
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights @ value / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("dim", [32, 64])
+@pytest.mark.parametrize("rows", [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768])
+def test_every_legal_length_is_as_exact_as_float32(rows: int, dim: int, program: Path, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(rows + dim).uniform(-3, 3, (3, 3, rows, dim)).astype("<f4")
+    output = attention(program, numbers, tmp_path)
+    sample = np.linspace(0, rows - 1, 128).astype(int)
+    for batch in range(3):
+        error = np.abs(output[batch, sample] - expected_rows(numbers, batch, sample)).max()
+        assert error < BOUND, f"batch {batch}"
+
+
+def test_the_most_batches_are_all_computed(program: Path, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(1).uniform(-3, 3, (14000, 3, 128, 32)).astype("<f4")
+    output = attention(program, numbers, tmp_path)
+    for batch in (0, 1, 2729, 2730, 2731, 7000, 13998, 13999):  # 2730 batches make up a chunk
+        assert np.abs(output[batch] - expected_rows(numbers, batch, np.arange(128))).max() < BOUND
+
+
+@pytest.mark.parametrize("extreme", ["constant", "one key", "ascending"])
+def test_extreme_scores_neither_overflow_nor_vanish(extreme: str, program: Path, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(2).uniform(-3, 3, (2, 3, 512, 64)).astype("<f4")
+    if extreme == "constant":
+        numbers[:, :2] = 3.0  # all scores 72, the largest there is
+    elif extreme == "one key":
+        numbers[:, 0], numbers[:, 1] = 3.0, -3.0
+        numbers[:, 1, 300] = 3.0  # one score of 72 among -72
+    else:
+        numbers[:, 0] = 3.0
+        numbers[:, 1] = np.linspace(-3, 3, 512)[:, None]  # every tile raises the maximum
+    output = attention(program, numbers, tmp_path)
+    for batch in range(2):
+        assert np.abs(output[batch] - expected_rows(numbers, batch, np.arange(512))).max() < 2e-5
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
+@pytest.mark.parametrize("shape", [(2, 128, 32), (3, 256, 64), (2, 512, 32), (2, 1024, 64)])
+def test_the_sanitizers_find_nothing(tool: str, shape: tuple[int, int, int], program: Path, tmp_path: Path) -> None:
+    sanitizer = shutil.which("compute-sanitizer")
+    assert sanitizer, "compute-sanitizer is not on PATH: it comes with the CUDA toolkit"
+    batches, rows, dim = shape
+    numbers = np.random.default_rng(3).uniform(-3, 3, (batches, 3, rows, dim)).astype("<f4")
+    (tmp_path / "in").write_bytes(struct.pack("<3i", *shape) + numbers.tobytes())
+    done = subprocess.run(
+        [sanitizer, "--tool", tool, "--error-exitcode", "9", program, tmp_path / "in", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]

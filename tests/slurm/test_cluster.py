@@ -1,0 +1,252 @@
+"""A class on a real Slurm of two nodes (cluster.sh), with the emulator as engine. Run by `make test-slurm`, as root,
+with Debian's slurmctld, slurmd, slurm-client and munge. Jobs are cancelled by scancel and killed by kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from grader.record import Record
+from grader.store import check_store, open_store
+
+HERE = Path(__file__).parent
+CHECKOUT = HERE.parent.parent
+SLEEPY = "#include <unistd.h>\nint main() { sleep(%d); }\n"
+ZEROS = """
+#include <cstdio>
+#include <cstdlib>
+__global__ void zero(float *o, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) o[i] = 0; }
+int main(int, char **argv) {
+    int shape[3]; FILE *in = fopen(argv[1], "rb"); if (!in || fread(shape, 4, 3, in) != 3) return 1;
+    int n = shape[0] * shape[1] * shape[2]; float *d; cudaMalloc(&d, 4 * n);
+    zero<<<(n + 255) / 256, 256>>>(d, n);
+    float *h = (float *)malloc(4 * n); cudaMemcpy(h, d, 4 * n, cudaMemcpyDeviceToHost);
+    FILE *out = fopen(argv[2], "wb"); fwrite(h, 4, n, out); fclose(out);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running Slurm and a course that grades on it."""
+
+    folder: Path
+    course: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "SLURM_CONF": str(self.folder / "slurm.conf"),
+            "GRADER_ROOT": str(self.course),
+            "GRADER_CACHE": os.environ.get("SLURM_TEST_CACHE", str(self.folder / "cache")),
+            "PYTHONPATH": str(CHECKOUT),
+        }
+
+    def slurm(self, *command: str) -> str:
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=30, check=True)
+        return done.stdout
+
+    def running(self) -> dict[str, str]:
+        """Nodes of running array tasks by job name such as 5_3."""
+        return dict(line.split() for line in self.slurm("squeue", "-h", "-t", "R", "-o", "%F_%K %N").splitlines())
+
+    def grade(self, hand_ins: Path, store: Path, *options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "grader.cli", "grade", str(hand_ins), "--class", "--tests", "s01"]
+        command += ["--engine", "emulator", "--store", str(store), *options]
+        return subprocess.Popen(
+            command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=store.parent
+        )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = Path(f"/tmp/grader-slurm-{os.getpid()}")
+    course = folder / "course"
+    for name in ("assignment", "reference", "testcases"):
+        shutil.copytree(CHECKOUT / name, course / name)
+    with (course / "assignment/hw4/assignment.yaml").open("a") as rules:
+        cluster = {
+            "partition": "both",
+            "gres": "gpu:1",
+            "cpus": 1,
+            "time_minutes": 10,
+            "folder": str(folder / "shared"),
+        }
+        rules.write(f"\ncluster: {json.dumps(cluster)}\n")
+    subprocess.run([HERE / "cluster.sh", "start", folder], check=True, timeout=120)
+    yield Cluster(folder, course)
+    subprocess.run([HERE / "cluster.sh", "stop", folder], check=True, timeout=120)
+    shutil.rmtree(folder)
+
+
+def a_class(folder: Path, **sources: str) -> Path:
+    for student, source in sources.items():
+        (folder / student).mkdir(parents=True)
+        (folder / student / "hw4.cu").write_text(source)
+    return folder
+
+
+def records(store: Path) -> dict[str, Record]:
+    with open_store(store) as opened:
+        assert check_store(opened) == []
+        return {attempt.student.id: attempt.record for attempt in opened.attempts("hw4")}
+
+
+def verdicts(store: Path) -> dict[str, str]:
+    return {student: record.tests[0].verdict.value for student, record in records(store).items()}
+
+
+def finished(grader: subprocess.Popen[str]) -> str:
+    output, _ = grader.communicate(timeout=600)
+    assert grader.returncode == 0, output
+    return output
+
+
+def test_slurm_gives_the_same_scores_as_this_machine_and_uses_both_nodes(cluster: Cluster, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", zeros=ZEROS, silent="int main() { }", broken="int main( {", sleepy=SLEEPY % 3)
+    (folder / "nothing").mkdir()
+    finished(cluster.grade(folder, tmp_path / "here.sqlite"))
+    finished(cluster.grade(folder, tmp_path / "slurm.sqlite", "--cluster", "slurm"))
+    assert verdicts(tmp_path / "slurm.sqlite") == verdicts(tmp_path / "here.sqlite") == {
+        "zeros": "wrong_answer", "silent": "no_output", "broken": "compile_error", "sleepy": "no_output",
+        "nothing": "compile_error",
+    }  # fmt: skip
+    scores = [
+        {student: record.scores for student, record in records(tmp_path / name).items()}
+        for name in ("here.sqlite", "slurm.sqlite")
+    ]
+    assert scores[0] == scores[1]
+
+
+def test_jobs_that_are_cancelled_killed_or_lose_their_node_are_noticed_in_a_minute_and_end_graded(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    folder = a_class(tmp_path / "class", **{f"s{number}": SLEEPY % (25 + number) for number in range(4)})
+    grader = cluster.grade(folder, tmp_path / "r.sqlite", "--cluster", "slurm")
+    running = _wait_for_running(cluster, grader, 4)
+    assert set(running.values()) == {"node1", "node2"}
+    on_one = sorted(job for job, node in running.items() if node == "node1")
+    on_two = sorted(job for job, node in running.items() if node == "node2")
+    done_at = time.monotonic()
+    cluster.slurm("scancel", on_one[0])
+    _kill_step(on_one[1])
+    _kill_node(cluster, "node2", on_two)
+    noticed: dict[str, float] = {}
+    assert grader.stdout is not None
+    lines = []
+    for line in grader.stdout:
+        lines.append(line)
+        for job in running:
+            if f"job {job}:" in line and "submitted again" in line:
+                noticed.setdefault(job, time.monotonic() - done_at)
+        if len(noticed) == 4:
+            _start_node(cluster, "node2")
+            break
+    output = "".join(lines) + grader.communicate(timeout=600)[0]
+    assert grader.returncode == 0, output
+    assert set(noticed) == set(running), output
+    assert max(noticed.values()) < 60, output
+    assert set(verdicts(tmp_path / "r.sqlite").values()) == {"no_output"}
+    with open_store(tmp_path / "r.sqlite") as store:
+        assert len(list(store.attempts("hw4"))) == 4
+
+
+def test_after_a_killed_submitting_side_the_next_run_takes_in_what_its_jobs_made(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    folder = a_class(tmp_path / "class", quick="int main() { return 7; }", slow=SLEEPY % 50)
+    grader = cluster.grade(folder, tmp_path / "r.sqlite", "--cluster", "slurm")
+    assert grader.stdout is not None
+    while not any(cluster.folder.glob("shared/*/result-*.json")) or not cluster.running():
+        assert grader.poll() is None
+        time.sleep(0.2)
+    grader.kill()
+    grader.communicate()
+    (folder / "slow/hw4.cu").write_text("int main() { return 8; }")
+    output = finished(cluster.grade(folder, tmp_path / "r.sqlite", "--cluster", "slurm"))
+    assert "of the interrupted run" in output
+    assert verdicts(tmp_path / "r.sqlite") == {"quick": "no_output", "slow": "no_output"}
+    assert cluster.running() == {}, "the slow job of the killed run was cancelled"
+
+
+def _wait_for_running(cluster: Cluster, grader: subprocess.Popen[str], count: int) -> dict[str, str]:
+    """Jobs by id once `count` of them run their submission's program."""
+    while True:
+        assert grader.poll() is None, grader.communicate()[0]
+        running = cluster.running()
+        if len(running) == count and len(_programs()) >= count:
+            return running
+        time.sleep(0.3)
+
+
+def _programs() -> list[int]:
+    """Processes that are a hand-in's program."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if (entry / "cmdline").read_bytes().split(b"\0")[0].endswith(b"/program"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def _steps(job: str) -> list[int]:
+    """Processes of an array task that were started by its step: the grader in it."""
+    array, _, task = job.partition("_")
+    wanted = {f"SLURM_ARRAY_JOB_ID={array}", f"SLURM_ARRAY_TASK_ID={task}"}
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                variables = set((entry / "environ").read_bytes().decode(errors="replace").split("\0"))
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if wanted <= variables and b"submitit" in command:
+                found.append(int(entry.name))
+    return found
+
+
+def _kill_step(job: str) -> None:
+    steps = _steps(job)
+    assert steps, f"job {job} has no process"
+    for pid in steps:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _kill_node(cluster: Cluster, node: str, jobs: list[str]) -> None:
+    """What a machine's crash is to Slurm: its slurmd and all of its jobs' processes are gone at once."""
+    os.kill(int((cluster.folder / f"slurmd-{node}.pid").read_text()), signal.SIGKILL)
+    for job in jobs:
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    command = (entry / "cmdline").read_bytes().decode(errors="replace")
+                except OSError:
+                    continue
+                if command.startswith(f"slurmstepd: [{_real_id(cluster, job)}."):
+                    os.kill(int(entry.name), signal.SIGKILL)
+        for pid in _steps(job):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _real_id(cluster: Cluster, job: str) -> str:
+    listing = cluster.slurm("scontrol", "show", "job", "-o", job)
+    return listing.split("JobId=")[1].split()[0]
+
+
+def _start_node(cluster: Cluster, node: str) -> None:
+    cluster.slurm("slurmd", "-N", node)

@@ -1,0 +1,149 @@
+"""What a person can ask about a result afterwards: why, whether it repeats, how two differ, who resembles whom."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from grader import complaints, similarity
+from grader.cli import main
+from grader.errors import UsageError
+from grader.paths import course_root
+from grader.record import Record, write_records
+from grader.store import HandIn, Store, open_store
+from grader.store.database import Points
+from tests.records import made_record, made_test
+
+
+def keep(store: Store, record: Record, sha256: str, day: int, *, days_late: int = 0, penalty: float = 0.0) -> None:
+    submission = record.submission.model_copy(update={"sha256": sha256})
+    number = store.add_submission(
+        HandIn(
+            "hw4",
+            record.submission.id,
+            sha256,
+            "class/alice",
+            datetime(2026, 11, day, tzinfo=UTC),
+            days_late,
+            penalty,
+            (("hw4.cu", b"int main() {}"),),
+        )
+    )
+    store.add_record(number, "c", record.model_copy(update={"submission": submission}))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "class.sqlite"
+    with open_store(found, create=True) as store:
+        keep(store, made_record("alice", speedups=[10.0]), "a" * 64, 20)
+        keep(store, made_record("alice", speedups=[20.0]), "b" * 64, 21, days_late=1, penalty=0.1)
+        store.set_points("hw4", [Points("alice", "report", 8, "clear")])
+    return found
+
+
+def run(*words: object, code: int = 0) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    assert ended.value.code == code
+
+
+def test_an_explanation_has_lateness_manual_points_and_the_sum(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("explain", "alice", "--store", path)
+    text = capsys.readouterr().out
+    assert "attempt 2 of 2, handed in 2026-11-21T00:00+00:00, 1 days late, which costs 10%" in text
+    assert "report: 8 (clear)" in text
+    assert "(60 + 8) x (1 - 0.1) = 61.2" in text
+    assert "There is no total: speedup, occupancy missing." in text
+
+
+def test_an_attempt_is_named_by_its_number_and_wrong_ones_are_told(path: Path) -> None:
+    with open_store(path) as store:
+        assert complaints.attempt_named(store, "hw4", "alice").number == 2
+        assert complaints.attempt_named(store, "hw4", "alice#1").record.tests[0].speedup == 10.0
+        with pytest.raises(UsageError, match="alice has attempts 1 to 2, not 3"):
+            complaints.attempt_named(store, "hw4", "alice#3")
+        with pytest.raises(UsageError, match=r"'bob' is no file, and .* has nobody called that"):
+            complaints.attempt_named(store, "hw4", "bob")
+
+
+def test_two_results_are_compared_whether_files_or_in_the_store(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_records([made_record("carol", speedups=[40.0], device="NVIDIA A100")], tmp_path / "carol.json")
+    run("diff", "alice#1", tmp_path / "carol.json", "--store", path)
+    text = capsys.readouterr().out
+    assert "another GPU: NVIDIA H200 and NVIDIA A100" in text
+    assert "100 ms" in text and "25 ms" in text
+
+
+def test_a_rerun_grades_the_stored_files_and_changes_nothing_in_the_store(path: Path) -> None:
+    seen = []
+
+    def again(folder: Path, record: Record) -> Record:
+        seen.append((folder / "hw4.cu").read_bytes())
+        return made_record("alice", tests=[made_test("t21", gpu_ms=50.0 + len(seen), speedup=20.0)])
+
+    with open_store(path) as store:
+        text = complaints.rerun(store, "hw4", "alice", again, twice=True)
+        assert store.counts()["records"] == 2
+    assert seen == [b"int main() {}"] * 2
+    assert "Now against the record of 2026-11-21" in text
+    assert "The second run now against the first" in text
+    assert "51 ms" in text and "52 ms" in text
+
+
+def test_renaming_and_reformatting_do_not_hide_a_copy_and_the_template_does_not_make_one() -> None:
+    reference = course_root() / "reference/hw4"
+    template = (course_root() / "student_template/hw4/hw4.cu").read_text()
+    original = (reference / "flash2.cu").read_text()
+    copied = original.replace("float", "float ").replace("int ", "int  ").replace("row", "line")
+    hand_ins = {
+        "alice": original,
+        "bob": "// my own work\n" + copied,
+        "carol": (reference / "naive.cu").read_text(),
+        "dave": template,
+        "erin": template,
+    }
+    pairs = similarity.closest(hand_ins, [template])
+    assert {pairs[0].first, pairs[0].second} == {"alice", "bob"}
+    assert pairs[0].share > 0.9
+    assert all(pair.share < 0.5 for pair in pairs[1:])
+    assert not any({pair.first, pair.second} == {"dave", "erin"} for pair in pairs)
+    assert "".join(piece.text for piece in pairs[0].first_text) in (original, hand_ins["bob"])
+
+
+def test_similarity_of_a_class_is_a_table_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = (course_root() / "reference/hw4/flash2.cu").read_text()
+    for student in ("alice", "bob <b>"):
+        (tmp_path / "class" / student).mkdir(parents=True)
+        (tmp_path / "class" / student / "hw4.cu").write_text(source)
+    (tmp_path / "class/carol").mkdir()
+    run("similarity", tmp_path / "class", "--html", tmp_path / "pairs.html")
+    text = capsys.readouterr().out
+    assert "alice" in text and "100%" in text
+    assert "1 left out, which hold nothing to compare: carol." in text
+    page = (tmp_path / "pairs.html").read_text()
+    assert "bob &lt;b&gt;" in page and "<mark>" in page
+
+
+def test_store_commands_say_what_they_did(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("store", "check", path)
+    assert "is sound: 1 students, 2 submissions, 2 records, 1 manual points." in capsys.readouterr().out
+    run("store", "export", path, tmp_path / "out.jsonl")
+    assert "1 student, 2 submissions, 2 records, 1 points written" in capsys.readouterr().out
+    run("store", "import", tmp_path / "new.sqlite", tmp_path / "out.jsonl")
+    assert "2 records added" in capsys.readouterr().out
+    run("store", "vacuum", path)
+    run("leaderboard", "--store", path, "--format", "csv", "--names", "id")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1,alice,20.00,NVIDIA H200")
+    run("gradebook", "--store", path, "--columns", "id,points")
+    assert capsys.readouterr().out == "id,points\nalice,61.2\n"
+    (tmp_path / "points.csv").write_text("id,report\nalice,10\n")
+    run("points", "import", tmp_path / "points.csv", "--store", path)
+    run("site", tmp_path / "site", "--store", path)
+    assert (tmp_path / "site/public/index.html").is_file()
+    run("store", "check", tmp_path / "points.csv", code=2)
+    assert "points.csv is damaged or is no store" in capsys.readouterr().err

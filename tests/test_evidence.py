@@ -1,0 +1,92 @@
+"""When a run's times are believed, and what is said when they are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.evidence import Witness, computed_on_the_host, doubts, flags_of
+from grader.record import TestRecord
+from grader.trace import KernelEvent, Trace, TracerError
+from grader.verdict import Verdict
+
+SECOND = 1_000_000_000
+WITNESS = Witness("cuda", wall_s=1.0, cpu_s=0.6, file_bytes=1 << 20)
+
+
+def kernel(start_ns: int, end_ns: int, block: tuple[int, int, int] = (128, 1, 1)) -> KernelEvent:
+    return KernelEvent("attention", (64, 1, 1), block, 32, 0, 0, 0, start_ns, end_ns, 7)
+
+
+HONEST = Trace(
+    kernels=(kernel(6 * SECOND, 6 * SECOND + SECOND // 10),),
+    engine="cuda",
+    device="a GPU",
+    clock_ns=6 * SECOND,
+    starts=1,
+    ends=1,
+)
+
+
+def test_an_honest_trace_raises_no_doubt() -> None:
+    assert doubts(HONEST, WITNESS) == ()
+
+
+@pytest.mark.parametrize(
+    ("trace", "words"),
+    [
+        (None, "left no trace"),
+        (replace(HONEST, malformed_lines=2), "2 lines that the tracer does not write"),
+        (replace(HONEST, unknown_lines=1), "1 lines that the tracer does not write"),
+        (replace(HONEST, truncated=True), "longer than the grader reads"),
+        (replace(HONEST, starts=2, ends=2), "begun 2 times"),
+        (replace(HONEST, ends=0), "has no end"),
+        (replace(HONEST, starts=0, ends=0, clock_ns=None), "has no beginning"),
+        (replace(HONEST, engine="emulator"), "written on emulator, it ran on cuda"),
+        (replace(HONEST, dropped=3), "3 events are missing"),
+        (replace(HONEST, tracer_errors=(TracerError("cuptiSubscribe", "busy"),)), "CUPTI refused the tracer"),
+        (replace(HONEST, kernels=()), "No kernel ran on the GPU"),
+        (replace(HONEST, kernels=(kernel(6 * SECOND, 8 * SECOND),)), "2 s of GPU time in 1 s of wall time"),
+        (replace(HONEST, kernels=(kernel(5 * SECOND, 5 * SECOND + 10),)), "before the program began"),
+        (replace(HONEST, kernels=(kernel(9 * SECOND, 9 * SECOND + 10),)), "after the program had ended"),
+        (replace(HONEST, kernels=(kernel(6 * SECOND, 6 * SECOND + 10, (64, 64, 1)),)), "that no GPU runs"),
+    ],
+)
+def test_a_trace_that_cannot_be_believed_is_said_to_be_so(trace: Trace | None, words: str) -> None:
+    assert any(words in sentence for sentence in doubts(trace, WITNESS))
+
+
+def test_much_processor_time_for_work_of_that_size_is_told() -> None:
+    busy = replace(WITNESS, cpu_s=8.0)
+    said = computed_on_the_host(HONEST, busy, sequential_s=59.0)
+    assert "8 s of processor time" in said
+    assert "the sequential program needs 59 s" in said
+
+
+@pytest.mark.parametrize(
+    ("trace", "cpu_s", "file_bytes", "sequential_s"),
+    [
+        (HONEST, 0.9, 210 << 20, 59.0),  # start-up, a file of 200 MB
+        (HONEST, 5.0, 944 << 20, 11.0),  # a gigabyte read, converted and copied
+        (replace(HONEST, kernels=(kernel(6 * SECOND, 12 * SECOND),)), 8.0, 1 << 20, 100.0),  # spinning while it waits
+        (
+            replace(HONEST, kernels=tuple(kernel(6 * SECOND + i, 6 * SECOND + i + 1) for i in range(200_000))),
+            5.5,
+            0,
+            59.0,
+        ),
+    ],
+)
+def test_what_an_honest_program_spends_on_the_host_is_not_held_against_it(
+    trace: Trace, cpu_s: float, file_bytes: int, sequential_s: float
+) -> None:
+    assert computed_on_the_host(trace, Witness("cuda", 8.0, cpu_s, file_bytes), sequential_s) == ""
+
+
+def test_flags_name_the_tests_they_were_raised_on_once() -> None:
+    tests = [
+        TestRecord(name=name, shape=(2, 128, 32), verdict=Verdict.PASSED, fault=None, reason="", flags=("Odd.",))
+        for name in ("t01", "t02")
+    ]
+    assert flags_of(tests) == ("t01, t02: Odd.",)

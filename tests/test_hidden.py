@@ -1,0 +1,101 @@
+"""Hidden testcases: their order, their fresh draws, and what a student reads of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.assignment import HiddenInputs
+from grader.catalogue import TestcaseFiles, generate
+from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
+from grader.judge import Judgement
+from grader.record import TestRecord
+from grader.testcase import Suite, load_suite
+from grader.verdict import Fault, Verdict
+
+YAML = """
+assignment: hw4
+operator: attention_forward
+groups:
+  - name: official
+    graded: true
+    hidden: true
+    distribution: {kind: uniform, low: -3, high: 3}
+    cases: {t01: [2, 128, 32], t02: [3, 128, 32], t03: [4, 128, 32]}
+  - name: public
+    graded: false
+    hidden: false
+    seed: known
+    distribution: {kind: uniform, low: -3, high: 3}
+    cases: {s01: [2, 128, 32]}
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    (tmp_path / "hw4.yaml").write_text(YAML)
+    return load_suite(tmp_path / "hw4.yaml")
+
+
+def record(name: str, verdict: Verdict = Verdict.PASSED, reason: str = "") -> TestRecord:
+    fault = None if verdict is Verdict.PASSED else Fault.STUDENT
+    return TestRecord(name=name, shape=(2, 128, 32), verdict=verdict, fault=fault, reason=reason)
+
+
+def test_every_case_runs_once_in_an_order_of_its_own(suite: Suite) -> None:
+    orders = {tuple(case.name for case in shuffled(suite.select("all"))) for _ in range(100)}
+    assert all(sorted(order) == ["t01", "t02", "t03"] for order in orders)
+    assert len(orders) > 1
+
+
+def test_only_hidden_cases_that_passed_are_drawn_again(suite: Suite) -> None:
+    tests = {"t01": record("t01"), "t02": record("t02", Verdict.WRONG_ANSWER), "s01": record("s01")}
+    rules = HiddenInputs(fresh=5, fresh_from="all,public")
+    assert [case.name for case in to_draw_again(rules, suite, tests)] == ["t01"]
+
+
+def test_two_gradings_and_the_usual_file_have_three_different_inputs(suite: Suite, tmp_path: Path) -> None:
+    case = suite.cases["t01"]
+    usual = TestcaseFiles(tmp_path / "usual")
+    generate(case, usual, suite.seed(case))
+    inputs = {usual.input(case).read_bytes()}
+    for _ in range(2):
+        with fresh_files(suite, case) as files:
+            assert case.operator.read_header(files.input(case)) == case.shape
+            inputs.add(files.input(case).read_bytes())
+    assert len(inputs) == 3
+    assert not files.folder.exists()
+
+
+def test_a_case_that_is_wrong_on_fresh_values_has_failed() -> None:
+    judged = both(record("t01"), record("t01", Verdict.WRONG_ANSWER, "All differ."))
+    assert judged.verdict is Verdict.WRONG_ANSWER
+    assert judged.reason == "Right on the testcase's usual values, but not on others of the same shape: All differ."
+    assert both(record("t01"), record("t01")).verdict is Verdict.PASSED
+
+
+def test_a_fault_of_the_machine_on_a_fresh_draw_costs_nothing() -> None:
+    broken = record("t01", Verdict.GRADER_ERROR).model_copy(update={"fault": Fault.MACHINE})
+    assert both(record("t01"), broken).verdict is Verdict.PASSED
+
+
+def test_the_record_says_how_many_were_drawn_again(suite: Suite) -> None:
+    cases = suite.select("all")
+    assert drawn_sentence(cases[:1], cases).startswith("1 of 3 hidden testcases (t01) were also run on values drawn")
+    assert drawn_sentence([], suite.select("public")) == ""
+
+
+@pytest.mark.parametrize(
+    ("show", "diagnosis", "reason"),
+    [("diagnosis", True, "12 differ."), ("values", False, "12 differ."), ("verdict", False, "The output is wrong.")],
+)
+def test_a_student_reads_of_hidden_cases_what_the_instructor_allows(
+    suite: Suite, show: str, diagnosis: bool, reason: str
+) -> None:
+    rules = HiddenInputs.model_validate({"show": show})
+    wrong = Judgement(Verdict.WRONG_ANSWER, Fault.STUDENT, "12 differ.")
+    assert shows_diagnosis(rules, suite.cases["t01"]) is diagnosis
+    assert kept_hidden(wrong, rules, suite.cases["t01"]).reason == reason
+    assert shows_diagnosis(rules, suite.cases["s01"])
+    assert kept_hidden(wrong, rules, suite.cases["s01"]).reason == "12 differ."

@@ -1,0 +1,60 @@
+"""Where bubblewrap cannot run: Landlock, seccomp and resource limits do what they can, and it is said."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from grader.errors import MachineFault
+from grader.sandbox import Job, Limits, Outcome, bubblewrap, confinement, landlock, require, run
+from tests.test_sandbox import running
+
+
+@pytest.fixture(autouse=True)
+def _without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    if landlock.version() == 0:
+        pytest.fail("this kernel has no Landlock: these tests need Linux 5.13 or newer with it switched on")
+    monkeypatch.setattr(bubblewrap, "problem", lambda: "left out for this test")
+
+
+def shell(script: str, folder: Path, limits: Limits | None = None, readable: tuple[Path, ...] = ()) -> Outcome:
+    return run(Job(("sh", "-c", script), folder, readable=readable), limits or Limits(wall_s=20))
+
+
+def test_the_record_says_so_and_require_refuses() -> None:
+    assert confinement().startswith("Landlock")
+    assert "left out for this test" in confinement()
+    with pytest.raises(MachineFault, match="--require-sandbox: left out for this test"):
+        require()
+
+
+def test_only_what_the_job_names_can_be_read_and_only_its_folder_written(tmp_path: Path) -> None:
+    for name in ("mine", "given", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "given/input").write_text("the input")
+    (tmp_path / "other/secret").write_text("the secret")
+    reads = "cat ../given/input; cat ../other/secret; ls ../other"
+    script = f"{reads}; touch ../given/x /tmp/x-redteam; touch here"
+    outcome = shell(script, tmp_path / "mine", readable=(tmp_path / "given",))
+    assert outcome.stdout == "the input"
+    assert outcome.stderr.count("Permission denied") == 4
+    assert (tmp_path / "mine/here").exists()
+    assert not (tmp_path / "given/x").exists()
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    ["setsid true", "unshare -U true", "cat /etc/shadow", "kill -0 1", "bash -c 'echo > /dev/tcp/127.0.0.1/1'"],
+)
+def test_what_reaches_out_fails(attempt: str, tmp_path: Path) -> None:
+    assert shell(f"{attempt} 2>/dev/null && echo REACHED", tmp_path).stdout == ""
+
+
+def test_daemons_and_what_hangs_are_ended_with_the_run(tmp_path: Path) -> None:
+    began = time.monotonic()
+    assert shell("(sleep 63.25 &); true", tmp_path).exit_code == 0
+    assert shell("trap '' TERM; sleep 63.25 & wait", tmp_path, Limits(wall_s=0.3)).timed_out
+    assert time.monotonic() - began < 15
+    assert not running("sleep 63.25")

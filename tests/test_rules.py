@@ -1,0 +1,85 @@
+"""Source rules: found in the student's own lines of preprocessed source, whatever macros and comments do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader import sandbox
+from grader.assignment import Assignment, SourceRule
+from grader.rules import violations
+from grader.submission import read_submission
+
+Write = Callable[[str, str], Path]
+RULES = (
+    SourceRule(forbid="header", names=("dlfcn.h", "cutlass/*"), why="write it yourself"),
+    SourceRule(forbid="call", names=("system", "exec*"), why="no other programs", action="warn"),
+    SourceRule(forbid="incbin", why="compute the answer"),
+    SourceRule(forbid="absolute_include", why="your own files only"),
+    SourceRule(forbid="inline_assembly", why="CUDA C++ only", action="warn"),
+)
+
+
+@pytest.fixture
+def broken(hw4: Assignment, write: Write) -> Callable[..., list[str]]:
+    """What breaks the rules in a program, as 'file:line what'."""
+
+    def look(source: str, **headers: str) -> list[str]:
+        path = write("hw4.cu", source)
+        for name, text in headers.items():
+            write(f"{name}.h", text)
+        rules = hw4.model_copy(update={"source_rules": RULES})
+        found = violations(read_submission(path, rules, sandbox.runner(10)), rules)
+        return [f"{each.file}:{each.line} {each.what}" for each in found]
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("#include <cstdio>\n#include <dlfcn.h>\nint main() {}\n", ["hw4.cu:2 includes dlfcn.h"]),
+        ('#include <cstdlib>\nint main() {\n  return system("ls");\n}\n', ["hw4.cu:3 calls system"]),
+        ("#include <cstdlib>\n#define RUN(x) sys##tem(x)\nint main() { RUN(0); }\n", ["hw4.cu:3 calls system"]),
+        ('int main() { asm volatile("nop"); }\n', ["hw4.cu:1 has inline assembly"]),
+        ('#include "/usr/include/time.h"\nint main() {}\n', ["hw4.cu:1 includes /usr/include/time.h"]),
+    ],
+)
+def test_what_is_forbidden_is_found_with_its_line(
+    broken: Callable[..., list[str]], source: str, expected: list[str]
+) -> None:
+    assert broken(source) == expected
+
+
+def test_incbin_is_found_however_it_is_written(broken: Callable[..., list[str]]) -> None:
+    assert "hw4.cu:1 has .incbin in a string" in broken('asm(".in" "cbin \\"x\\"");\nint main() {}\n')
+    assert "hw4.cu:1 has .incbin in a string" in broken('asm("\\056incbin \\"x\\"");\nint main() {}\n')
+
+
+def test_comments_strings_and_what_the_toolkit_does_accuse_nobody(broken: Callable[..., list[str]]) -> None:
+    source = (
+        "#include <cstdlib>\n#include <cuda_fp16.h>  // its functions are assembly\n"
+        '// system("ls"), #include <dlfcn.h>\n/*\n#include "/etc/passwd"\n*/\n'
+        'const char* text = "system(1) asm(2)";\nvoid my_system(int) {}\nint main() { my_system(1); }\n'
+    )
+    assert broken(source) == []
+
+
+def test_a_header_of_the_students_own_is_searched_too(broken: Callable[..., list[str]]) -> None:
+    found = broken('#include "mine.h"\nint main() {}\n', mine="#pragma once\n#include <dlfcn.h>\n")
+    assert found == ["mine.h:2 includes dlfcn.h"]
+
+
+def test_a_violation_is_a_sentence_and_says_whether_it_is_refused(hw4: Assignment, write: Write) -> None:
+    path = write("hw4.cu", "#include <dlfcn.h>\nint main() {}\n")
+    rules = hw4.model_copy(update={"source_rules": RULES})
+    [violation] = violations(read_submission(path, rules, sandbox.runner(10)), rules)
+    assert violation.refused
+    assert str(violation) == "hw4.cu:1 includes dlfcn.h, which this assignment forbids: write it yourself."
+
+
+def test_a_rule_that_lacks_its_names_is_refused() -> None:
+    with pytest.raises(ValueError, match="forbid: call needs names"):
+        SourceRule(forbid="call", why="x")

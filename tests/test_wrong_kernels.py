@@ -1,0 +1,25 @@
+"""The wrong solutions: each says what must become of it, and some are graded here; all by tools.wrong_kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.testcase import load_suite
+from tests.conftest import ROOT
+from tools.wrong_kernels import main, read_wrong_kernels
+
+KERNELS = read_wrong_kernels(ROOT / "reference/hw4/wrong")
+
+
+def test_there_are_as_many_as_promised_and_each_is_wrong_somewhere() -> None:
+    suite = load_suite(ROOT / "testcases/hw4.yaml")
+    assert len(KERNELS) >= 24
+    for kernel in KERNELS:
+        assert kernel.words
+        assert any(kernel.is_wrong_on(case, suite.operator) for case in suite.cases.values()), kernel.name
+
+
+def test_wrong_solutions_are_refused_and_diagnosed(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["no_scale", "last_tile_dropped", "one_key_in_a_hundred", "d_is_32"]
+    assert main(["--engine", "emulator", "--tests", "s01,s02", *names]) == 0
+    assert "refused 4 of 4, diagnosed 4 of 4" in capsys.readouterr().out
