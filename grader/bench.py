@@ -238,6 +238,7 @@ def floor_record(floor: Floor, gpu_ms: float | None) -> FloorRecord:
         terms=tuple(FloorTerm(name=term.name, ms=term.ms, source=term.source) for term in floor.terms),
         share=floor.share(gpu_ms) if gpu_ms else None,
         tflops=floor.tflops(gpu_ms) if gpu_ms else None,
+        gbytes_per_s=floor.min_bytes / gpu_ms / 1e6 if gpu_ms else None,
     )
 
 

@@ -55,6 +55,9 @@ JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=
 RequireSandboxOption = Annotated[
     bool, typer.Option("--require-sandbox", help="Refuse to run anything where it cannot be fully confined.")
 ]
+ShowOption = Annotated[
+    int, typer.Option("--show", metavar="N", min=0, help="Print the first N rows and columns of every output tensor.")
+]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show tracebacks of grader faults.")]
 
 
@@ -70,12 +73,19 @@ def check(
         typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
     ] = None,
     require_sandbox: RequireSandboxOption = False,
+    show: ShowOption = 0,
     verbose: VerboseOption = False,
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
     checks = parse_checks(sanitize) if sanitize else ()
     records = session.grade_paths(
-        [submission], assignment=assignment, tests=tests, engine=engine, json=json, require_sandbox=require_sandbox
+        [submission],
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
     )
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
@@ -117,6 +127,7 @@ def grade(
         str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
     ] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
+    show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -139,7 +150,13 @@ def grade(
             raise typer.Exit(1)
         return
     records = session.grade_paths(
-        paths, assignment=assignment, tests=tests, engine=engine, json=json, require_sandbox=require_sandbox
+        paths,
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
     )
     if store is not None:
         classroom.keep(records, store)

@@ -26,6 +26,8 @@ from grader.operators import Operator, Shape
 
 SAMPLED_UNITS = 3
 SAMPLED_ROWS = 6
+COMPARED_UNITS = 16
+"""Up to so many units a wrong one is compared with all others, beyond only with its neighbours and both ends."""
 RTOL = 1e-3
 """How near a sampled value must be to count as equal, beside a tenth of the tensor's tolerance. float32 attention
 is within 1e-5 of float64."""
@@ -213,7 +215,8 @@ def _samples(
                     continue
                 picks = np.unique(np.linspace(0, len(wrong_rows) - 1, SAMPLED_ROWS).astype(int))
                 others = {}
-                for other in {0, unit - 1, unit + 1, last} - {unit}:
+                near = set(range(last + 1)) if last < COMPARED_UNITS else {0, unit - 1, unit + 1, last}
+                for other in near - {unit}:
                     if 0 <= other <= last:
                         values = _read_tensor(kept.fileno(), operator, shape, number, other)
                         if values is not None:

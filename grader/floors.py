@@ -71,10 +71,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Floor:
-    """The least time of one testcase on one GPU. `flops` is the whole problem's."""
+    """The least time of one testcase on one GPU. `flops` and `min_bytes` are the whole problem's."""
 
     terms: tuple[Term, ...]
     flops: int
+    min_bytes: int = 0
 
     @property
     def limit(self) -> Term:
@@ -157,6 +158,7 @@ def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[U
             ),
         ),
         flops,
+        moved,
     )
 
 

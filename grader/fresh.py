@@ -2,8 +2,8 @@
 
 One whole file is drawn for each timed test. Before every further run one unit (a batch), chosen at random, is drawn
 again in place, so that each run has an input of its own at the cost of a few megabytes. A program that kept the
-answer of an earlier run, if it found a way to, would get that unit wrong, and it is among those that are checked:
-some rows of it and of a few others, against the float64 oracle.
+answer of an earlier run, if it found a way to, would get that unit wrong, and some rows of it are checked after every
+run against the float64 oracle.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grader.check import open_untrusted
 from grader.errors import MachineFault
@@ -28,10 +30,8 @@ from grader.seeds import Seed, draw_unit
 from grader.testcase import Case
 from grader.workers import cores
 
-CHECKED_UNITS = 1
-"""Beside the unit that was drawn again: few, so that checking costs little beside a run of a quarter of a second;
-in six runs or more another one is looked at each time."""
 CHECKED_ROWS = 8
+"""Of the unit that was drawn again: few, and another unit each time."""
 
 _MEMORY = Path("/dev/shm")
 _ROOM = 4
@@ -40,15 +40,28 @@ _ROOM = 4
 _CHOICE = random.SystemRandom()
 
 
-class FreshInput:
-    """An input file of a case that changes from run to run."""
+@dataclass(frozen=True)
+class _Draw:
+    """A unit drawn again: its values, and what some rows of its output must be, per output tensor."""
 
-    def __init__(self, case: Case, path: Path, seed: Callable[[str], Seed]) -> None:
+    unit: int
+    values: NDArray[np.float32]
+    rows: NDArray[np.intp]
+    expected: tuple[NDArray[np.float64], ...]
+
+
+class FreshInput:
+    """An input file of a case that changes from run to run. The next unit is drawn, and its answer computed, while
+    the program runs: what is left between two runs is to write the unit and to compare a few rows."""
+
+    def __init__(self, case: Case, path: Path, seed: Callable[[str], Seed], background: ThreadPoolExecutor) -> None:
         self.path = path
         self._case = case
         self._seed = seed
+        self._background = background
         self._units = case.operator.units(case.shape)
-        self._renewed = 0
+        self._present: _Draw | None = None
+        self._next: Future[_Draw] = background.submit(self._draw_one)
 
     def draw(self) -> None:
         """Draw all units. numpy's generators and arithmetic let other threads run, so threads are enough."""
@@ -56,22 +69,41 @@ class FreshInput:
         with self.path.open("wb") as file:
             file.truncate(self._case.input_bytes)
             file.write(self._case.operator.encode_header(self._case.shape))
+
+        def make(unit: int) -> None:
+            self._write(unit, self._values(seed, unit))
+
         with ThreadPoolExecutor(min(cores(), self._units)) as pool:
-            for _ in pool.map(lambda unit: self._draw_unit(seed, unit), range(self._units)):
+            for _ in pool.map(make, range(self._units)):
                 pass
 
     def renew(self) -> None:
-        """Draw one unit again."""
-        self._renewed = _CHOICE.randrange(self._units)
-        self._draw_unit(self._seed(secrets.token_hex(16)), self._renewed)
+        """Put the unit that was drawn meanwhile into the file, and draw another."""
+        self._present = self._next.result()
+        self._write(self._present.unit, self._present.values)
+        self._next = self._background.submit(self._draw_one)
 
-    def _draw_unit(self, seed: Seed, unit: int) -> None:
-        case, operator = self._case, self._case.operator
-        count = operator.unit_input_bytes(case.shape) // 4
-        values = draw_unit(seed, case.identity, unit, count, case.distribution)
+    def _draw_one(self) -> _Draw:
+        operator, shape = self._case.operator, self._case.shape
+        unit = _CHOICE.randrange(self._units)
+        values = self._values(self._seed(secrets.token_hex(16)), unit)
+        count = min(layout.rows for layout in operator.outputs(shape))
+        rows = np.array(sorted(_CHOICE.sample(range(count), min(CHECKED_ROWS, count))), dtype=np.intp)
+        results = operator.oracle(
+            shape, operator.split_unit(shape, values), rows if operator.independent_rows else slice(None)
+        )
+        expected = tuple(result if operator.independent_rows else result[rows] for result in results)
+        return _Draw(unit, values, rows, expected)
+
+    def _values(self, seed: Seed, unit: int) -> NDArray[np.float32]:
+        case = self._case
+        count = case.operator.unit_input_bytes(case.shape) // 4
+        return draw_unit(seed, case.identity, unit, count, case.distribution)
+
+    def _write(self, unit: int, values: NDArray[np.float32]) -> None:
         descriptor = os.open(self.path, os.O_WRONLY)
         try:
-            data, offset = values.data.cast("B"), operator.input_offset(case.shape, unit)
+            data, offset = values.data.cast("B"), self._case.operator.input_offset(self._case.shape, unit)
             while data:
                 written = os.pwrite(descriptor, data, offset)
                 data, offset = data[written:], offset + written
@@ -80,32 +112,24 @@ class FreshInput:
 
     def problem(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
         """What is wrong with the output for the present input, as a sentence; '' when the sampled rows are right."""
-        case, operator, shape = self._case, self._case.operator, self._case.shape
+        case, operator, shape, drawn = self._case, self._case.operator, self._case.shape, self._present
+        assert drawn is not None, "renew() comes before every run"
         try:
             descriptor = open_untrusted(output)
         except OSError:
             return "on a fresh input it left no output file"
-        with os.fdopen(descriptor, "rb", buffering=0) as file, self.path.open("rb") as source:
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             if size != case.output_bytes:
                 return f"on a fresh input its output has {size:,} bytes, {case.output_bytes:,} expected"
-            others = _CHOICE.sample(range(self._units), min(CHECKED_UNITS, self._units))
-            for unit in {self._renewed, *others}:
-                tensors = operator.read_unit(source, shape, unit)
-                layouts = operator.outputs(shape)
-                count = min(layout.rows for layout in layouts)
-                rows = np.array(sorted(_CHOICE.sample(range(count), min(CHECKED_ROWS, count))), dtype=np.intp)
-                asked = rows if operator.independent_rows else slice(None)
-                for number, expected in enumerate(operator.oracle(shape, tensors, asked)):
-                    layout = layouts[number]
-                    limit = tolerance_of(tolerance, layout.name)
-                    for place, row in enumerate(rows):
-                        os.lseek(file.fileno(), operator.output_offset(shape, number, unit, int(row)), os.SEEK_SET)
-                        got = np.frombuffer(file.read(4 * layout.columns), dtype="<f4").astype(np.float64)
-                        right = expected[place if operator.independent_rows else row]
-                        if got.shape != right.shape or not bool((np.abs(got - right) <= limit).all()):
-                            where = operator.unit_label(shape, unit)
-                            return f"on a fresh input its output is wrong: {where + ', ' if where else ''}row {row}"
+            for number, layout in enumerate(operator.outputs(shape)):
+                limit = tolerance_of(tolerance, layout.name)
+                for row, right in zip(drawn.rows, drawn.expected[number], strict=True):
+                    os.lseek(file.fileno(), operator.output_offset(shape, number, drawn.unit, int(row)), os.SEEK_SET)
+                    got = np.frombuffer(file.read(4 * layout.columns), dtype="<f4").astype(np.float64)
+                    if got.shape != right.shape or not bool((np.abs(got - right) <= limit).all()):
+                        where = operator.unit_label(shape, drawn.unit)
+                        return f"on a fresh input its output is wrong: {where + ', ' if where else ''}row {row}"
         return ""
 
 
@@ -114,9 +138,10 @@ def fresh_input(case: Case, seed: Callable[[str], Seed]) -> Iterator[FreshInput]
     """A fresh input of `case`, removed afterwards; `seed` turns a nonce into a seed. Raises MachineFault where it
     cannot be written."""
     try:
-        with scratch_folder("fresh", _place(case.input_bytes)) as folder:
-            made = FreshInput(case, folder / "input", seed)
+        with scratch_folder("fresh", _place(case.input_bytes)) as folder, ThreadPoolExecutor(1) as background:
+            made = FreshInput(case, folder / "input", seed, background)
             made.draw()
+            made.renew()
             yield made
     except OSError as error:
         raise MachineFault(

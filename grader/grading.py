@@ -16,6 +16,7 @@ from grader.bench import Bench, floor_record, mean_occupancy, timing_record
 from grader.build import Build, build
 from grader.catalogue import TestcaseFiles, read_sidecar
 from grader.check import Check, check_output
+from grader.corners import read_corners
 from grader.diagnose import diagnose
 from grader.engine import Engine
 from grader.errors import MachineFault
@@ -25,6 +26,7 @@ from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.measure import TimedRun, timed
+from grader.phases import phase_times
 from grader.progress import Progress
 from grader.record import (
     BaselineRecord,
@@ -66,6 +68,8 @@ class Grading:
     bench: Bench | None = None
     prepared_s: float = 0.0
     """What making testcases took before this grading, for its timings."""
+    show: int = 0
+    """Rows and columns of every output tensor to keep in the record, where a student may see them."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,9 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
                 judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
                 judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
             record = _test_record(grading, case, run, check, judgement, limit_s)
+            if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
+                corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
+                record = record.model_copy(update={"corners": corners})
             credible = judgement.verdict is Verdict.PASSED and not record.flags
             first = timed(run, watched.state) if credible else ""
             trace, witness = run.trace, _witness(grading, case, run)
@@ -296,6 +303,7 @@ def _test_record(
         limit_s=limit_s,
         gpu_ms=gpu_ms,
         copy_ms=trace.copy_ns / 1e6 if trace is not None and trace.complete else None,
+        phases_ms=phase_times(trace, grading.assignment.phases) if trace is not None and trace.complete else {},
         kernels=len(run.trace.kernels) if run.trace is not None else None,
         input_digest=sidecar.get("input", {}).get("sha256"),
         seed=_seed_name(sidecar),

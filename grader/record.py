@@ -110,6 +110,17 @@ class FloorRecord(_Value):
     terms: tuple[FloorTerm, ...]
     share: float | None = None
     tflops: float | None = None
+    gbytes_per_s: float | None = None
+
+
+class CornerRecord(_Value):
+    """The top-left corner of an output tensor, row by row. NaN and infinities are strings in JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    tensor: str
+    unit: str
+    got: tuple[tuple[float, ...], ...]
+    expected: tuple[tuple[float, ...], ...]
 
 
 class TestRecord(_Value):
@@ -127,6 +138,8 @@ class TestRecord(_Value):
     limit_s: float | None = None
     gpu_ms: float | None = None
     copy_ms: float | None = None
+    phases_ms: dict[str, float | None] = Field(default_factory=dict)
+    """GPU time of the graded run by the assignment's phases; null for a phase that no kernel's name fits."""
     kernels: int | None = None
     speedup: float | None = None
     baseline: BaselineRecord | None = None
@@ -141,6 +154,7 @@ class TestRecord(_Value):
     output: str = ""
     warnings: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    corners: tuple[CornerRecord, ...] = ()
 
 
 class PartRecord(_Value):

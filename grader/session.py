@@ -39,9 +39,11 @@ def grade_paths(
     engine: str,
     json: Path | None,
     require_sandbox: bool = False,
+    show: int = 0,
 ) -> list[Record]:
     """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
-    Points that a person entered into records that `json` holds already are kept."""
+    Points that a person entered into records that `json` holds already are kept. `show`: rows and columns of every
+    output tensor to keep in the records."""
     if require_sandbox:
         sandbox.require()
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
@@ -56,7 +58,8 @@ def grade_paths(
         began = time.monotonic()
         ensure(cases, suite, files, progress)
         prepared_s = time.monotonic() - began
-        grading = Grading(rules, suite, files, cases, chosen, _baselines(rules, chosen, progress), bench, prepared_s)
+        baselines = _baselines(rules, chosen, progress)
+        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show)
         for submission in submissions:
             records.append(points.keep(entered, grade(grading, submission, progress)))
             if json is not None:

@@ -74,6 +74,8 @@ def test_a_wrong_mask_is_one_finding_with_its_thread() -> None:
     (finding,) = found.findings
     assert finding.first.message.startswith("Barrier error detected")
     assert finding.first.thread == (0, 0, 0)
+    assert (finding.first.file, finding.first.line) == ("divergent_barrier.cu", 15)
+    assert finding.first.kernel == "half_waits(float *, const float *)"
 
 
 @pytest.mark.parametrize(("check", "name"), [("memory", "flash2_memcheck"), ("race", "flash2_racecheck")])

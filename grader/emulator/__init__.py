@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Runs CUDA programs without a GPU: nvcc's PTX translated to C over vectors of 32 lanes. Knows nothing of grading.
 
 `compile_program` makes a stand-alone executable of .cu files. It needs no Python to run and obeys
@@ -13,11 +14,12 @@ runtime/warp.h holds the theory of operation.
 from grader.emulator.build import (
     CompileFailed,
     EmulatedProgram,
-    KernelInfo,
     Unsupported,
     compile_program,
+    host_compiler_folders,
     runtime_identity,
 )
+from grader.emulator.ptxas import KernelInfo
 from grader.emulator.translate import Finding
 
 __all__ = [
@@ -27,5 +29,6 @@ __all__ = [
     "KernelInfo",
     "Unsupported",
     "compile_program",
+    "host_compiler_folders",
     "runtime_identity",
 ]

@@ -1,9 +1,10 @@
+# ruff: noqa: E501
 """From .cu files to an executable: nvcc, translation, the host's C compiler, link.
 
-    x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──┐
-                └─────► x.ptx ── translate ── gcc ──┼── g++ ──► program
-                          └── ptxas: registers      │
-    runtime/*.c ── gcc, cached ─────────────────────┘
+x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──┐
+            └─────► x.ptx ── translate ── gcc ──┼── g++ ──► program
+                      └── ptxas: registers      │
+runtime/*.c ── gcc, cached ─────────────────────┘
 """
 
 from __future__ import annotations
@@ -28,13 +29,21 @@ from grader.paths import cache_folder
 from grader.process import Completed, Runner
 
 RUNTIME = Path(__file__).parent / "runtime"
-HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512", "-ffp-contract=off", "-std=gnu17", "-fno-strict-aliasing")
+HOST_FLAGS = (
+    "-march=native",
+    "-mprefer-vector-width=512",
+    "-ffp-contract=off",
+    "-std=gnu17",
+    "-fno-strict-aliasing",
+)
 RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
 KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 PART_BYTES = 60_000  # C text compiled in one go
-HOT_BYTES = 200_000  # C text up to which gcc -O2 is quick enough; -Og takes half its time for code nearly as fast
+HOT_BYTES = (
+    200_000  # C text up to which gcc -O2 is quick enough; -Og takes half its time for code nearly as fast
+)
 
 
 class CompileFailed(Exception):
@@ -113,7 +122,10 @@ def compile_program(
         for i, module in enumerate(modules):
             prefix = f"m{i}"
             translation, found = translate_module(
-                module, prefix=prefix, lanes=_lanes(run, work), registers={k.name: k.registers for k in kernels}
+                module,
+                prefix=prefix,
+                lanes=_lanes(run, work),
+                registers={k.name: k.registers for k in kernels},
             )
             findings += found
             if found:
@@ -151,6 +163,12 @@ def _host_compiler(language: str = "c") -> str:
     raise MachineFault("No C compiler found: the emulator needs gcc and g++ (apt install g++).")
 
 
+def host_compiler_folders() -> tuple[Path, ...]:
+    """Where the host's compilers are installed when that is not the system's /usr: CC=/opt/gcc/bin/gcc, say."""
+    programs = (Path(shutil.which(_host_compiler(language)) or "/usr/bin/cc").resolve() for language in ("c", "c++"))
+    return tuple({program.parent.parent for program in programs if not program.is_relative_to("/usr")})
+
+
 @lru_cache(maxsize=1)
 def _host_identity() -> str:
     """The C compiler's version and the processor it compiles for."""
@@ -179,7 +197,9 @@ def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
     here = re.search(r"^#\$ _HERE_=(.+)$", done.output, re.M)
     include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
     if not here or not include:
-        raise MachineFault(f"{nvcc} does not say where its toolkit is (nvcc --dryrun gave: {done.output.strip()[:200]})")
+        raise MachineFault(
+            f"{nvcc} does not say where its toolkit is (nvcc --dryrun gave: {done.output.strip()[:200]})"
+        )
     found = _Toolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
     _toolkits[nvcc] = found
     return found
@@ -190,10 +210,18 @@ def _lanes_of(compiler: str) -> int:
     import subprocess
 
     done = subprocess.run(
-        [compiler, *HOST_FLAGS, *_isa_flags(), "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True, text=True, check=False
+        [compiler, *HOST_FLAGS, *_isa_flags(), "-dM", "-E", "-x", "c", "/dev/null"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     macros = set(re.findall(r"^#define (\w+)", done.stdout, re.M))
-    if {"__AVX512F__", "__AVX512DQ__", "__AVX512BW__", "__AVX512VL__"} <= macros and "EMU_GENERIC" not in macros:
+    if {
+        "__AVX512F__",
+        "__AVX512DQ__",
+        "__AVX512BW__",
+        "__AVX512VL__",
+    } <= macros and "EMU_GENERIC" not in macros:
         return 16
     return 8 if "__AVX2__" in macros else 4
 
@@ -206,7 +234,10 @@ def _lanes(run: Runner, work: Path) -> int:
 def _isa_flags() -> tuple[str, ...]:
     """GRADER_EMULATOR_ISA=avx2|sse tries what other processors would run."""
     wanted = os.environ.get("GRADER_EMULATOR_ISA", "")
-    return {"avx2": ("-DEMU_GENERIC", "-mno-avx512f"), "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx")}.get(wanted, ())
+    return {
+        "avx2": ("-DEMU_GENERIC", "-mno-avx512f"),
+        "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx"),
+    }.get(wanted, ())
 
 
 def _checked(done: Completed) -> str:
@@ -218,7 +249,9 @@ def _checked(done: Completed) -> str:
 # ---- nvcc and ptxas -------------------------------------------------------------------------------------------------
 
 
-def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags: NvccFlags, target: str) -> _Unit:
+def _nvcc(
+    source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags: NvccFlags, target: str
+) -> _Unit:
     _, path = source
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f"{path.stem}.o"
@@ -233,8 +266,18 @@ def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags
     return _Unit(path, out, folder / f"{path.stem}.ptx", log)
 
 
-def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str) -> tuple[list[KernelInfo], str]:
-    command = [str(toolkit.ptxas), *flags.ptxas, "-v", f"-arch={target}", str(unit.ptx), "-o", str(unit.ptx.with_suffix(".cubin"))]
+def _ptxas(
+    unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str
+) -> tuple[list[KernelInfo], str]:
+    command = [
+        str(toolkit.ptxas),
+        *flags.ptxas,
+        "-v",
+        f"-arch={target}",
+        str(unit.ptx),
+        "-o",
+        str(unit.ptx.with_suffix(".cubin")),
+    ]
     if flags.relocatable:
         command.insert(1, "-c")
     done = run(command, unit.ptx.parent)
@@ -247,7 +290,12 @@ def _parse(unit: _Unit, first_file: int) -> Module:
     try:
         return parse(unit.ptx.read_text(), first_file=first_file)
     except PtxSyntaxError as error:
-        finding = Finding(f"the PTX that nvcc made of {unit.source.name} ({error})", str(unit.source), None, "run this program on a GPU (--engine cuda)")
+        finding = Finding(
+            f"the PTX that nvcc made of {unit.source.name} ({error})",
+            str(unit.source),
+            None,
+            "run this program on a GPU (--engine cuda)",
+        )
         raise Unsupported([finding]) from error
 
 
@@ -284,23 +332,43 @@ def _level(hot: bool, size: int) -> str:
 def _gcc(text: str, path: Path, level: str, run: Runner) -> Path:
     path.write_text(text)
     out = path.with_suffix(".o")
-    command = [_host_compiler(), *KERNEL_FLAGS, level, *_isa_flags(), f"-I{RUNTIME}", "-c", str(path), "-o", str(out)]
+    command = [
+        _host_compiler(),
+        *KERNEL_FLAGS,
+        level,
+        *_isa_flags(),
+        f"-I{RUNTIME}",
+        "-c",
+        str(path),
+        "-o",
+        str(out),
+    ]
     done = run(command, path.parent)
     if done.exit_code != 0:
-        raise GraderFault(f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}")
+        raise GraderFault(
+            f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}"
+        )
     return out
 
 
 def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
     out = unit.object.with_name(f"{prefix}_host.o")
-    command = ["objcopy", "--redefine-sym", f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}", str(unit.object), str(out)]
+    command = [
+        "objcopy",
+        "--redefine-sym",
+        f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}",
+        str(unit.object),
+        str(out),
+    ]
     _checked(run(command, unit.object.parent))
     return out
 
 
 def _linked_registration(units: Sequence[_Unit]) -> str:
     """With -rdc=true each object registers itself through a function that nvcc's device linker would write."""
-    lines = ["\nstatic void **linked(void) { static void **h; if (!h) h = emu_register(&m0_module); return h; }"]
+    lines = [
+        "\nstatic void **linked(void) { static void **h; if (!h) h = emu_register(&m0_module); return h; }"
+    ]
     for unit in units:
         for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", unit.object.read_bytes()))):
             lines.append(
@@ -333,7 +401,9 @@ def _runtime_object(toolkit: _Toolkit, run: Runner, work: Path) -> Path:
             ]  # fmt: skip
             done = run(command, Path(folder))
             if done.exit_code != 0:
-                raise MachineFault(f"The emulator's runtime does not compile here ({source.name}):\n{done.output}")
+                raise MachineFault(
+                    f"The emulator's runtime does not compile here ({source.name}):\n{done.output}"
+                )
             parts.append(str(part))
         whole = Path(folder) / "runtime.o"
         done = run(["ld", "-r", *parts, "-o", str(whole)], Path(folder))
@@ -352,7 +422,9 @@ def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags:
     done = run(command, work)
     if done.exit_code == 0:
         return done.output
-    missing = sorted(set(re.findall(r"undefined reference to [`'](?:__)?((?:cuda|cu)[A-Z]\w*)'", done.output)))
+    missing = sorted(
+        set(re.findall(r"undefined reference to [`'](?:__)?((?:cuda|cu)[A-Z]\w*)'", done.output))
+    )
     runtime_calls = [m for m in missing if m.startswith("cuda") or re.match(r"cu[A-Z]", m)]
     libraries = ("cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn")
     runtime_calls = [m for m in runtime_calls if not m.startswith(libraries)]
@@ -364,4 +436,6 @@ def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags:
 def _missing_function(name: str) -> Finding:
     if re.match(r"cu[A-Z]", name) and not name.startswith("cuda"):
         return Finding(f"the driver API function {name}", None, None, "use the runtime API (cuda… functions)")
-    return Finding(f"the CUDA runtime function {name}", None, None, "do without it or run on a GPU (--engine cuda)")
+    return Finding(
+        f"the CUDA runtime function {name}", None, None, "do without it or run on a GPU (--engine cuda)"
+    )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Sorting a student's nvcc flags by which tool they are for. The architecture and outputs are always the emulator's."""
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ class NvccFlags:
                 i += 1
                 value = words[i]
             i += 1
-            if name in _DROPPED_WITH_VALUE or name in _DROPPED or re.match(r"-arch|-gencode|-code|--gpu|--generate-code", word):
+            if (
+                name in _DROPPED_WITH_VALUE
+                or name in _DROPPED
+                or re.match(r"-arch|-gencode|-code|--gpu|--generate-code", word)
+            ):
                 continue
             if name in ("-rdc", "--relocatable-device-code"):
                 relocatable = value == "true"
@@ -51,7 +56,9 @@ class NvccFlags:
             if name in ("-Xptxas", "--ptxas-options"):
                 parts = [p for p in value.split(",") if p]
                 verbose = verbose or "-v" in parts or "--verbose" in parts
-                ptxas += [p for p in parts if p not in ("-v", "--verbose") and not p.startswith(("-dlcm", "-dscm"))]
+                ptxas += [
+                    p for p in parts if p not in ("-v", "--verbose") and not p.startswith(("-dlcm", "-dscm"))
+                ]
                 continue
             if name in ("-maxrregcount", "--maxrregcount"):
                 ptxas.append(f"-maxrregcount={value}")

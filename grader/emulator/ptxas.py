@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What ptxas -v says about each kernel."""
 
 from __future__ import annotations

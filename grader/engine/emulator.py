@@ -42,7 +42,7 @@ class EmulatorEngine:
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
-        return (self.toolkit.root, STUB_HEADERS, Path(emulator.__file__).parent)
+        return (self.toolkit.root, STUB_HEADERS, Path(emulator.__file__).parent, *emulator.host_compiler_folders())
 
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner

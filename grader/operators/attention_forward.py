@@ -447,6 +447,11 @@ _ALTERNATES: tuple[Alternate, ...] = (
         _mean_of_v,
     ),
     Alternate(
+        "k_not_transposed",
+        "It matches attention with K taken for its transpose: Kᵀ is d × N, and its element (x, key) is k[key * d + x].",
+        _rearranged(lambda k: k.reshape(k.shape[::-1]).T, _as_it_is),
+    ),
+    Alternate(
         "q_k_swapped",
         "It matches attention with Q and K exchanged: look at which is indexed by the output's row, and at the "
         "order Q, K, V in the input file.",

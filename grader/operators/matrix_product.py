@@ -128,6 +128,7 @@ def _tiles() -> list[Alternate]:
 
 
 _ALTERNATES: tuple[Alternate, ...] = (
+    *_tiles(),
     Alternate(
         "b_transposed",
         "It matches a product in which B is read column by column: element (k, column) of B is b[k * N + column].",
@@ -150,7 +151,6 @@ _ALTERNATES: tuple[Alternate, ...] = (
         "It matches sums without their first term: the loop over k starts at 1.",
         _some_terms(lambda k: slice(1, k)),
     ),
-    *_tiles(),
 )
 
 OPERATOR = MatrixProduct()

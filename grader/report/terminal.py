@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
+from grader.corners import render_corners
 from grader.operators import shape_words
 from grader.record import Record, TestRecord
 from grader.verdict import Fault, Verdict
@@ -28,15 +29,22 @@ _WORDS = {
 
 def render(record: Record, *, verbose: bool = False) -> str:
     """The whole report. `verbose` adds the compiler's log and what failing programs printed."""
-    blocks = [_heading(record), *_build(record, verbose), _table(record.tests), *_reasons(record.tests, verbose)]
+    blocks = [_heading(record), *_build(record, verbose), *_results(record, verbose)]
     blocks += [*_warnings(record), _score(record), *_notes(record)]
     return "\n\n".join(block for block in blocks if block)
 
 
 def render_check(record: Record, *, verbose: bool = False) -> str:
     """A student's quick look: as `render`, with one closing sentence in place of the score."""
-    blocks = [_heading(record), *_build(record, verbose), _table(record.tests), *_reasons(record.tests, verbose)]
+    blocks = [_heading(record), *_build(record, verbose), *_results(record, verbose)]
     return "\n\n".join([*(block for block in blocks if block), *_warnings(record), summary(record)])
+
+
+def _results(record: Record, verbose: bool) -> Iterator[str]:
+    yield _table(record.tests)
+    yield from _phases(record.tests)
+    yield from _corners(record.tests)
+    yield from _reasons(record.tests, verbose)
 
 
 def summary(record: Record) -> str:
@@ -76,9 +84,30 @@ def _table(tests: Sequence[TestRecord]) -> str:
     floors = any(test.floor is not None for test in tests)
     rows = [(*_row(test), *(_floor_cells(test) if floors else ())) for test in tests]
     headers = ["test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup"]
-    headers += ["TFLOP/s", "of floor"] if floors else []
+    headers += ["TFLOP/s", "GB/s", "of floor"] if floors else []
     aligned = ["left"] * 3 + ["right"] * (len(headers) - 3)
     return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
+
+
+def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
+    """GPU time by phase, for assignments that have phases, where it was measured."""
+    names = list(dict.fromkeys(name for test in tests for name in test.phases_ms))
+    rows = [
+        (test.name, *(_number(test.phases_ms.get(name), "{:,.4f}") for name in names), _number(test.gpu_ms, "{:,.4f}"))
+        for test in tests
+        if test.phases_ms
+    ]
+    if rows:
+        headers = ("ms of GPU time", *names, "total")
+        aligned = ["left"] + ["right"] * (len(names) + 1)
+        table = tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
+        yield f"{table}\nPhases are told by the kernels' names (`phases` in assignment.yaml), in the graded run."
+
+
+def _corners(tests: Sequence[TestRecord]) -> Iterator[str]:
+    for test in tests:
+        if test.corners:
+            yield render_corners(test.name, test.corners)
 
 
 def _number(value: float | None, form: str) -> str:
@@ -97,10 +126,12 @@ def _row(test: TestRecord) -> tuple[str, ...]:
     )
 
 
-def _floor_cells(test: TestRecord) -> tuple[str, str]:
+def _floor_cells(test: TestRecord) -> tuple[str, str, str]:
+    """Achieved rates, by the least work and the least traffic there can be, and how near the time is to the floor."""
     if test.floor is None:
-        return "-", "-"
-    return _number(test.floor.tflops, "{:.2f}"), _percent(test.floor.share)
+        return "-", "-", "-"
+    rates = _number(test.floor.tflops, "{:.2f}"), _number(test.floor.gbytes_per_s, "{:,.0f}")
+    return *rates, _percent(test.floor.share)
 
 
 def _percent(share: float | None) -> str:

@@ -20,7 +20,13 @@ HERE = Path(__file__).parent
 
 def run(command: Sequence[str], folder: Path) -> Completed:
     done = subprocess.run(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
     )
     return Completed(done.returncode, done.stdout)
 
@@ -65,7 +71,9 @@ class Execution:
         return [t for t in self.trace if t["kind"] == "kernel"]
 
 
-def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60, **environment: str) -> Execution:
+def execute(
+    program: Path, *arguments: str, folder: Path, timeout_s: float = 60, **environment: str
+) -> Execution:
     trace = folder / "trace.jsonl"
     trace.unlink(missing_ok=True)
     done = subprocess.run(

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Every feature program checks its own results against host arithmetic; each must pass, with nothing reported."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The control-flow graph of a PTX function, numbered so that "lowest pending block first" makes lanes meet.
 
 Two properties of the numbering carry the whole execution model (see runtime/warp.h):
@@ -274,7 +275,9 @@ def _dominates(dominator: list[int], a: int, b: int) -> bool:
 def _postdominators(blocks: list[Block]) -> list[int]:
     n = len(blocks)
     reverse: list[list[int]] = [list(b.successors) or [n] for b in blocks] + [[]]
-    forward: list[list[int]] = [list(b.predecessors) for b in blocks] + [[b.number for b in blocks if not b.successors]]
+    forward: list[list[int]] = [list(b.predecessors) for b in blocks] + [
+        [b.number for b in blocks if not b.successors]
+    ]
     # Endless loops do not reach the exit: let each such block reach it, so that the order below covers all.
     order = _reverse_postorder(forward, n)
     while len(order) < n + 1:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Which registers an instruction reads and writes."""
 
 from __future__ import annotations
@@ -13,11 +14,50 @@ _NO_RESULT = {
     "setmaxnreg", "wgmma",
 }  # fmt: skip
 SPECIAL = frozenset(
-    "%tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid %lanemask_eq %lanemask_le %lanemask_lt "
-    "%lanemask_ge %lanemask_gt %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi "
-    "%dynamic_smem_size %total_smem_size %cluster_ctaid %cluster_nctaid %clusterid %nclusterid %cluster_ctarank "
-    "%cluster_nctarank %is_explicit_cluster %pm0 %pm1 %pm2 %pm3 %envreg0 %envreg1 %envreg2 %current_graph_exec %aggr_smem_size "
-    "%reserved_smem_offset_begin %reserved_smem_offset_end %reserved_smem_offset_cap".split()
+    [
+        "%tid",
+        "%ntid",
+        "%laneid",
+        "%warpid",
+        "%nwarpid",
+        "%ctaid",
+        "%nctaid",
+        "%smid",
+        "%nsmid",
+        "%gridid",
+        "%lanemask_eq",
+        "%lanemask_le",
+        "%lanemask_lt",
+        "%lanemask_ge",
+        "%lanemask_gt",
+        "%clock",
+        "%clock_hi",
+        "%clock64",
+        "%globaltimer",
+        "%globaltimer_lo",
+        "%globaltimer_hi",
+        "%dynamic_smem_size",
+        "%total_smem_size",
+        "%cluster_ctaid",
+        "%cluster_nctaid",
+        "%clusterid",
+        "%nclusterid",
+        "%cluster_ctarank",
+        "%cluster_nctarank",
+        "%is_explicit_cluster",
+        "%pm0",
+        "%pm1",
+        "%pm2",
+        "%pm3",
+        "%envreg0",
+        "%envreg1",
+        "%envreg2",
+        "%current_graph_exec",
+        "%aggr_smem_size",
+        "%reserved_smem_offset_begin",
+        "%reserved_smem_offset_end",
+        "%reserved_smem_offset_cap",
+    ]
 )
 
 

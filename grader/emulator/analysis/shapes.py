@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """How the 32 lanes' values of a register relate: all equal, evenly spaced, or free.
 
 Most arithmetic of a CUDA kernel computes addresses and loop counters that are the same in all lanes, or differ by a
@@ -175,6 +176,13 @@ class _Ssa:
         self.block_of.append(block)
         return len(self.register) - 1
 
+    def _current(self, current: dict[str, int], undefined: dict[str, int], name: str) -> int:
+        """The value a register has here; one made up for a register that nothing has written."""
+        value = current.get(name, undefined.get(name))
+        if value is None:
+            value = undefined[name] = self._new(name, 0)
+        return value
+
     def _rename(self) -> None:
         blocks, idom = self.graph.blocks, self.graph.dominator
         children: list[list[int]] = [[] for _ in blocks]
@@ -196,12 +204,8 @@ class _Ssa:
             current.update(self.phis[number])
             for instr, names in self.reads[number]:
                 for name in names:
-                    value = current.get(name)
-                    if value is None:
-                        value = undefined.get(name)
-                        if value is None:
-                            value = undefined[name] = self._new(name, 0)
-                        current[name] = value
+                    value = self._current(current, undefined, name)
+                    current[name] = value
                     self.use_of[(id(instr), name)] = value
                     self.users.setdefault(value, []).append((number, instr))
                 for name in written(instr):
@@ -210,18 +214,12 @@ class _Ssa:
                     current[name] = value
             p = self.predicates[number]
             if p is not None:
-                value = current.get(p)
-                if value is None:
-                    value = undefined.setdefault(p, self._new(p, 0))
+                value = self._current(current, undefined, p)
                 self.end_use[number] = value
                 self.users.setdefault(value, []).append((number, None))
             for s in blocks[number].successors:
                 for name, phi in self.phis[s].items():
-                    argument = current.get(name)
-                    if argument is None:
-                        argument = undefined.get(name)
-                        if argument is None:
-                            argument = undefined[name] = self._new(name, 0)
+                    argument = self._current(current, undefined, name)
                     self.phi_args[phi].append(argument)
                     self.users.setdefault(argument, []).append((s, None))
             for child in children[number]:

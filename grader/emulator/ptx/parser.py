@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """A PTX parser for what nvcc and inline assembly write.
 
 nvcc puts one statement on a line, so the parser goes line by line: `.loc` and other line directives first, then
@@ -157,6 +158,8 @@ class _Parser:
         self.scope_count = 0
         self.rename: dict[str, str] = {}
         text = _COMMENT.sub("", text)
+        for found in _FILE.finditer(text):  # nvcc writes them last, but lines need them
+            self.module.files[int(found[1]) + first_file] = found[2]
         self._run(text)
 
     # ---- statements -------------------------------------------------------------------------------------------
@@ -201,7 +204,9 @@ class _Parser:
                 self._open()
                 text = text[1:]
                 continue
-            if self.function is None and re.match(r"(\.(visible|extern|weak|common)\s+)?\.(entry|func)\b", text):
+            if self.function is None and re.match(
+                r"(\.(visible|extern|weak|common)\s+)?\.(entry|func)\b", text
+            ):
                 brace, semicolon = text.find("{"), text.find(";")
                 if brace >= 0 and (semicolon < 0 or brace < semicolon):
                     self._header(text[:brace], defined=True)
@@ -251,7 +256,9 @@ class _Parser:
 
     def _own(self, file: int) -> bool:
         path = self.module.files.get(file)
-        return path is None or not re.search(r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/", path)
+        return path is None or not re.search(
+            r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/", path
+        )
 
     def _directive(self, line: str) -> None:
         words = line.rstrip(";").split()
@@ -259,10 +266,6 @@ class _Parser:
             self.module.version = words[1]
         elif words[0] == ".target":
             self.module.target = words[1].rstrip(",")
-        elif words[0] == ".file":
-            match = _FILE.match(line)
-            if match:
-                self.module.files[int(match[1]) + self.first_file] = match[2]
 
     def _open(self) -> None:
         self.scopes.append(self.rename)
@@ -292,7 +295,13 @@ class _Parser:
             raise PtxSyntaxError(f"function header {text[:120]!r}")
         linkage, kind, returns, name, params, attributes = match.groups()
         function = Function(
-            name, kind == "entry", self._params(params), self._params(returns), defined, linkage or "", loc=self.loc
+            name,
+            kind == "entry",
+            self._params(params),
+            self._params(returns),
+            defined,
+            linkage or "",
+            loc=self.loc,
         )
         for directive, field_name in (("maxntid", "max_threads"), ("reqntid", "required_threads")):
             found = re.search(rf"\.{directive}\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", attributes)
@@ -448,7 +457,9 @@ class _Parser:
         function.body.append(Instr(words[0], tuple(words[1:]), operands, guard, self.loc, targets=targets))
 
     def _call(self, words: list[str], rest: str, guard: Reg | None) -> Instr:
-        match = re.match(r"(?:\(([^)]*)\)\s*,\s*)?([\w$%.]+)\s*(?:,\s*\(([^)]*)\))?\s*(?:,\s*([\w$]+))?\s*$", rest, re.S)
+        match = re.match(
+            r"(?:\(([^)]*)\)\s*,\s*)?([\w$%.]+)\s*(?:,\s*\(([^)]*)\))?\s*(?:,\s*([\w$]+))?\s*$", rest, re.S
+        )
         if not match:
             raise PtxSyntaxError(f"call {rest[:120]!r}")
         returns = tuple(self._renamed(_operand(p)) for p in _split(match[1] or ""))

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """Integer, float and logic arithmetic, comparisons and selection."""
 
 from __future__ import annotations
@@ -41,16 +42,30 @@ def add_sub(w: Writer, instr: Instr) -> None:
     sign = "+" if instr.op == "add" else "-"
     if is_float(t):
         if t in ("f16", "bf16", "f16x2", "bf16x2"):
-            return half(w, instr, t)
+            half(w, instr, t)
+            return
         mode = rounding(instr)
         if mode != "rn":
             f = f"{instr.op}_{mode}_{t}"
-            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t))
+            w.op(
+                instr,
+                t,
+                [(a, t), (b, t)],
+                lambda s, x, y: finish_float(
+                    instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t
+                ),
+            )
         else:
-            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f" {sign} ".join(ftz_in(instr, (x, y), s, t)), s, t))
+            w.op(
+                instr,
+                t,
+                [(a, t), (b, t)],
+                lambda s, x, y: finish_float(instr, f" {sign} ".join(ftz_in(instr, (x, y), s, t)), s, t),
+            )
         return
     if "cc" in instr.mods:
-        return carry(w, instr)
+        carry(w, instr)
+        return
     if "sat" in instr.mods:
         w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"{instr.op}sat_{s}({x}, {y})")
         return
@@ -82,7 +97,11 @@ def carry(w: Writer, instr: Instr) -> None:
     flag = w.var(w.web(Reg(CARRY))) if takes else "0u"
     d = instr.operands[0]
     out = Reg(CARRY)
-    if w.result_shape(d).kind == 0 and (not gives or w.result_shape(out).kind == 0) and all(w.uniform(o) for o in operands):
+    if (
+        w.result_shape(d).kind == 0
+        and (not gives or w.result_shape(out).kind == 0)
+        and all(w.uniform(o) for o in operands)
+    ):
         values = ", ".join(w.s(o, u) for o in operands)
         r, c = w.fresh("r"), w.fresh("c")
         w.line(f"u32 {c}; const {FORMS[u].scalar} {r} = {f}({values}, {flag} & 1u, &{c});")
@@ -99,7 +118,9 @@ def carry(w: Writer, instr: Instr) -> None:
     r, c = w.fresh("r"), w.fresh("c")
     texts = ", ".join(f"{row}[l]" for row in rows)
     w.line(f"{FORMS[u].scalar} {r}[32] __attribute__((aligned(64))); u32 {c} = 0;")
-    w.line(f"for (u32 l = 0; l < 32; l++) {{ u32 c_; {r}[l] = {f}({texts}, {flag} >> l & 1, &c_); {c} |= c_ << l; }}")
+    w.line(
+        f"for (u32 l = 0; l < 32; l++) {{ u32 c_; {r}[l] = {f}({texts}, {flag} >> l & 1, &c_); {c} |= c_ << l; }}"
+    )
     step = w.lanes // 2 if bits == 64 else w.lanes
     w.put(d, u, lambda i: f"*(const {FORMS[u].vector} *)&{r}[{i * step}]")
     if gives:
@@ -137,16 +158,30 @@ def mul(w: Writer, instr: Instr) -> None:
     d, a, b = instr.operands
     if is_float(t):
         if t in ("f16", "bf16", "f16x2", "bf16x2"):
-            return half(w, instr, t)
+            half(w, instr, t)
+            return
         mode = rounding(instr)
         if mode != "rn":
             f = f"mul_{mode}_{t}"
-            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t))
+            w.op(
+                instr,
+                t,
+                [(a, t), (b, t)],
+                lambda s, x, y: finish_float(
+                    instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t
+                ),
+            )
         else:
-            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, " * ".join(ftz_in(instr, (x, y), s, t)), s, t))
+            w.op(
+                instr,
+                t,
+                [(a, t), (b, t)],
+                lambda s, x, y: finish_float(instr, " * ".join(ftz_in(instr, (x, y), s, t)), s, t),
+            )
         return
     if "wide" in instr.mods:
-        return wide(w, instr, t, a, b, None)
+        wide(w, instr, t, a, b, None)
+        return
     if "hi" in instr.mods:
         w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"mulhi_{t}_{s}({x}, {y})")
         return
@@ -212,14 +247,22 @@ def mad(w: Writer, instr: Instr) -> None:
     d, a, b, c = instr.operands
     if is_float(t):
         if t in ("f16", "bf16", "f16x2", "bf16x2"):
-            return half(w, instr, t)
+            half(w, instr, t)
+            return
         f = f"fma_{rounding(instr)}_{t}"
-        w.op(instr, t, [(a, t), (b, t), (c, t)], lambda s, *x: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, x, s, t))})", s, t))
+        w.op(
+            instr,
+            t,
+            [(a, t), (b, t), (c, t)],
+            lambda s, *x: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, x, s, t))})", s, t),
+        )
         return
     if "cc" in instr.mods:
-        return carry(w, instr)
+        carry(w, instr)
+        return
     if "wide" in instr.mods:
-        return wide(w, instr, t, a, b, c)
+        wide(w, instr, t, a, b, c)
+        return
     u = "u" + t[1:]
     if "hi" in instr.mods:
         w.op(instr, t, [(a, t), (b, t), (c, t)], lambda s, x, y, z: f"mulhi_{t}_{s}({x}, {y}) + {z}")
@@ -239,8 +282,11 @@ def mul24(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
     if "hi" in instr.mods or "sat" in instr.mods:
         raise w.refuse()
-    cut = (lambda x: f"(({x}) << 8 >> 8)") if is_signed(t) else (lambda x: f"(({x}) & 0xffffffu)")
     operands = [(o, t) for o in instr.operands[1:]]
+
+    def cut(x: str) -> str:
+        return f"(({x}) << 8 >> 8)" if is_signed(t) else f"(({x}) & 0xffffffu)"
+
     if instr.op == "mul24":
         w.op(instr, t, operands, lambda s, x, y: f"{cut(x)} * {cut(y)}")
     else:
@@ -250,7 +296,12 @@ def mul24(w: Writer, instr: Instr) -> None:
 @handles("sad")
 def sad(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
-    w.op(instr, t, [(o, t) for o in instr.operands[1:]], lambda s, x, y, z: f"(max_{t}_{s}({x}, {y}) - min_{t}_{s}({x}, {y})) + {z}")
+    w.op(
+        instr,
+        t,
+        [(o, t) for o in instr.operands[1:]],
+        lambda s, x, y, z: f"(max_{t}_{s}({x}, {y}) - min_{t}_{s}({x}, {y})) + {z}",
+    )
 
 
 @handles("div")
@@ -261,9 +312,21 @@ def div(w: Writer, instr: Instr) -> None:
         mode = rounding(instr)
         if mode != "rn":
             f = f"div_{mode}_{t}"
-            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t))
+            w.op(
+                instr,
+                t,
+                [(a, t), (b, t)],
+                lambda s, x, y: finish_float(
+                    instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t
+                ),
+            )
         else:
-            w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: finish_float(instr, " / ".join(ftz_in(instr, (x, y), s, t)), s, t))
+            w.op(
+                instr,
+                t,
+                [(a, t), (b, t)],
+                lambda s, x, y: finish_float(instr, " / ".join(ftz_in(instr, (x, y), s, t)), s, t),
+            )
         return
     w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"div_{t}_{s}({x}, {y})")
 
@@ -280,7 +343,8 @@ def min_max(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
     operands = [(o, t) for o in instr.operands[1:]]
     if t in ("f16", "bf16", "f16x2", "bf16x2"):
-        return half(w, instr, t)
+        half(w, instr, t)
+        return
     if t in ("u16x2", "s16x2") or "relu" in instr.mods or "xorsign" in instr.mods or len(operands) != 2:
         raise w.refuse()
     nan = "_nan" if "NaN" in instr.mods else ""
@@ -305,7 +369,12 @@ def invert(w: Writer, instr: Instr) -> None:
     if t == "pred":
         w.put_pred(d, f"~{w.pred(a)}")
     elif instr.op == "cnot":
-        w.op(instr, t, [(a, t)], lambda s, x: f"({x} == 0)" if s == "s" else f"(({FORMS[t].vector})({x} == 0) & 1)")
+        w.op(
+            instr,
+            t,
+            [(a, t)],
+            lambda s, x: f"({x} == 0)" if s == "s" else f"(({FORMS[t].vector})({x} == 0) & 1)",
+        )
     else:
         w.op(instr, t, [(a, t)], lambda s, x: f"~{x}")
 
@@ -322,7 +391,9 @@ def lop3(w: Writer, instr: Instr) -> None:
         terms = []
         for i in range(8):
             if table >> i & 1:
-                terms.append("(" + " & ".join(x if i & bit else f"~{x}" for x, bit in ((a, 4), (b, 2), (c, 1))) + ")")
+                terms.append(
+                    "(" + " & ".join(x if i & bit else f"~{x}" for x, bit in ((a, 4), (b, 2), (c, 1))) + ")"
+                )
         return "(" + (" | ".join(terms) or "0u") + ")"
 
     w.op(instr, "b32", [(o, "b32") for o in instr.operands[1:4]], make)
@@ -340,7 +411,12 @@ def shift(w: Writer, instr: Instr) -> None:
         if isinstance(b, Imm):
             w.put_scalar(d, u, f"{w.base(a, u)} << {b.value}", f"(i64)((u64){w.stride(a)} << {b.value})")
         else:
-            w.put_scalar(d, u, f"shl_{u}_s({w.base(a, u)}, {amount})", f"{amount} > 63 ? 0 : (i64)((u64){w.stride(a)} << {amount})")
+            w.put_scalar(
+                d,
+                u,
+                f"shl_{u}_s({w.base(a, u)}, {amount})",
+                f"{amount} > 63 ? 0 : (i64)((u64){w.stride(a)} << {amount})",
+            )
         return
     if isinstance(b, Imm):
         amount_value = b.value & 0xFFFFFFFF
@@ -359,7 +435,13 @@ def shift(w: Writer, instr: Instr) -> None:
         w.put(d, u, lambda i: f"{instr.op}_{u}_u({w.v(a, u, i)}, {w.s(b, 'u32')})")
         return
     if bits == 64:
-        w.put(d, u, lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))")
+        w.put(
+            d,
+            u,
+            lambda i: (
+                f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))"
+            ),
+        )
     else:
         w.put(d, u, lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, {w.v(b, 'u32', i)})")
 
@@ -367,7 +449,12 @@ def shift(w: Writer, instr: Instr) -> None:
 @handles("shf")
 def funnel(w: Writer, instr: Instr) -> None:
     direction, mode = instr.mods[0], instr.mods[1]
-    w.op(instr, "b32", [(o, "b32") for o in instr.operands[1:]], lambda s, a, b, c: f"shf_{direction}_{mode}_{s}({a}, {b}, {c})")
+    w.op(
+        instr,
+        "b32",
+        [(o, "b32") for o in instr.operands[1:]],
+        lambda s, a, b, c: f"shf_{direction}_{mode}_{s}({a}, {b}, {c})",
+    )
 
 
 @handles("popc", "clz", "bfind", "brev", "fns", "bfe", "bfi", "prmt", "dp4a", "dp2a", "szext", "bmsk")
@@ -381,11 +468,21 @@ def bits(w: Writer, instr: Instr) -> None:
         mode = next((m for m in instr.mods if m in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")), "")
         if mode:
             raise w.refuse()
-        w.op(instr, "b32", [(o, "b32") for o in instr.operands[1:]], lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})")
+        w.op(
+            instr,
+            "b32",
+            [(o, "b32") for o in instr.operands[1:]],
+            lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})",
+        )
         return
     if op == "dp4a":
         ta, tb = instr.mods[0], instr.mods[1]
-        w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], lambda s, a, b, c: f"dp4a_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})")
+        w.op(
+            instr,
+            "u32",
+            [(o, "u32") for o in instr.operands[1:]],
+            lambda s, a, b, c: f"dp4a_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})",
+        )
         return
     name = f"bfind_shift_{t}" if op == "bfind" and "shiftamt" in instr.mods else f"{op}_{t}"
     if op == "brev":
@@ -396,7 +493,11 @@ def bits(w: Writer, instr: Instr) -> None:
         if w.uniform(a):
             w.put_scalar(d, "u32", f"{name}_s({w.s(a, t)})")
         else:
-            w.put(d, "u32", lambda i: f"narrow_q((VQ){name}_v({w.v(a, t, 2 * i)}), (VQ){name}_v({w.v(a, t, 2 * i + 1)}))")
+            w.put(
+                d,
+                "u32",
+                lambda i: f"narrow_q((VQ){name}_v({w.v(a, t, 2 * i)}), (VQ){name}_v({w.v(a, t, 2 * i + 1)}))",
+            )
         return
     if op in ("popc", "clz", "bfind"):
         w.op(instr, "u32", [(instr.operands[1], t)], lambda s, x: f"{name}_{s}({x})")
@@ -414,7 +515,12 @@ def bits(w: Writer, instr: Instr) -> None:
         w.put(d, t, piece)
         return
     n = 1 if op == "bfe" else 2
-    w.op(instr, t, [(o, t if k < n else "u32") for k, o in enumerate(operands)], lambda s, *x: f"{name}_{s}({', '.join(x)})")
+    w.op(
+        instr,
+        t,
+        [(o, t if k < n else "u32") for k, o in enumerate(operands)],
+        lambda s, *x: f"{name}_{s}({', '.join(x)})",
+    )
 
 
 @handles("mov")
@@ -426,7 +532,11 @@ def mov(w: Writer, instr: Instr) -> None:
     if isinstance(d, Vec) or isinstance(a, Vec):
         from grader.emulator.translate.convert import pack, unpack
 
-        return unpack(w, instr, t, d, a) if isinstance(d, Vec) else pack(w, instr, t, d, a)
+        if isinstance(d, Vec):
+            unpack(w, instr, t, d, a)
+        elif isinstance(a, Vec):
+            pack(w, instr, t, d, a)
+        return
     if t == "pred":
         w.put_pred(d, w.pred(a))
         return
@@ -460,7 +570,13 @@ def selp(w: Writer, instr: Instr) -> None:
     select = {"VU": "SELU", "VI": "SELU", "VF": "SELF", "VQ": "SELQ", "VL": "SELQ", "VD": "SELD"}[form.vector]
     cast = {"SELU": "(VU)", "SELQ": "(VQ)"}.get(select, "")
     mask = "MKQ" if form.wide else "MK"
-    w.put(d, t, lambda i: f"({form.vector}){select}({mask}({w.pred(p)}, {i}), {cast}{w.v(a, t, i)}, {cast}{w.v(b, t, i)})")
+    w.put(
+        d,
+        t,
+        lambda i: (
+            f"({form.vector}){select}({mask}({w.pred(p)}, {i}), {cast}{w.v(a, t, i)}, {cast}{w.v(b, t, i)})"
+        ),
+    )
 
 
 _FLOAT_COMPARE = {
@@ -468,7 +584,18 @@ _FLOAT_COMPARE = {
     "geu": 5, "num": 7, "nan": 3,
 }  # fmt: skip
 _INTEGER_COMPARE = {"eq": 0, "ne": 4, "lt": 1, "le": 2, "gt": 6, "ge": 5, "lo": 1, "ls": 2, "hi": 6, "hs": 5}
-_C_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+_C_COMPARE = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
 
 
 def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -> str:
@@ -496,7 +623,9 @@ def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -
         macro, code = ("CMPD" if form.wide else "CMPF"), _FLOAT_COMPARE[how]
     else:
         signed = is_signed(t) and how not in ("lo", "ls", "hi", "hs")
-        macro = {(0, 0): "CMPU", (0, 1): "CMPI", (1, 0): "CMPQ", (1, 1): "CMPL"}[(int(form.wide), int(signed))]
+        macro = {(0, 0): "CMPU", (0, 1): "CMPI", (1, 0): "CMPQ", (1, 1): "CMPL"}[
+            (int(form.wide), int(signed))
+        ]
         code = _INTEGER_COMPARE[how]
     width = w.lanes // 2 if form.wide else w.lanes
     parts = []
@@ -515,7 +644,8 @@ def setp(w: Writer, instr: Instr) -> None:
     both = "with_pred" in instr.mods
     operands = instr.operands[2:] if both else instr.operands[1:]
     if t.endswith("x2"):
-        return setp_half2(w, instr, how, t)
+        setp_half2(w, instr, how, t)
+        return
     text = compare(w, instr, how, t, operands[0], operands[1])
     name = w.fresh("c")
     w.line(f"const u32 {name} = {text};")
@@ -555,13 +685,22 @@ def set_(w: Writer, instr: Instr) -> None:
     mods = [m for m in instr.mods if m != "ftz"]
     how, dt, st = mods[0], mods[-2], mods[-1]
     if st.endswith("x2"):
-        return set_half2(w, instr, how, dt, st)
+        set_half2(w, instr, how, dt, st)
+        return
     if len(mods) != 3:
         raise w.refuse()
     text = compare(w, instr, how, st, instr.operands[1], instr.operands[2])
     name = w.fresh("c")
     w.line(f"const u32 {name} = {text};")
-    one = {"f32": "1.0f", "u32": "~0u", "s32": "~0u", "f16": "0x3c00u", "bf16": "0x3f80u", "b32": "~0u", "u16": "0xffffu"}.get(dt)
+    one = {
+        "f32": "1.0f",
+        "u32": "~0u",
+        "s32": "~0u",
+        "f16": "0x3c00u",
+        "bf16": "0x3f80u",
+        "b32": "~0u",
+        "u16": "0xffffu",
+    }.get(dt)
     if one is None:
         raise w.refuse()
     t = "f32" if dt == "f32" else "u32"
@@ -569,7 +708,9 @@ def set_(w: Writer, instr: Instr) -> None:
         w.put_scalar(instr.operands[0], t, f"{name} ? {one} : 0")
     else:
         select, broadcast = ("SELF", "BF") if t == "f32" else ("SELU", "BU")
-        w.put(instr.operands[0], t, lambda i: f"{select}(MK({name}, {i}), {broadcast}({one}), {broadcast}(0))")
+        w.put(
+            instr.operands[0], t, lambda i: f"{select}(MK({name}, {i}), {broadcast}({one}), {broadcast}(0))"
+        )
 
 
 def set_half2(w: Writer, instr: Instr, how: str, dt: str, st: str) -> None:
@@ -616,14 +757,24 @@ def special_function(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
     a = instr.operands[1]
     if t in ("f16", "bf16", "f16x2", "bf16x2"):
-        return half(w, instr, t)
+        half(w, instr, t)
+        return
     mode = rounding(instr)
     exact = "approx" not in instr.mods
     if exact and mode != "rn":
         name = f"{instr.op}_{mode}_{t}"
     else:
-        name = f"{instr.op}_{t}" if exact or (t == "f64" and "ftz" not in instr.mods) else f"{instr.op}_approx_{t}"
-    w.op(instr, t, [(a, t)], lambda s, x: finish_float(instr, f"{name}_{s}({ftz_in(instr, (x,), s, t)[0]})", s, t))
+        name = (
+            f"{instr.op}_{t}"
+            if exact or (t == "f64" and "ftz" not in instr.mods)
+            else f"{instr.op}_approx_{t}"
+        )
+    w.op(
+        instr,
+        t,
+        [(a, t)],
+        lambda s, x: finish_float(instr, f"{name}_{s}({ftz_in(instr, (x,), s, t)[0]})", s, t),
+    )
 
 
 @handles("copysign")

@@ -19,7 +19,12 @@ def atomic(w: Writer, instr: Instr) -> None:
     has_result = instr.op == "atom"
     operands = instr.operands[1:] if has_result else instr.operands
     mem = operands[0]
-    if how is None or t not in _TYPES or not isinstance(mem, Mem) or any(m in ("v2", "v4", "v8") for m in mods):
+    if (
+        how is None
+        or t not in _TYPES
+        or not isinstance(mem, Mem)
+        or any(m in ("v2", "v4", "v8") for m in mods)
+    ):
         raise w.refuse()
     space = space_of(instr)
     bits = BITS[t]
@@ -37,4 +42,10 @@ def atomic(w: Writer, instr: Instr) -> None:
     if bits == 64:
         w.put(d, "u64", lambda i: f"*(const VQ *)&vv[{i * w.lanes // 2}]")
     else:
-        w.put(d, read, lambda i: f"narrow_q(*(const VQ *)&vv[{i * w.lanes}], *(const VQ *)&vv[{i * w.lanes + w.lanes // 2}])")
+        w.put(
+            d,
+            read,
+            lambda i: (
+                f"narrow_q(*(const VQ *)&vv[{i * w.lanes}], *(const VQ *)&vv[{i * w.lanes + w.lanes // 2}])"
+            ),
+        )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """Barriers, fences and the end of a thread."""
 
 from __future__ import annotations
@@ -36,10 +37,15 @@ def barrier(w: Writer, instr: Instr) -> None:
         if not (isinstance(members, Imm) and members.value & 0xFFFFFFFF == 0xFFFFFFFF and not w.slow):
             text = w.s(members, "u32") if w.uniform(members) else "~0u"
             if w.uniform(members):
-                w.line(f"if (UNLIKELY((m & w->live & ~({text})) != 0)) rt_shuffle_check(w, {w.site('BARRIER')}, {w.mask}, {text});")
+                w.line(
+                    f"if (UNLIKELY((m & w->live & ~({text})) != 0)) rt_shuffle_check(w, {w.site('BARRIER')}, {w.mask}, {text});"
+                )
         return
     if mods[0] == "cluster":
-        raise w.refuse("a cluster barrier", "clusters need a Hopper GPU: use block barriers, or run on a GPU (--engine cuda)")
+        raise w.refuse(
+            "a cluster barrier",
+            "clusters need a Hopper GPU: use block barriers, or run on a GPU (--engine cuda)",
+        )
     if "cta" in mods:
         mods = tuple(m for m in mods if m != "cta")
     site = w.site("BARRIER")

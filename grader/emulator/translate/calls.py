@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """Calls: of translated functions, of the runtime's device functions (printf, malloc, …), and through pointers.
 
 Arguments and results travel in rows, one 4-byte word of all lanes after the other, as local memory does."""
@@ -82,7 +83,10 @@ def _assertfail(w: Writer, instr: Instr, rows: list[str]) -> None:
 
 def _malloc(w: Writer, instr: Instr, rows: list[str]) -> None:
     size, result = rows
-    _each_lane(w, f"const u64 a = rt_malloc(w, l, {lane64(size)}); {result}[l] = (u32)a; {result}[32 + l] = (u32)(a >> 32);")
+    _each_lane(
+        w,
+        f"const u64 a = rt_malloc(w, l, {lane64(size)}); {result}[l] = (u32)a; {result}[32 + l] = (u32)(a >> 32);",
+    )
 
 
 def _free(w: Writer, instr: Instr, rows: list[str]) -> None:

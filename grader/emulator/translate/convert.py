@@ -1,6 +1,9 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """cvt, cvta, packing and unpacking moves."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from grader.emulator.ptx import Instr, Operand, Reg, Sym, Vec
 from grader.emulator.translate.function import Writer, handles
@@ -12,7 +15,9 @@ _WINDOWS = {"shared": "SHARED_WINDOW", "local": "LOCAL_WINDOW", "param": "PARAM_
 @handles("cvta")
 def cvta(w: Writer, instr: Instr) -> None:
     d, a = instr.operands
-    space = next((m for m in instr.mods if m in ("global", "shared", "local", "const", "param", "shared__cta")), None)
+    space = next(
+        (m for m in instr.mods if m in ("global", "shared", "local", "const", "param", "shared__cta")), None
+    )
     if space is None:
         raise w.refuse()
     window = _WINDOWS.get(space.split("__")[0])
@@ -28,7 +33,14 @@ def cvta(w: Writer, instr: Instr) -> None:
     if w.result_shape(d).kind == 1:
         w.put_scalar(d, "u64", f"{w.base(a, 'u64')}{offset}", w.stride(a))
         return
-    w.op(instr, "u64", [(a, "u64")], lambda s, x: f"{x}{offset if s == 's' or not offset else offset.replace(window or '', f'BQ({window})')}")
+    w.op(
+        instr,
+        "u64",
+        [(a, "u64")],
+        lambda s, x: (
+            f"{x}{offset if s == 's' or not offset else offset.replace(window or '', f'BQ({window})')}"
+        ),
+    )
 
 
 @handles("isspacep")
@@ -53,17 +65,20 @@ def cvt(w: Writer, instr: Instr) -> None:
     mods = [m for m in instr.mods if m in BITS]
     if len(mods) != 2 or "relu" in instr.mods or any("e4m3" in m or "e5m2" in m for m in mods):
         if len(mods) >= 2 and mods[0] in ("f16x2", "bf16x2") and len(instr.operands) == 3:
-            return cvt_pack(w, instr, mods[0])
+            cvt_pack(w, instr, mods[0])
+            return
         raise w.refuse()
     dt, st = mods
     if len(instr.operands) == 3:
-        return cvt_pack(w, instr, dt)
+        cvt_pack(w, instr, dt)
+        return
     d, a = instr.operands
     integer_round = next((m for m in instr.mods if m in ("rni", "rzi", "rmi", "rpi")), None)
     float_round = next((m for m in instr.mods if m in ("rn", "rz", "rm", "rp", "rna")), "rn")
     sat, ftz = "sat" in instr.mods, "ftz" in instr.mods
     if is_float(dt) or is_float(st) or dt == "tf32":
-        return _float(w, instr, d, a, dt, st, integer_round, float_round, sat=sat, ftz=ftz)
+        _float(w, instr, d, a, dt, st, integer_round, float_round, sat=sat, ftz=ftz)
+        return
     _integer(w, instr, d, a, dt, st, sat=sat)
 
 
@@ -80,7 +95,11 @@ def _integer(w: Writer, instr: Instr, d: Operand, a: Operand, dt: str, st: str, 
             return
         if FORMS[st].wide or FORMS[dt].wide:
             raise w.refuse()
-        top = f"min_{st}_v({{}}, ({FORMS[st].vector})BU((u32){high}))" if db < 32 or (is_signed(dt) and not is_signed(st)) else "{}"
+        top = (
+            f"min_{st}_v({{}}, ({FORMS[st].vector})BU((u32){high}))"
+            if db < 32 or (is_signed(dt) and not is_signed(st))
+            else "{}"
+        )
         bottom = f"max_{st}_v({{}}, ({FORMS[st].vector})BU((u32){low}))" if is_signed(st) else "{}"
         w.put(d, dt, lambda i: f"({FORMS[dt].vector}){top.format(bottom.format(w.v(a, st, i)))}")
         return
@@ -140,7 +159,12 @@ def _float(
     halves = ("f16", "bf16")
     if st in halves and dt not in ("f32",):  # via f32, which holds every half exactly
         if dt in ("f16", "bf16") and integer_round:
-            w.op(instr, dt, [(a, st)], lambda s, x: f"f32_to_{dt}_{s}(round_{integer_round}_f32_{s}({st}_to_f32_{s}({x})))")
+            w.op(
+                instr,
+                dt,
+                [(a, st)],
+                lambda s, x: f"f32_to_{dt}_{s}(round_{integer_round}_f32_{s}({st}_to_f32_{s}({x})))",
+            )
             return
         if FORMS[dt].wide:
             f = f"cvt_{dt}_f32" if dt == "f64" else f"cvt_{integer_round or 'rzi'}_{dt}_f32"
@@ -162,15 +186,32 @@ def _float(
         if st == "f32":
             w.op(instr, dt, [(a, st)], lambda s, x: f"{f}_{s}({f'sat_f32_{s}({x})' if sat else x})")
         elif not FORMS[st].wide and BITS[st] <= 16 and float_round == "rn":  # exact in f32
-            w.op(instr, dt, [(a, st)], lambda s, x: f"{f}_{s}(cvt_rn_f32_{'s32' if is_signed(st) else 'u32'}_{s}({x}))")
+            w.op(
+                instr,
+                dt,
+                [(a, st)],
+                lambda s, x: f"{f}_{s}(cvt_rn_f32_{'s32' if is_signed(st) else 'u32'}_{s}({x}))",
+            )
         elif float_round == "rn":  # one rounding, from f64, which holds 32-bit integers (and f64) exactly
             conv = st if st == "f64" else f"{'s' if is_signed(st) else 'u'}{BITS[st]}"
             if w.uniform(a):
                 w.put_scalar(d, dt, f"f64_to_{dt}_s({'' if st == 'f64' else '(double)'}{w.s(a, st)})")
             elif FORMS[st].wide:
-                w.put(d, dt, lambda i: f"f64_to_{dt}_v(cvt_rn_f64_{conv}_v({w.v(a, st, 2 * i)}), cvt_rn_f64_{conv}_v({w.v(a, st, 2 * i + 1)}))")
+                w.put(
+                    d,
+                    dt,
+                    lambda i: (
+                        f"f64_to_{dt}_v(cvt_rn_f64_{conv}_v({w.v(a, st, 2 * i)}), cvt_rn_f64_{conv}_v({w.v(a, st, 2 * i + 1)}))"
+                    ),
+                )
             else:
-                w.put(d, dt, lambda i: f"f64_to_{dt}_v(cvt_rn_f64_{conv}_lo({w.v(a, st, i)}), cvt_rn_f64_{conv}_hi({w.v(a, st, i)}))")
+                w.put(
+                    d,
+                    dt,
+                    lambda i: (
+                        f"f64_to_{dt}_v(cvt_rn_f64_{conv}_lo({w.v(a, st, i)}), cvt_rn_f64_{conv}_hi({w.v(a, st, i)}))"
+                    ),
+                )
         else:
             raise w.refuse()
         return
@@ -180,7 +221,12 @@ def _float(
     if is_float(dt) and is_float(st):
         if dt == st:  # rounding to an integer, or a plain move with .sat or .ftz
             if integer_round:
-                w.op(instr, dt, [(a, st)], lambda s, x: result(s, f"round_{integer_round}_{dt}_{s}({source(s, x)})"))
+                w.op(
+                    instr,
+                    dt,
+                    [(a, st)],
+                    lambda s, x: result(s, f"round_{integer_round}_{dt}_{s}({source(s, x)})"),
+                )
             else:
                 w.op(instr, dt, [(a, st)], lambda s, x: result(s, source(s, x)))
             return
@@ -188,7 +234,13 @@ def _float(
             if w.uniform(a):
                 w.put_scalar(d, dt, result("s", f"(double){source('s', w.s(a, st))}"))
             else:
-                w.put(d, dt, lambda i: result("v", f"cvt_f64_f32_{'hi' if i % 2 else 'lo'}({source('v', w.v(a, st, i // 2))})"))
+                w.put(
+                    d,
+                    dt,
+                    lambda i: result(
+                        "v", f"cvt_f64_f32_{'hi' if i % 2 else 'lo'}({source('v', w.v(a, st, i // 2))})"
+                    ),
+                )
             return
         f = f"cvt_{float_round}_f32_f64"
         if w.uniform(a):
@@ -245,7 +297,9 @@ def pack(w: Writer, instr: Instr, t: str, d: Operand, a: Vec) -> None:
     part = f"b{bits}"
     if all(w.uniform(item) for item in a.items):
         cast = FORMS[t].scalar
-        text = " | ".join(f"({cast}){w.s(item, 'u' + str(bits))} << {k * bits}" for k, item in enumerate(a.items))
+        text = " | ".join(
+            f"({cast}){w.s(item, 'u' + str(bits))} << {k * bits}" for k, item in enumerate(a.items)
+        )
         w.put_scalar(d, t, text)
         return
     if bits == 32:
@@ -259,7 +313,13 @@ def pack(w: Writer, instr: Instr, t: str, d: Operand, a: Vec) -> None:
             f"widen_u_{'hi' if i % 2 else 'lo'}({w.v(item, 'u' + str(bits), i // 2)}) << {k * bits}" for k, item in enumerate(a.items)
         ))  # fmt: skip
         return
-    w.put(d, t, lambda i: " | ".join(f"{w.v(item, 'u' + str(bits), i)} << {k * bits}" for k, item in enumerate(a.items)))
+    w.put(
+        d,
+        t,
+        lambda i: " | ".join(
+            f"{w.v(item, 'u' + str(bits), i)} << {k * bits}" for k, item in enumerate(a.items)
+        ),
+    )
     _ = part
 
 
@@ -271,13 +331,20 @@ def unpack(w: Writer, instr: Instr, t: str, d: Vec, a: Operand) -> None:
         name = w.fresh()
         w.line(f"const {FORMS[t].scalar} {name} = {w.s(a, t)};")
         for k, item in enumerate(d.items):
-            w.put_scalar(item, f"u{bits}", f"({'u64' if bits == 64 else 'u32'})({name} >> {k * bits} & 0x{mask:x}ull)")
+            w.put_scalar(
+                item, f"u{bits}", f"({'u64' if bits == 64 else 'u32'})({name} >> {k * bits} & 0x{mask:x}ull)"
+            )
         return
     names = [w.fresh() for _ in w.pieces(t)]
     for i, name in enumerate(names):
         w.line(f"const {FORMS[t].vector} {name} = {w.v(a, t, i)};")
-    for k, item in enumerate(d.items):
+
+    def part(i: int, k: int) -> str:
         if BITS[t] == 64:
-            w.put(item, f"u{bits}", lambda i, k=k: f"narrow_q({names[2 * i]} >> {k * bits}, {names[2 * i + 1]} >> {k * bits}) & BU(0x{mask:x}u)")  # type: ignore[misc]
+            text = f"narrow_q({names[2 * i]} >> {k * bits}, {names[2 * i + 1]} >> {k * bits})"
         else:
-            w.put(item, f"u{bits}", lambda i, k=k: f"({names[i]} >> {k * bits}) & BU(0x{mask:x}u)")  # type: ignore[misc]
+            text = f"({names[i]} >> {k * bits})"
+        return f"{text} & BU(0x{mask:x}u)"
+
+    for k, item in enumerate(d.items):
+        w.put(item, f"u{bits}", partial(part, k=k))

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """Writes one form (linear, general or slow) of one PTX function as C. See runtime/warp.h for what the forms are."""
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
 class Writer:
     """State while one form is written. Instruction families add methods' worth of code through HANDLERS."""
 
-    def __init__(self, layout: Layout, graph: Graph, values: Values, form: str, frame_shapes: list[Shape]) -> None:
+    def __init__(
+        self, layout: Layout, graph: Graph, values: Values, form: str, frame_shapes: list[Shape]
+    ) -> None:
         self.layout, self.graph, self.values, self.form = layout, graph, values, form
         self.function = layout.function
         self.slow = form == "slow"
@@ -411,7 +414,9 @@ class Writer:
         else:
             self.line(f"{name} = {text};")
 
-    def op(self, instr: Instr, result_type: str, operands: list[tuple[Operand, str]], make: Expression) -> None:
+    def op(
+        self, instr: Instr, result_type: str, operands: list[tuple[Operand, str]], make: Expression
+    ) -> None:
         """An instruction whose result depends lane by lane on its operands. `make(suffix, *texts)` gives the C
         expression; suffix "s" asks for scalars, "v" for vectors."""
         d = instr.operands[0]
@@ -518,7 +523,13 @@ class Writer:
                 self.line(f"{field_name} = {self.var(web)};")
                 if self.frame_shapes[web].stride is None:
                     shape = self.web_shape(web)
-                    stride = "0" if shape.kind == 0 else str(shape.stride) if shape.stride is not None else f"{self.var(web)}_s"
+                    stride = (
+                        "0"
+                        if shape.kind == 0
+                        else str(shape.stride)
+                        if shape.stride is not None
+                        else f"{self.var(web)}_s"
+                    )
                     self.line(f"{field_name}_s = {stride};")
                 continue
             for i in self.pieces(kept):
@@ -540,13 +551,19 @@ class Writer:
             elif kept_shape.kind == 1:
                 self.line(f"{name} = {field_name};")
                 if shape.stride is None:
-                    self.line(f"{name}_s = {field_name}_s;" if kept_shape.stride is None else f"{name}_s = {kept_shape.stride};")
+                    self.line(
+                        f"{name}_s = {field_name}_s;"
+                        if kept_shape.stride is None
+                        else f"{name}_s = {kept_shape.stride};"
+                    )
             else:  # a vector in the frame that this form knows to be even: any two neighbouring live lanes tell
                 lanes = f"((const {FORMS[kept].scalar} *)&{field_name}_0)"
                 if shape.kind == 0:
                     self.line(f"{name} = {lanes}[__builtin_ctz(m)];")
                 elif shape.stride is not None:
-                    self.line(f"{name} = {lanes}[__builtin_ctz(m)] - (u32)__builtin_ctz(m) * ({FORMS[kept].scalar})({shape.stride}ll);")
+                    self.line(
+                        f"{name} = {lanes}[__builtin_ctz(m)] - (u32)__builtin_ctz(m) * ({FORMS[kept].scalar})({shape.stride}ll);"
+                    )
                 else:
                     t = FORMS[kept].scalar
                     self.line(f"affine_from_lanes_{t}((const {t} *)&{field_name}_0, m, &{name}, &{name}_s);")
@@ -653,7 +670,11 @@ class Writer:
         sides = {end.taken: "go", end.fallthrough: "m & ~go"}
         for gone, stay in ((end.taken, end.fallthrough), (end.fallthrough, end.taken)):
             leaves = self.graph.blocks[gone].end
-            if self._is_leave(gone) and isinstance(leaves, Leave) and (self.function.entry or not leaves.exits):
+            if (
+                self._is_leave(gone)
+                and isinstance(leaves, Leave)
+                and (self.function.entry or not leaves.exits)
+            ):
                 if self.function.entry:
                     self.line(f"lanes_exit(w, {sides[gone]});")
                 self.line(f"m = {sides[stay]};")
@@ -666,7 +687,7 @@ class Writer:
             live |= self.values.live_in[s]
         after = self.values.live_in[stop] if stop < self.graph.exit else set()
         self._spill(live | after)
-        self._call_slow([(t, mask) for t, mask in sides.items()], stop if stop < self.graph.exit else -1)
+        self._call_slow(list(sides.items()), stop if stop < self.graph.exit else -1)
         if stop >= self.graph.exit:
             self._leave_after_slow()
             return
@@ -693,7 +714,9 @@ class Writer:
             self.line(f"pend[{number}] = {mask};")
         args = "" if self.function.entry else ", prm"
         extra = "" if self.function.entry else ", &left_exited"
-        self.line(f"m = {self.layout.symbol}_slow(w, F, pend, {min(n for n, _ in pending)}u, {stop}{args}{extra}, local_base); }}")
+        self.line(
+            f"m = {self.layout.symbol}_slow(w, F, pend, {min(n for n, _ in pending)}u, {stop}{args}{extra}, local_base); }}"
+        )
 
     def _switch(self, block: Block, end: Switch) -> None:
         web = self._end_web(block)
@@ -710,7 +733,9 @@ class Writer:
         kept = self.declared(self.values.register[web])
         self.line("u32 index[32] __attribute__((aligned(64)));")
         for i in self.pieces("u32"):
-            self.line(f"*(VU *)&index[{i * self.lanes}] = {self.web_piece(web, i) if kept == 'u32' else '0'};")
+            self.line(
+                f"*(VU *)&index[{i * self.lanes}] = {self.web_piece(web, i) if kept == 'u32' else '0'};"
+            )
         if self.slow:
             self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) {")
             self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
@@ -723,12 +748,18 @@ class Writer:
             live |= self.values.live_in[s]
         after = self.values.live_in[stop] if stop < self.graph.exit else set()
         self._spill(live | after)
-        self.line(f"{{ u32 pend[{len(self.graph.blocks) + 1}]; memset(pend, 0, sizeof pend); u32 first = ~0u;")
+        self.line(
+            f"{{ u32 pend[{len(self.graph.blocks) + 1}]; memset(pend, 0, sizeof pend); u32 first = ~0u;"
+        )
         self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
-        self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) { u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b; }")
+        self.line(
+            "for (u32 l = 0; l < 32; l++) if (m >> l & 1) { u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b; }"
+        )
         args = "" if self.function.entry else ", prm"
         extra = "" if self.function.entry else ", &left_exited"
-        self.line(f"m = {self.layout.symbol}_slow(w, F, pend, first, {stop if stop < self.graph.exit else -1}{args}{extra}, local_base); }}")
+        self.line(
+            f"m = {self.layout.symbol}_slow(w, F, pend, first, {stop if stop < self.graph.exit else -1}{args}{extra}, local_base); }}"
+        )
         if stop >= self.graph.exit:
             self._leave_after_slow()
             return
@@ -759,7 +790,9 @@ class Writer:
 
         number, threads = barrier_operands(self, instr)
         self.line(f"rt_divided_barrier(w, {self.site('BARRIER')}, m);")
-        self.line(f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;")
+        self.line(
+            f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;"
+        )
         self.line(f"wait_site = {self.site('BARRIER')}; goto dispatch;")
 
     # ---- declarations -----------------------------------------------------------------------------------------------------

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """ld and st. What an access costs is decided here, from the shape of its address:
 
     uniform             one scalar access, broadcast
@@ -71,7 +72,9 @@ def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
     kind = address_shape(w, mem)
     if kind < 2:
         stride = address_stride(w, mem)
-        w.line(f"{{ const {FORMS[t].scalar} b_ = {base_address(w, mem, t)}; for (u32 l = 0; l < 32; l++) {name}[l] = ({FORMS[t].scalar})(b_ + ({FORMS[t].scalar})l * ({FORMS[t].scalar})({stride})); }}")
+        w.line(
+            f"{{ const {FORMS[t].scalar} b_ = {base_address(w, mem, t)}; for (u32 l = 0; l < 32; l++) {name}[l] = ({FORMS[t].scalar})(b_ + ({FORMS[t].scalar})l * ({FORMS[t].scalar})({stride})); }}"
+        )
         return
     for i in w.pieces("u64"):
         if t == "u64":
@@ -112,7 +115,11 @@ def deliver(w: Writer, item: Operand, t: str, raw: Raw, element: int) -> None:
         if bits < 32 and is_signed(t):
             text = f"(i32)(i{bits}){text}"
             kept = BITS[w.function.registers[item.name]]
-            w.put_scalar(item, "s64" if kept == 64 else "s32" if kept == 32 else "s16", f"({'i64' if kept == 64 else 'i32'}){text}")
+            w.put_scalar(
+                item,
+                "s64" if kept == 64 else "s32" if kept == 32 else "s16",
+                f"({'i64' if kept == 64 else 'i32'}){text}",
+            )
         elif bits == 64:
             w.put_scalar(item, "u64", text)
         elif is_signed(t) and BITS[w.function.registers[item.name]] == 64:
@@ -166,7 +173,8 @@ def load(w: Writer, instr: Instr) -> None:
     bits = BITS[t]
     size = bits // 8
     if space == "param":
-        return load_param(w, instr, mem, t, items)
+        load_param(w, instr, mem, t, items)
+        return
     results = [i for i in items if not (isinstance(i, Reg) and i.name == "_")]
     if not results:
         return
@@ -239,18 +247,31 @@ def pointer(w: Writer, mem: Mem, space: str, site: int, total: int, kind: int) -
     w.line(f"VQ {', '.join(f'o{i}' for i in w.pieces('u64'))};")
     for i in w.pieces("u64"):
         w.line(f"o{i} = {vector_address(w, mem, 'u64', i)};")
-    tests = " | ".join(f"CMPQ(6, RORQ(o{i} - BQ(lo_), {shift}), BQ(n_)) << {i * w.lanes // 2}" for i in w.pieces("u64"))
-    w.line(f"u8 *p = NULL; for (int again = 0; again < 2; again++) {{ const struct site *c_ = &w->sites[{site}]; const u64 lo_ = c_->lo, n_ = (c_->hi - lo_ - {total}) >> {shift};")
-    w.line(f"if (LIKELY(c_->hi - lo_ >= {total} && !(({tests}) & {w.mask}))) {{ p = (u8 *)(lo_ + (u64)c_->delta); break; }}")
+    tests = " | ".join(
+        f"CMPQ(6, RORQ(o{i} - BQ(lo_), {shift}), BQ(n_)) << {i * w.lanes // 2}" for i in w.pieces("u64")
+    )
+    w.line(
+        f"u8 *p = NULL; for (int again = 0; again < 2; again++) {{ const struct site *c_ = &w->sites[{site}]; const u64 lo_ = c_->lo, n_ = (c_->hi - lo_ - {total}) >> {shift};"
+    )
+    w.line(
+        f"if (LIKELY(c_->hi - lo_ >= {total} && !(({tests}) & {w.mask}))) {{ p = (u8 *)(lo_ + (u64)c_->delta); break; }}"
+    )
     picks = " : ".join(
-        [f"lane_ < {(i + 1) * w.lanes // 2} ? o{i}[lane_ & {w.lanes // 2 - 1}]" for i in list(w.pieces("u64"))[:-1]]
+        [
+            f"lane_ < {(i + 1) * w.lanes // 2} ? o{i}[lane_ & {w.lanes // 2 - 1}]"
+            for i in list(w.pieces("u64"))[:-1]
+        ]
         + [f"o{w.pieces('u64')[-1]}[lane_ & {w.lanes // 2 - 1}]"]
     )
-    w.line(f"const u32 lane_ = lowest_lane({w.mask}); if (again || !rt_refill(w, {site}, {picks}, {total})) break; }}")
+    w.line(
+        f"const u32 lane_ = lowest_lane({w.mask}); if (again || !rt_refill(w, {site}, {picks}, {total})) break; }}"
+    )
     w.line(f"const u64 origin = p ? w->sites[{site}].lo : 0; (void)origin;")
 
 
-def fetch(w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, size: int, total: int, bits: int) -> None:
+def fetch(
+    w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, size: int, total: int, bits: int
+) -> None:
     """Loads element `c` of every lane from `p`."""
     if kind == 1:
         stride = address_stride(w, mem)
@@ -263,9 +284,13 @@ def fetch(w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, 
             if bits == 32:
                 w.line(f"{name} = gather32(p + {c * size}, IOTA({i}) * BU((u32)({stride})), (1u << W) - 1);")
             elif bits == 64:
-                w.line(f"{name} = gather64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), (1u << W / 2) - 1);")
+                w.line(
+                    f"{name} = gather64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), (1u << W / 2) - 1);"
+                )
             else:
-                w.line(f"{name} = gather{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), ~0u, ~0u);")
+                w.line(
+                    f"{name} = gather{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), ~0u, ~0u);"
+                )
         return
     if space == "shared":
         for i, name in enumerate(names):
@@ -275,7 +300,9 @@ def fetch(w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, 
                 f = "widen_u_hi" if i % 2 else "widen_u_lo"
                 w.line(f"{name} = gather64q(p + {c * size}, {f}(o{i // 2}), MKQ({w.mask}, {i}));")
             else:
-                w.line(f"{name} = gather{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
+                w.line(
+                    f"{name} = gather{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
+                )
         return
     if c == 0:
         for i in w.pieces("u64"):
@@ -284,7 +311,9 @@ def fetch(w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, 
         if bits == 64:
             w.line(f"{name} = gather64q(p + {c * size}, o{i}, MKQ({w.mask}, {i}));")
         else:
-            w.line(f"{name} = gather{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
+            w.line(
+                f"{name} = gather{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
+            )
 
 
 def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
@@ -321,7 +350,9 @@ def row_load(w: Writer, raw: Raw, c: int, p: str, offset: str, relative: str, bi
             half = "hi" if i % 2 else "lo"
             at = i // 2 * 4 * w.lanes
             row = f"{p} + (({relative}) >> 2) * 128u + {at}"
-            w.line(f"{name} = widen_u_{half}(*(const VUu *)({row})) | widen_u_{half}(*(const VUu *)({row} + 128)) << 32;")
+            w.line(
+                f"{name} = widen_u_{half}(*(const VUu *)({row})) | widen_u_{half}(*(const VUu *)({row} + 128)) << 32;"
+            )
             continue
         row = f"*(const VUu *)({p} + (({relative}) >> 2) * 128u + {i * 4 * w.lanes})"
         if bits == 32:
@@ -331,18 +362,26 @@ def row_load(w: Writer, raw: Raw, c: int, p: str, offset: str, relative: str, bi
     _ = offset
 
 
+def reader(w: Writer, item: Operand, t: str) -> Callable[[int], str]:
+    return lambda i: w.v(item, t, i)
+
+
 def row_store(w: Writer, p: str, relative: str, bits: int, value: Callable[[int], str]) -> None:
     for i in w.pieces("u32"):
         row = f"({p} + (({relative}) >> 2) * 128u + {i * 4 * w.lanes})"
         if bits == 64:
             low = f"narrow_q({value(2 * i)}, {value(2 * i + 1)})"
             high = f"narrow_q({value(2 * i)} >> 32, {value(2 * i + 1)} >> 32)"
-            w.line(f"store32({row}, {low}, MK({w.mask}, {i})); store32({row} + 128, {high}, MK({w.mask}, {i}));")
+            w.line(
+                f"store32({row}, {low}, MK({w.mask}, {i})); store32({row} + 128, {high}, MK({w.mask}, {i}));"
+            )
         elif bits == 32:
             w.line(f"store32({row}, {value(i)}, MK({w.mask}, {i}));")
         else:
             mask = (1 << bits) - 1
-            w.line(f"{{ const u32 sh_ = 8u * (({relative}) & 3u); store32({row}, (*(const VUu *){row} & ~({mask}u << sh_)) | ({value(i)} & {mask}u) << sh_, MK({w.mask}, {i})); }}")
+            w.line(
+                f"{{ const u32 sh_ = 8u * (({relative}) & 3u); store32({row}, (*(const VUu *){row} & ~({mask}u << sh_)) | ({value(i)} & {mask}u) << sh_, MK({w.mask}, {i})); }}"
+            )
 
 
 def load_param(w: Writer, instr: Instr, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:
@@ -365,7 +404,10 @@ def load_param(w: Writer, instr: Instr, mem: Mem, t: str, items: tuple[Operand, 
             deliver(w, item, t, raw, 0)
         return
     if not w.function.entry:
-        raise w.refuse("a by-value parameter indexed at run time in a function that was not inlined", "copy it to a local array first")
+        raise w.refuse(
+            "a by-value parameter indexed at run time in a function that was not inlined",
+            "copy it to a local array first",
+        )
     kind = address_shape(w, mem)
     site = w.site("LOAD", size * len(items))
     raw = declare_raw(w, len(items), bits, kind == 0)
@@ -401,7 +443,13 @@ def store(w: Writer, instr: Instr) -> None:
         assert isinstance(mem.base, Sym)
         rows = param_rows(w, mem.base.name)
         for c, item in enumerate(items):
-            row_store(w, f"((u8 *){rows})", f"{mem.base.offset + mem.offset + c * size}u", bits, lambda i, item=item: w.v(item, as_read, i))  # type: ignore[misc]
+            row_store(
+                w,
+                f"((u8 *){rows})",
+                f"{mem.base.offset + mem.offset + c * size}u",
+                bits,
+                reader(w, item, as_read),
+            )
         return
     site = w.site("STORE", total)
     if space == "local":
@@ -409,7 +457,7 @@ def store(w: Writer, instr: Instr) -> None:
             w.line(f"const u32 lo_ = {uniform_address(w, mem, 'u32')}; u8 *p = local_row(w, lo_, {total});")
             w.line("if (LIKELY(p != NULL)) {")
             for c, item in enumerate(items):
-                row_store(w, "p", f"(lo_ & 3u) + {c * size}u", bits, lambda i, item=item: w.v(item, as_read, i))  # type: ignore[misc]
+                row_store(w, "p", f"(lo_ & 3u) + {c * size}u", bits, reader(w, item, as_read))
             w.line("} else {")
             cold_store(w, mem, space, site, items, as_read, size)
             w.line("}")
@@ -431,7 +479,19 @@ def store(w: Writer, instr: Instr) -> None:
     w.line("}")
 
 
-def place(w: Writer, item: Operand, read: str, u: str, kind: int, mem: Mem, space: str, c: int, size: int, total: int, bits: int) -> None:
+def place(
+    w: Writer,
+    item: Operand,
+    read: str,
+    u: str,
+    kind: int,
+    mem: Mem,
+    space: str,
+    c: int,
+    size: int,
+    total: int,
+    bits: int,
+) -> None:
     """Stores element `c` of every lane at `p`."""
     if kind == 0:
         target = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}[bits]
@@ -441,7 +501,9 @@ def place(w: Writer, item: Operand, read: str, u: str, kind: int, mem: Mem, spac
         # All lanes write one place: the highest lane's value stays.
         w.line(f"{{ {u} all[32] __attribute__((aligned(64)));")
         for i in w.pieces(u):
-            w.line(f"*({FORMS[u].vector} *)&all[{i * (w.lanes // 2 if bits == 64 else w.lanes)}] = {w.v(item, read, i)};")
+            w.line(
+                f"*({FORMS[u].vector} *)&all[{i * (w.lanes // 2 if bits == 64 else w.lanes)}] = {w.v(item, read, i)};"
+            )
         w.line(f"*({target} *)(p + {c * size}) = ({target})all[highest_lane({w.mask})]; }}")
         return
     if kind == 1:
@@ -460,11 +522,17 @@ def place(w: Writer, item: Operand, read: str, u: str, kind: int, mem: Mem, spac
             return
         for i in w.pieces(u):
             if bits == 32:
-                w.line(f"scatter32(p + {c * size}, IOTA({i}) * BU((u32)({stride})), {w.v(item, read, i)}, MK({w.mask}, {i}));")
+                w.line(
+                    f"scatter32(p + {c * size}, IOTA({i}) * BU((u32)({stride})), {w.v(item, read, i)}, MK({w.mask}, {i}));"
+                )
             elif bits == 64:
-                w.line(f"scatter64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {i}));")
+                w.line(
+                    f"scatter64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {i}));"
+                )
             else:
-                w.line(f"scatter{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
+                w.line(
+                    f"scatter{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
+                )
         return
     for i in w.pieces(u):
         v = w.v(item, read, i)
@@ -475,11 +543,15 @@ def place(w: Writer, item: Operand, read: str, u: str, kind: int, mem: Mem, spac
                 f = "widen_u_hi" if i % 2 else "widen_u_lo"
                 w.line(f"scatter64q(p + {c * size}, {f}(o{i // 2}), {v}, MKQ({w.mask}, {i}));")
             else:
-                w.line(f"scatter{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
+                w.line(
+                    f"scatter{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
+                )
         elif bits == 64:
             w.line(f"scatter64q(p + {c * size}, o{i}, {v}, MKQ({w.mask}, {i}));")
         else:
-            w.line(f"scatter{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));")
+            w.line(
+                f"scatter{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
+            )
 
 
 def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> None:
@@ -493,15 +565,21 @@ def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> 
             w.line(f"*(VQ *)&{name}[{place_at}] = {f}((VU){w.v(item, read, i // 2)});")
 
 
-def cold_store(w: Writer, mem: Mem, space: str, site: int, items: tuple[Operand, ...], read: str, size: int) -> None:
+def cold_store(
+    w: Writer, mem: Mem, space: str, site: int, items: tuple[Operand, ...], read: str, size: int
+) -> None:
     form, arguments = address_arguments(w, mem, space)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} vv[{32 * len(items)}] __attribute__((aligned(64)));")
     for c, item in enumerate(items):
         step = w.lanes // 2 if size == 8 else w.lanes
         for i in w.pieces(kind):
-            w.line(f"*({FORMS[kind].vector} *)&vv[{32 * c + i * step}] = ({FORMS[kind].vector}){w.v(item, read, i)};")
-    w.line(f"rt_store_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {len(items)}, vv);")
+            w.line(
+                f"*({FORMS[kind].vector} *)&vv[{32 * c + i * step}] = ({FORMS[kind].vector}){w.v(item, read, i)};"
+            )
+    w.line(
+        f"rt_store_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {len(items)}, vv);"
+    )
 
 
 @handles("prefetch", "prefetchu", "discard", "applypriority")

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """A PTX module → C source.
 
 The C of a module is one common part (declarations, tables that the runtime reads) and one part per function, so that
@@ -75,7 +76,9 @@ class KernelFacts:
     registers: int
 
 
-def translate_module(module: Module, *, prefix: str, lanes: int, registers: dict[str, int]) -> tuple[Translation, list[Finding]]:
+def translate_module(
+    module: Module, *, prefix: str, lanes: int, registers: dict[str, int]
+) -> tuple[Translation, list[Finding]]:
     """Translates all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of warp.h;
     `registers` gives each kernel's registers per thread. With findings the translation must not be used."""
     return _ModuleWriter(module, prefix, lanes, registers).run()
@@ -86,6 +89,8 @@ class _ModuleWriter:
         self.module, self.prefix, self.lanes, self.registers = module, prefix, lanes, registers
         self.sites = _Sites()
         self.findings: list[Finding] = []
+        self._used_cache: set[str] | None = None
+        self._addressed_cache: set[str] | None = None
         self.names = {name: f"{prefix}_f{i}" for i, name in enumerate(module.functions)}
 
     def run(self) -> tuple[Translation, list[Finding]]:
@@ -163,7 +168,7 @@ class _ModuleWriter:
         return offsets, at
 
     def _module_shared_used(self) -> set[str]:
-        if not hasattr(self, "_used_cache"):
+        if self._used_cache is None:
             used: set[str] = set()
             names = {v.name for v in self.module.variables.values() if v.space == "shared"}
             for f in self.module.functions.values():
@@ -218,7 +223,7 @@ class _ModuleWriter:
 
     def _addressed(self) -> set[str]:
         """Functions whose address is taken."""
-        if hasattr(self, "_addressed_cache"):
+        if self._addressed_cache is not None:
             return self._addressed_cache
         names = set(self.module.functions)
         result: set[str] = set()
@@ -235,11 +240,18 @@ class _ModuleWriter:
         lines = ['#include "module.h"', ""]
         files = sorted(self.module.files.items())
         index = {number: i for i, (number, _) in enumerate(files)}
-        lines.append("static const char *const files[] = {" + ", ".join(_c_string(p) for _, p in files) + (", " if files else "") + '""};')
+        lines.append(
+            "static const char *const files[] = {"
+            + ", ".join(_c_string(p) for _, p in files)
+            + (", " if files else "")
+            + '""};'
+        )
         unknown = len(files)
         lines.append("static const struct site_info site_table[] = {")
         for s in self.sites.rows:
-            lines.append(f"    {{(const char *)(u64){index.get(s.file, unknown) if s.line else unknown}, {s.line}, SITE_{s.kind}, {s.size}}},")
+            lines.append(
+                f"    {{(const char *)(u64){index.get(s.file, unknown) if s.line else unknown}, {s.line}, SITE_{s.kind}, {s.size}}},"
+            )
         lines.append("    {0, 0, 0, 0}};")
         addressed = self._addressed()
         rows = []
@@ -247,7 +259,9 @@ class _ModuleWriter:
             lines.append(f"u64 {self.names[name]}_address;")
             lines.append(f"u32 {self.names[name]}(struct warp *, u32, u32 **);")
             rows.append(f"{{{_c_string(name)}, {self.names[name]}, &{self.names[name]}_address}}")
-        lines.append("static const struct function_info function_table[] = {" + ", ".join([*rows, "{0, 0, 0}"]) + "};")
+        lines.append(
+            "static const struct function_info function_table[] = {" + ", ".join([*rows, "{0, 0, 0}"]) + "};"
+        )
         variables = []
         for i, v in enumerate(self._globals()):
             lines.append(f"u64 {self._global_name(v.name)};")
@@ -257,11 +271,20 @@ class _ModuleWriter:
                 moves = []
                 for item in v.init:
                     if item.symbol is None:
-                        image[item.offset : item.offset + item.size] = item.value.to_bytes(item.size, "little")
+                        image[item.offset : item.offset + item.size] = item.value.to_bytes(
+                            item.size, "little"
+                        )
                     elif item.byte in (None, 0):
                         address = self._addresses().get(item.symbol)
                         if address is None:
-                            self.findings.append(Finding(f"the initial value of {v.name} (address of {item.symbol})", None, None, "set it at run time"))
+                            self.findings.append(
+                                Finding(
+                                    f"the initial value of {v.name} (address of {item.symbol})",
+                                    None,
+                                    None,
+                                    "set it at run time",
+                                )
+                            )
                             continue
                         moves.append(f"{{{item.offset}, &{address}, {item.value}}}")
                 lines.append(f"static const u8 data_{i}[] = {{{','.join(map(str, image))}}};")
@@ -269,9 +292,21 @@ class _ModuleWriter:
                 if moves:
                     lines.append(f"static const struct relocation moves_{i}[] = {{{', '.join(moves)}}};")
                     relocations = f"moves_{i}, {len(moves)}"
-            space = "VARIABLE_CONST" if v.space == "const" else "VARIABLE_MANAGED" if v.managed else "VARIABLE_GLOBAL"
-            variables.append(f"{{{_c_string(v.name)}, {v.size}, {v.align}, {space}, &{self._global_name(v.name)}, {data}, {relocations}}}")
-        lines.append("static const struct variable_info variable_table[] = {" + ",\n    ".join([*variables, "{0}"]) + "};")
+            space = (
+                "VARIABLE_CONST"
+                if v.space == "const"
+                else "VARIABLE_MANAGED"
+                if v.managed
+                else "VARIABLE_GLOBAL"
+            )
+            variables.append(
+                f"{{{_c_string(v.name)}, {v.size}, {v.align}, {space}, &{self._global_name(v.name)}, {data}, {relocations}}}"
+            )
+        lines.append(
+            "static const struct variable_info variable_table[] = {"
+            + ",\n    ".join([*variables, "{0}"])
+            + "};"
+        )
         kernels = []
         for f in self.module.functions.values():
             if not (f.entry and f.defined):
@@ -287,7 +322,9 @@ class _ModuleWriter:
             symbol = self.names[f.name]
             lines.append(f"u32 {symbol}(struct warp *, u32, u32 **);")
             flat = ", ".join(f"{{{a}, {b}}}" for a, b in parts)
-            lines.append(f"static const struct parameter_info {symbol}_parameters[] = {{{flat}{', ' if flat else ''}{{0, 0}}}};")
+            lines.append(
+                f"static const struct parameter_info {symbol}_parameters[] = {{{flat}{', ' if flat else ''}{{0, 0}}}};"
+            )
             limit = f.required_threads or f.max_threads or (0, 0, 0)
             threads = limit[0] * limit[1] * limit[2]
             dynamic = -(-static_shared // 16) * 16 if self._uses_dynamic() else static_shared
@@ -295,7 +332,9 @@ class _ModuleWriter:
                 f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(parts)}, {offset}, {static_shared}, {dynamic}, {local}, "
                 f"{self.registers.get(f.name, 32)}, {threads}}}"
             )
-        lines.append("static const struct kernel_info kernel_table[] = {" + ",\n    ".join([*kernels, "{0}"]) + "};")
+        lines.append(
+            "static const struct kernel_info kernel_table[] = {" + ",\n    ".join([*kernels, "{0}"]) + "};"
+        )
         lines.append(
             f"struct module_info {self.prefix}_module = {{kernel_table, {len(kernels)}, variable_table, {len(variables)}, "
             f"function_table, {len(rows)}, site_table, {len(self.sites.rows)}, files}};"
@@ -431,7 +470,9 @@ class _FunctionText:
             writer.line(text)
         writer.line("u32 m = 0, exited = 0; (void)exited;")
         if has_barrier:
-            writer.line(f"u32 wait_at[{n + 1}], wait_id[{n + 1}], wait_threads[{n + 1}], waiting = 0, wait_site = 0; memset(wait_at, 0, sizeof wait_at);")
+            writer.line(
+                f"u32 wait_at[{n + 1}], wait_id[{n + 1}], wait_threads[{n + 1}], waiting = 0, wait_site = 0; memset(wait_at, 0, sizeof wait_at);"
+            )
         table = ", ".join(f"&&B{i}" if i in needed else "&&missing" for i in range(n + 1))
         writer.line(f"static const void *const to[] = {{{table}}};")
         writer.line("dispatch:;")
@@ -440,9 +481,15 @@ class _FunctionText:
         writer.line(f"if (next >= {n}u) {{")
         if has_barrier:
             writer.line("if (waiting) {")
-            writer.line(f"u32 id = 0, threads = 0, lanes = 0; for (u32 b = 0; b < {n}u; b++) if (wait_at[b]) {{ id = wait_id[b]; threads = wait_threads[b]; break; }}")
-            writer.line(f"for (u32 b = 0; b < {n}u; b++) if (wait_at[b] && wait_id[b] == id) {{ lanes |= wait_at[b]; pend[b] |= wait_at[b]; wait_at[b] = 0; }}")
-            writer.line("waiting &= ~lanes; rt_barrier(w, wait_site, id, threads, lanes, 0); next = 0; goto dispatch; }")
+            writer.line(
+                f"u32 id = 0, threads = 0, lanes = 0; for (u32 b = 0; b < {n}u; b++) if (wait_at[b]) {{ id = wait_id[b]; threads = wait_threads[b]; break; }}"
+            )
+            writer.line(
+                f"for (u32 b = 0; b < {n}u; b++) if (wait_at[b] && wait_id[b] == id) {{ lanes |= wait_at[b]; pend[b] |= wait_at[b]; wait_at[b] = 0; }}"
+            )
+            writer.line(
+                "waiting &= ~lanes; rt_barrier(w, wait_site, id, threads, lanes, 0); next = 0; goto dispatch; }"
+            )
         if not self.function.entry:
             writer.line("*exited_out |= exited;")
         writer.line("return 0; }")
@@ -450,9 +497,13 @@ class _FunctionText:
         # wait at a barrier can be missing there; then the slow form keeps the warp to its end.
         if has_barrier:
             writer.line("if ((int)next == stop && waiting) stop = -1;")
-        writer.line(f"if ((int)next == stop) {{ {'' if self.function.entry else '*exited_out |= exited; '}return pend[next]; }}")
+        writer.line(
+            f"if ((int)next == stop) {{ {'' if self.function.entry else '*exited_out |= exited; '}return pend[next]; }}"
+        )
         writer.line("m = pend[next]; pend[next] = 0;")
-        writer.line("{ const u32 at = next++; while (next < " + f"{n}u && pend[next] == 0) next++; goto *to[at]; }}")
+        writer.line(
+            "{ const u32 at = next++; while (next < " + f"{n}u && pend[next] == 0) next++; goto *to[at]; }}"
+        )
         for block in graph.blocks:
             if block.number in needed:
                 writer.write_block(block)
@@ -472,20 +523,27 @@ class _FunctionText:
         if self.function.entry:
             lines.append("#define RETURN_ 0")
         else:
-            lines.append("const u32 m_entry = m; u32 left_exited = 0;\n#define LEFT_ (m_entry & ~left_exited)")
+            lines.append(
+                "const u32 m_entry = m; u32 left_exited = 0;\n#define LEFT_ (m_entry & ~left_exited)"
+            )
         for web in sorted(writer.used):
             lines += writer._declare(web)
-        text = "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_", ""])
-        return text
+        return "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_", ""])
 
     def _entry(self, fast: bool, both: bool) -> str:
         symbol = self.layout.symbol
         args = "" if self.function.entry else ", prm"
         local = self.layout.local_bytes
-        lines = [f"u32 {symbol}(struct warp *w, u32 m, u32 **prm) {{", "(void)prm;", f"struct {symbol}_frame F;"]
+        lines = [
+            f"u32 {symbol}(struct warp *w, u32 m, u32 **prm) {{",
+            "(void)prm;",
+            f"struct {symbol}_frame F;",
+        ]
         lines.append("const u32 local_base = w->local_top;")
         if local:
-            lines.append(f"w->local_top += {local}; if (UNLIKELY(w->local_top > w->local_size)) rt_fault(w, ~0u, lowest_lane(m), 700, \"local memory (stack) overflow: %u bytes a thread\", w->local_size);")
+            lines.append(
+                f'w->local_top += {local}; if (UNLIKELY(w->local_top > w->local_size)) rt_fault(w, ~0u, lowest_lane(m), 700, "local memory (stack) overflow: %u bytes a thread", w->local_size);'
+            )
         extra = "" if self.function.entry else ", &left"
         slow = (
             f"u32 left = 0; (void)left; u32 pend[{self.blocks + 1}]; memset(pend, 0, sizeof pend); pend[0] = m; "

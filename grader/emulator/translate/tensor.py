@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """Matrix instructions and asynchronous copies. The arithmetic is in runtime/tensor.c; registers travel as rows."""
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def mma(w: Writer, instr: Instr) -> None:
     rd = w.fresh("rd")
     w.line(f"u32 {rd}[{32 * _count(d)}] __attribute__((aligned(64)));")
     saturate = int("satfinite" in instr.mods)
-    w.line(f"rt_mma({m}, {n}, {k}, {_ELEMENTS[at]}, {_ELEMENTS[bt]}, {_ELEMENTS[dt]}, {ra}, {rb}, {rc}, {rd}, {saturate});")
+    w.line(
+        f"rt_mma({m}, {n}, {k}, {_ELEMENTS[at]}, {_ELEMENTS[bt]}, {_ELEMENTS[dt]}, {ra}, {rb}, {rc}, {rd}, {saturate});"
+    )
     _deliver(w, d, rd)
 
 
@@ -74,7 +77,9 @@ def ldmatrix(w: Writer, instr: Instr) -> None:
     out = w.fresh("out")
     w.line(f"u32 {out}[{32 * count}] __attribute__((aligned(64)));")
     space = _SPACE_CODES[space_of(instr)]
-    w.line(f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});")
+    w.line(
+        f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});"
+    )
     _deliver(w, d, out)
 
 
@@ -86,7 +91,9 @@ def stmatrix(w: Writer, instr: Instr) -> None:
     rows = _rows(w, value, "rv")
     lane_addresses(w, mem, "aa", "shared" if space_of(instr) == "shared" else "generic")
     space = _SPACE_CODES[space_of(instr)]
-    w.line(f"rt_stmatrix(w, {w.site('STORE', 16)}, {space}, aa, {_count(value)}, {int('trans' in instr.mods)}, {rows});")
+    w.line(
+        f"rt_stmatrix(w, {w.site('STORE', 16)}, {space}, aa, {_count(value)}, {int('trans' in instr.mods)}, {rows});"
+    )
 
 
 @handles("wmma")
@@ -117,7 +124,9 @@ def wmma(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
     if t not in _WIDTH:
         raise w.refuse()
-    register, mem, *rest = instr.operands if what == "load" else (instr.operands[1], instr.operands[0], *instr.operands[2:])
+    register, mem, *rest = (
+        instr.operands if what == "load" else (instr.operands[1], instr.operands[0], *instr.operands[2:])
+    )
     if not isinstance(mem, Mem):
         raise w.refuse()
     default = columns if layout == "row" else rows
@@ -136,11 +145,15 @@ def wmma(w: Writer, instr: Instr) -> None:
     if what == "load":
         out = w.fresh("out")
         w.line(f"u32 {out}[{32 * _count(register)}] __attribute__((aligned(64)));")
-        w.line(f"rt_wmma_load(w, {w.site('LOAD', _WIDTH[t] // 8)}, {_SPACE_CODES[space_of(instr)]}, aa[0], {stride}, {shape}, {out});")
+        w.line(
+            f"rt_wmma_load(w, {w.site('LOAD', _WIDTH[t] // 8)}, {_SPACE_CODES[space_of(instr)]}, aa[0], {stride}, {shape}, {out});"
+        )
         _deliver(w, register, out)
     else:
         value = _rows(w, register, "rv")
-        w.line(f"rt_wmma_store(w, {w.site('STORE', _WIDTH[t] // 8)}, {_SPACE_CODES[space_of(instr)]}, aa[0], {stride}, {shape}, {value});")
+        w.line(
+            f"rt_wmma_store(w, {w.site('STORE', _WIDTH[t] // 8)}, {_SPACE_CODES[space_of(instr)]}, aa[0], {stride}, {shape}, {value});"
+        )
 
 
 @handles("cp")
@@ -160,4 +173,6 @@ def copy_async(w: Writer, instr: Instr) -> None:
     for i in w.pieces("u32"):
         amount = w.v(rest[0], "u32", i) if rest else f"BU({size.value}u)"
         w.line(f"*(VU *)&nn[{i * w.lanes}] = {amount};")
-    w.line(f"rt_copy_async(w, {w.site('LOAD', size.value)}, {w.site('STORE', size.value)}, ta, fa, nn, {size.value}, {w.mask});")
+    w.line(
+        f"rt_copy_async(w, {w.site('LOAD', size.value)}, {w.site('STORE', size.value)}, ta, fa, nn, {size.value}, {w.mask});"
+    )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """PTX types and how the generated C holds them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of generated C are kept whole
 """Communication within a warp: shuffles, votes, matches, reductions."""
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ def check_members(w: Writer, members: Operand) -> None:
     if not w.uniform(members):
         return
     text = w.s(members, "u32")
-    w.line(f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}))) rt_shuffle_check(w, {w.site('OTHER')}, {w.mask}, {text});")
+    w.line(
+        f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}))) rt_shuffle_check(w, {w.site('OTHER')}, {w.mask}, {text});"
+    )
 
 
 @handles("shfl")
@@ -30,7 +33,9 @@ def shfl(w: Writer, instr: Instr) -> None:
     results, predicates = [], []
     for i in w.pieces("u32"):
         j, p, r = w.fresh("j"), w.fresh("p"), w.fresh("r")
-        w.line(f"VU {j}; u32 {p}; shuffle_source_{mode}(IOTA({i}), {w.v(b, 'b32', i)}, {w.v(c, 'b32', i)}, &{j}, &{p});")
+        w.line(
+            f"VU {j}; u32 {p}; shuffle_source_{mode}(IOTA({i}), {w.v(b, 'b32', i)}, {w.v(c, 'b32', i)}, &{j}, &{p});"
+        )
         w.line(f"const VU {r} = permute_row({row}, {j});")
         results.append(r)
         predicates.append(f"{p} << {i * w.lanes}")
@@ -77,7 +82,13 @@ def match(w: Writer, instr: Instr) -> None:
 
     w.line("u64 vv[32] __attribute__((aligned(64))); u32 mm[32] __attribute__((aligned(64)));")
     value_lanes(w, operands[0], "u64" if t == "b64" else "u32", "vv")
-    w.line("for (u32 l = 0; l < 32; l++) { mm[l] = 0; if (" + w.mask + " >> l & 1) for (u32 k = 0; k < 32; k++) if (" + w.mask + " >> k & 1 && vv[k] == vv[l]) mm[l] |= 1u << k; }")
+    w.line(
+        "for (u32 l = 0; l < 32; l++) { mm[l] = 0; if ("
+        + w.mask
+        + " >> l & 1) for (u32 k = 0; k < 32; k++) if ("
+        + w.mask
+        + " >> k & 1 && vv[k] == vv[l]) mm[l] |= 1u << k; }"
+    )
     if every:
         name = w.fresh("same")
         w.line(f"const u32 {name} = -(u32)(mm[lowest_lane({w.mask})] == {w.mask});")
@@ -99,9 +110,18 @@ def redux(w: Writer, instr: Instr) -> None:
     w.line(f"{kind} vv[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&vv[{i * w.lanes}] = {w.v(instr.operands[1], 'u32', i)};")
-    step = {"add": "r + x", "min": "x < r ? x : r", "max": "x > r ? x : r", "and": "r & x", "or": "r | x", "xor": "r ^ x"}[how]
+    step = {
+        "add": "r + x",
+        "min": "x < r ? x : r",
+        "max": "x > r ? x : r",
+        "and": "r & x",
+        "or": "r | x",
+        "xor": "r ^ x",
+    }[how]
     name = w.fresh("r")
-    w.line(f"{kind} {name}; {{ u32 l = lowest_lane({w.mask}); {kind} r = vv[l]; for (l++; l < 32; l++) if ({w.mask} >> l & 1) {{ const {kind} x = vv[l]; r = ({kind})({step}); }} {name} = r; }}")
+    w.line(
+        f"{kind} {name}; {{ u32 l = lowest_lane({w.mask}); {kind} r = vv[l]; for (l++; l < 32; l++) if ({w.mask} >> l & 1) {{ const {kind} x = vv[l]; r = ({kind})({step}); }} {name} = r; }}"
+    )
     w.put(instr.operands[0], "u32", lambda i: f"BU((u32){name})")
 
 

@@ -68,7 +68,7 @@ __global__ void attention_forward(Problem a, float scale) {
     for (int key = 0; key < a.n; ++key) {
         float s = 0.0f;
         for (int x = 0; x < d; ++x) s += q[x] * k[size_t(key) * d + x];
-        s *= scale;
+        s *= FORWARD_SCALE;
         const float top = fmaxf(m, s), rescale = expf(m - top), p = expf(s - top);
         l = l * rescale + p;
         for (int x = 0; x < d; ++x) o[x] = o[x] * rescale + p * v[size_t(key) * d + x];
@@ -127,7 +127,7 @@ __global__ void attention_backward_keys(Problem a, float scale) {
         const float ds = p * (dp - D_OF(a.dot[batch * a.n + i])) * DK_SCALE;
         for (int x = 0; x < d; ++x) {
             dk[x] += ds * q[size_t(i) * d + x];
-            dv[x] += p * grad[size_t(i) * d + x];
+            dv[x] = DV_BEFORE(dv[x], i) + p * grad[size_t(i) * d + x];
         }
     }
     for (int x = 0; x < d; ++x) {

@@ -1,0 +1,26 @@
+// Instructions that the emulator lacks: each must be refused by name and line at build time. One to a kernel.
+#include <cuda_runtime.h>
+#define KERNEL(name, ...) \
+    __global__ void name(unsigned *p, float *f, unsigned long long *q) { unsigned a = p[0], b = p[1], r = 0; (void)a, (void)b; (void)r; __VA_ARGS__; p[2] = r; }
+
+KERNEL(texture, f[0] = tex1Dfetch<float>((cudaTextureObject_t)q[0], (int)a))
+KERNEL(texture_2d, f[0] = tex2D<float>((cudaTextureObject_t)q[0], f[1], f[2]))
+KERNEL(surface, surf2Dread(&r, (cudaSurfaceObject_t)q[0], (int)a, (int)b))
+KERNEL(find_nth_set, asm("fns.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(1)))
+KERNEL(dot_16, r = (unsigned)__dp2a_lo((int)a, (int)b, 1))
+KERNEL(sign_extend_field, asm("szext.wrap.s32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)))
+KERNEL(bit_mask, asm("bmsk.clamp.b32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)))
+KERNEL(permute_forward, asm("prmt.b32.f4e %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(1)))
+KERNEL(video_add, asm("vadd.u32.u32.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)))
+KERNEL(video_difference, asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(1)))
+KERNEL(multiply_24_high, asm("mul24.hi.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)))
+KERNEL(cache_policy, asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(q[1])))
+KERNEL(pack_saturated, asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(0)))
+KERNEL(performance_monitor, asm("mov.u32 %0, %%pm0;" : "=r"(r)))
+KERNEL(environment_register, asm("mov.u32 %0, %%envreg7;" : "=r"(r)))
+KERNEL(barrier_object, asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(a)))
+KERNEL(move_matrix, asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(a)))
+KERNEL(mma_double, double d0 = 0, d1 = 0; asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(d0), "+d"(d1) : "d"(1.0), "d"(2.0)); f[0] = (float)(d0 + d1))
+KERNEL(mma_nibbles, int d0 = 0, d1 = 0; asm("mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+r"(d0), "+r"(d1) : "r"(a), "r"(b)); r = (unsigned)(d0 + d1))
+KERNEL(mma_bits, int d0 = 0, d1 = 0; asm("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%0,%1}, {%2}, {%3}, {%0,%1};" : "+r"(d0), "+r"(d1) : "r"(a), "r"(b)); r = (unsigned)(d0 + d1))
+int main() { return 0; }

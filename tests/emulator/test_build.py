@@ -1,0 +1,97 @@
+# ruff: noqa: E501
+"""What `compile_program` accepts, refuses and reports."""
+
+from pathlib import Path
+
+import pytest
+
+from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, compile_program
+from grader.emulator.nvcc_flags import NvccFlags
+from tests.emulator.programs import HERE, build, execute, nvcc, run
+
+HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 1>>>(0); return 0; }\n"
+
+
+def make(folder: Path, text: str, *flags: str) -> EmulatedProgram:
+    source = folder / "hw4.cu"
+    source.write_text(text)
+    return compile_program([source], folder / "out", work=folder / "work", nvcc=nvcc(), run=run, flags=flags)
+
+
+def test_a_syntax_error_is_reported_with_the_students_file_and_line(tmp_path: Path) -> None:
+    with pytest.raises(CompileFailed) as caught:
+        make(tmp_path, "int main() {\n  retrun 0;\n}\n")
+    assert "hw4.cu(2): error" in caught.value.log
+
+
+def test_a_call_into_a_library_fails_to_link_and_names_the_function(tmp_path: Path) -> None:
+    with pytest.raises(CompileFailed) as caught:
+        make(tmp_path, 'extern "C" int cublasSgemm_v2(int);\nint main() { return cublasSgemm_v2(1); }\n')
+    assert "cublasSgemm_v2" in caught.value.log
+
+
+def test_each_of_twenty_unsupported_instructions_is_refused_with_its_line(tmp_path: Path) -> None:
+    source = HERE / "refused_instructions.cu"
+    with pytest.raises(Unsupported) as caught:
+        compile_program([source], tmp_path / "out", work=tmp_path / "work", nvcc=nvcc(), run=run)
+    lines = {i for i, line in enumerate(source.read_text().splitlines(), 1) if line.startswith("KERNEL(")}
+    assert len(lines) == 20
+    assert {f.line for f in caught.value.findings if f.file and f.file.endswith(source.name)} == lines
+    assert all(f.what and f.advice for f in caught.value.findings)
+
+
+def test_runtime_functions_the_emulator_lacks_are_named(tmp_path: Path) -> None:
+    source = HERE / "refused_calls.cu"
+    with pytest.raises(Unsupported) as caught:
+        compile_program([source], tmp_path / "out", work=tmp_path / "work", nvcc=nvcc(), run=run)
+    named = " ".join(f.what for f in caught.value.findings)
+    assert "cudaMallocArray" in named and "cudaIpcGetMemHandle" in named
+
+
+def test_ptxas_facts_come_with_the_program(tmp_path: Path) -> None:
+    program = make(tmp_path, HELLO, "-O3", "-arch=sm_61")
+    (kernel,) = program.kernels
+    assert kernel.name == "_Z1kPi" and kernel.demangled == "k(int*)"
+    assert 0 < kernel.registers < 64 and kernel.static_shared_bytes == 0
+
+
+@pytest.mark.parametrize("flags", [(), ("-rdc=true",)], ids=["separate", "relocatable"])
+def test_a_program_of_two_files_runs(flags: tuple[str, ...], tmp_path: Path) -> None:
+    program = build(HERE / "linked" / "first.cu", HERE / "linked" / "second.cu", flags=("-O3", *flags))
+    done = execute(program, folder=tmp_path)
+    assert done.output.split() == (["21", "641", "37"] if flags else ["10", "320", "0"])
+
+
+def test_the_trace_has_kernels_and_copies_with_their_facts(tmp_path: Path) -> None:
+    done = execute(
+        build(HERE / "conformance" / "api.cu", flags=("-O3", "-std=c++17", "--extended-lambda")),
+        "streams_and_events",
+        folder=tmp_path,
+    )
+    assert done.trace[0]["kind"] == "start" and done.trace[0]["engine"] == "emulator"
+    assert done.trace[-1] == {"kind": "end"}
+    kernels = done.kernels()
+    assert len(kernels) == 6 and {k["name"] for k in kernels} == {"add_one(int*, int)"}
+    assert kernels[0]["grid"] == [4, 1, 1] and kernels[0]["block"] == [256, 1, 1]
+    assert kernels[0]["end_ns"] > kernels[0]["start_ns"] and kernels[0]["stream"] != kernels[-1]["stream"]
+    assert any(t["kind"] == "memcpy" and t["direction"] == "DtoH" and t["bytes"] == 4000 for t in done.trace)
+
+
+def test_the_architecture_and_libraries_of_a_makefile_are_left_out_and_the_rest_is_kept() -> None:
+    flags = NvccFlags.parse(
+        ["-O3", "-arch=sm_61", "-gencode", "arch=compute_61,code=sm_61", "-lcublas", "-lm", "-Iinc", "-Xptxas", "-v,-O3", "-maxrregcount=32",
+         "-Xcompiler", "-fopenmp", "-DN=4", "-rdc=true", "-o", "hw4"],
+        Path("/home/student"),
+    )  # fmt: skip
+    assert flags.compile == ("-O3", "-I/home/student/inc", "-Xcompiler", "-fopenmp", "-DN=4")
+    assert flags.ptxas == ("-O3", "-maxrregcount=32") and flags.link == ("-lm", "-fopenmp")
+    assert flags.relocatable and flags.verbose_ptxas
+
+
+@pytest.mark.parametrize("order", ["reverse", "random:1", "random:2"])
+def test_another_schedule_of_warps_gives_the_same_results_for_correct_programs(
+    order: str, tmp_path: Path
+) -> None:
+    program = build(HERE / "conformance" / "control.cu", flags=("-O3", "-std=c++17", "--extended-lambda"))
+    for name in ("tree_reduction", "prefix_sum", "named_barriers_for_half_a_block"):
+        assert execute(program, name, folder=tmp_path, GRADER_EMULATOR_SCHEDULE=order).exit_code == 0
