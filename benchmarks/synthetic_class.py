@@ -5,7 +5,7 @@ run, then again in a run that is killed with SIGKILL at random moments and resum
 
 It prints what it measured: seconds, records, and the peak memory of the grader's processes together (the coordinator
 and its workers, sampled ten times a second, proportional set size; what they run, compilers and hand-ins, is not the
-grader's). Exit code 1 when something that must hold does not. It needs no GPU, and some minutes. The emulator's limit is
+grader's). Exit code 1 when something that must hold does not. It needs no GPU, and some minutes. The limit of a run is
 set to 5 s, so that the hanging ones do not take a minute each.
 """
 

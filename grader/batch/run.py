@@ -126,6 +126,7 @@ class _Coordinator:
     def _time_baselines(self) -> None:
         """All that will be asked for, before anything else makes the machine busy."""
         if self.grading.baseline is not None and self.to_read:
+            self.view.say("Timing the sequential program, where this machine has not timed it yet ...")
             for case in self.setup.cases:
                 self.grading.baseline(case)
 

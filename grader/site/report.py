@@ -49,6 +49,7 @@ class Report:
     reasons: list[Reason]
     warnings: list[tuple[str, str]]
     timing_chart: Markup
+    floor_chart: Markup
     sources: tuple[SourceFile, ...] = ()
     line: Line | None = None
     history: list[tuple[int, str, Line]] = field(default_factory=list)
@@ -75,6 +76,7 @@ def report_of(
         reasons=_reasons(record.tests),
         warnings=_warnings(record.tests),
         timing_chart=_timing_chart(record.tests),
+        floor_chart=_floor_chart(record.tests),
         sources=annotated(sources, messages_of(record)),
         line=line,
         history=list(history),
@@ -114,6 +116,17 @@ def _timing_chart(tests: Sequence[TestRecord]) -> Markup:
     bars = [charts.Bar(name, value.value, f"{name}: {value.value:,.1f}x") for name, value in speedups if value]
     return charts.bars(
         bars, label="Speedup of every timed testcase", x_label="testcase", y_label="speedup over sequential C"
+    )
+
+
+def _floor_chart(tests: Sequence[TestRecord]) -> Markup:
+    bars = []
+    for test in tests:
+        if test.floor is not None and (share := timing.floor_share(test)) is not None:
+            title = f"{test.name}: {share:.0%} of the floor of {test.floor.ms:.3g} ms, which {test.floor.limit} sets"
+            bars.append(charts.Bar(test.name, 100 * share, title))
+    return charts.bars(
+        bars, label="Share of the least possible time", x_label="testcase", y_label="% of the GPU's floor", most=100
     )
 
 

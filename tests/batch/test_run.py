@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.live import Live
 
 from grader.batch import Outcome, Policy, Setup, Which, find_class, grade_class
 from grader.batch.roster import Student
-from grader.batch.view import Log, duration
+from grader.batch.view import Log, Screen, duration
 from grader.batch.work import ReadTask
 from grader.errors import MachineFault
 from grader.paths import course_root
@@ -242,6 +243,21 @@ def test_a_log_has_a_line_per_hand_in_with_counts_and_pace(setup: Setup, store: 
     assert lines[1].startswith("[2/2] ")
     assert any("bob: not built: It does not compile" in line for line in lines)
     assert any("alice: 0 of 1 passed, " in line and " a minute, " in line for line in lines)
+
+
+def test_a_terminal_shows_counts_lanes_and_what_went_wrong(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", alice=SILENT, bob=BROKEN)
+    with (tmp_path / "screen").open("w+") as file:
+        console = Console(file=file, width=200, force_terminal=True)
+        with Live(console=console, auto_refresh=False) as live:
+            graded(setup, store, folder, view=Screen(console, live))
+            live.refresh()
+        file.seek(0)
+        text = file.read()
+    assert "2 of 2" in text
+    assert "1 not built" in text
+    assert "bob: not built: It does not compile" in text
+    assert "lane 0, this CPU, 0" in text
 
 
 def test_durations_are_told_as_people_say_them() -> None:

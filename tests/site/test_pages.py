@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from grader.errors import UsageError
+from grader.record import FloorRecord
 from grader.site import build_site, report_page
 from grader.site.annotate import annotated, messages_of
 from grader.site.charts import Bar, Point, bars, scatter
 from grader.store import open_store
-from tests.records import made_record
+from tests.records import made_record, made_test
 from tests.site.made_class import LOG, SOURCE, made_store
 
 VOID = {"meta", "link", "input", "br", "hr", "img"}
@@ -147,6 +148,13 @@ def test_one_record_is_one_page_without_other_files(tmp_path: Path) -> None:
     assert page.links == ["data:,", "#content"]
     assert "1 of 2 tests passed" in page.text
     assert "It failed: wrong_answer." in page.text
+
+
+def test_the_share_of_the_floor_is_drawn_where_it_is_known(tmp_path: Path) -> None:
+    floor = FloorRecord(ms=1.0, refuse_below_ms=0.9, limit="memory", terms=(), share=0.25)
+    record = made_record(tests=[made_test("t21", gpu_ms=4.0, speedup=9.0, floor=floor)])
+    assert "<title>t21: 25% of the floor of 1 ms, which memory sets</title>" in report_page([record])
+    assert "How near to what the GPU can do" not in report_page([made_record(speedups=[3.0])])
 
 
 def test_messages_stand_at_the_lines_they_are_about() -> None:
