@@ -310,12 +310,12 @@ def measure(test: str, shape: Shape, entries: Sequence[Competitor], machine: Mac
             for _ in range(WARM_UP - 1):
                 graph.replay()
             torch.cuda.synchronize()
-            graphs.append((graph, result, outputs))
+            graphs.append((graph, result, launches, outputs))  # the launches own their workspaces
         except RuntimeError as problem:  # out of memory, or a back end that refuses the shape
             result.problem = str(problem).splitlines()[0][:100]
     del expected
     for _ in range(repetitions):
-        for graph, result, _ in graphs:
+        for graph, result, *_ in graphs:
             result.samples_ms.append(timed_ms(graph.replay) / len(inputs))
     return results
 

@@ -1,5 +1,5 @@
-"""The emulator's speed on flash-attention kernels, in GFLOP/s of 4·B·N²·d, one thread and all threads.
 # ruff: noqa: E501
+"""The emulator's speed on flash-attention kernels, in GFLOP/s of 4·B·N²·d, one thread and all threads.
 
     python benchmarks/emulator.py [KERNEL.cu ...] [--shape B,N,d] [--repeat 5]
 
@@ -28,7 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(command: Sequence[str], folder: Path) -> Completed:
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     return Completed(done.returncode, done.stdout)
 
 
@@ -52,17 +54,23 @@ def kernel_seconds(program: Path, folder: Path, threads: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kernels", nargs="*", type=Path)
     parser.add_argument("--shape", default="4,512,64", help="B,N,d")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--nvcc", type=Path, default=Path("nvcc"))
     options = parser.parse_args()
-    kernels = options.kernels or [ROOT / "reference" / "hw4" / f"{name}.cu" for name in ("naive", "tiled", "flash2")]
+    kernels = options.kernels or [
+        ROOT / "reference" / "hw4" / f"{name}.cu" for name in ("naive", "tiled", "flash2")
+    ]
     batches, rows, width = map(int, options.shape.split(","))
     flops = 4 * batches * rows * rows * width
     cores = len(os.sched_getaffinity(0))
-    print(f"B={batches} N={rows} d={width}, best of {options.repeat}; 1-minute load {os.getloadavg()[0]:.1f} on {cores} cores")
+    print(
+        f"B={batches} N={rows} d={width}, best of {options.repeat}; 1-minute load {os.getloadavg()[0]:.1f} on {cores} cores"
+    )
     print(f"{'kernel':<12}{'build s':>9}{'1 thread':>12}{f'{cores} threads':>12}{'scaling':>9}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -70,7 +78,12 @@ def main() -> None:
         for kernel in kernels:
             start = time.perf_counter()
             program = compile_program(
-                [kernel], folder / kernel.stem, work=folder / f"{kernel.stem}.work", nvcc=options.nvcc, run=run, flags=["-O3", "-std=c++17"]
+                [kernel],
+                folder / kernel.stem,
+                work=folder / f"{kernel.stem}.work",
+                nvcc=options.nvcc,
+                run=run,
+                flags=["-O3", "-std=c++17"],
             ).path
             build_s = time.perf_counter() - start
             one = flops / min(kernel_seconds(program, folder, 1) for _ in range(options.repeat)) / 1e9

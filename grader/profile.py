@@ -116,7 +116,8 @@ def kernel_profiles(
 
 def normal_name(kernel: str) -> str:
     """A kernel's name in a form that CUPTI's and ncu's have in common: `void attention<32, 4>(float const*)` and
-    `attention<(int)32, (int)4>(const float *)` are both `attention<32,4>`. Overloads cannot be told apart."""
+    `attention<(int)32, (int)4>(const float *)` are both `attention<32,4>`. Overloads cannot be told apart, nor can
+    namespaces, which ncu does not always print."""
     name = re.sub(r"\((?:unsigned |signed )?(?:int|long|short|char|bool)\)(?=-?\w)", "", kernel.strip())
     if name.endswith(")"):
         depth = 0
@@ -125,7 +126,8 @@ def normal_name(kernel: str) -> str:
             if depth == 0:
                 name = name[:place]
                 break
-    return name.removeprefix("void ").replace(" ", "")
+    stem, bracket, arguments = name.removeprefix("void ").replace(" ", "").partition("<")
+    return stem.rpartition("::")[2] + bracket + arguments
 
 
 def _demand(kernel: KernelEvent) -> Demand:

@@ -89,6 +89,7 @@ def test_top_stalls_and_roofline_position_come_from_the_counters() -> None:
         ("softmax_kernel(float*, int)", "softmax_kernel(float *, int)"),
         ("void k<(int)32>(float*)", "void k<32>(float *)"),
         ("(anonymous namespace)::k(int)", "(anonymous namespace)::k(int)"),
+        ("void flash2::attention<32, 2>(float const*)", "void attention<32, 2>(const float *)"),
     ],
 )
 def test_kernels_are_recognised_in_both_tools_spellings(cupti: str, ncu_name: str) -> None:

@@ -95,7 +95,7 @@ def compile_program(
     """Compiles and links .cu files into the executable `output`, with intermediate files in `work`.
 
     `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`. Every command goes
-    through `run`. Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a compiler is missing.
+    through `run`. `sanitize` may add "race" and "init" (shared memory) to memory and sync, which are always on. Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
     work, output = work.resolve(), output.resolve()
@@ -126,6 +126,7 @@ def compile_program(
                 prefix=prefix,
                 lanes=_lanes(run, work),
                 registers={k.name: k.registers for k in kernels},
+                sanitize=sanitize,
             )
             findings += found
             if found:

@@ -37,10 +37,10 @@
 //   step and its part of l are summed from zero and then added to O and l, which takes no extra instruction: O has to
 //   be multiplied by 2^(m - m') anyway, and a multiply-add does both. That brings t23 to 5.4e-6; PyTorch has 6.7e-6.
 //
-//   Gained over tiled.cu, on an H200: t23 264 -> 5.92 ms, t24 502 -> 10.5 ms. That is 54 and 61 % of the time that
-//   the multiply-adds alone would take at the highest clock. What is left: a warp that waits for shared memory
-//   (registers allow only 8 warps a multiprocessor), operands that meet in one register bank, and, for d = 32, that
-//   the softmax is shared by half as many multiply-adds.
+//   Gained over tiled.cu, on an H200: t23 264 -> 5.92 ms, t24 502 -> 10.5 ms. The multiply-adds alone would need 54
+//   and 61 % of that at the highest clock. What is left: warps that wait for shared memory (registers allow only 8 of
+//   them a multiprocessor), operands that meet in one register bank, and, for d = 32, a softmax that is shared by half
+//   as many multiply-adds.
 //
 //   Cost. 4 B N² d floating-point operations, B N² exponentials; 254 registers.
 //

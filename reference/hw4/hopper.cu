@@ -39,9 +39,9 @@
 //   three groups of 64 rows without overlap inside a group (the same on t23, + 7 % on t17).
 //
 //   Cost. Code for one architecture only (sm_90a), which needs the older kernel beside it; and a program in which the
-//   order of events is no longer the order of lines. The compiler must be told twice: registers that a running wgmma
-//   reads or writes look free to it, and a product whose operands it computed after wgmma.fence was wrong on half the
-//   rows.
+//   order of events is no longer the order of lines. And its rules are easy to break unnoticed: products of different
+//   shapes that add to the same registers have no guaranteed order, and a version of this file that relied on one was
+//   right with tiles of 128 keys and wrong with 64.
 //
 //   Other GPUs, and rows too short to fill this pipeline (n < 512, where memory is the limit anyway), get
 //   tensor_cores.cu's kernel.
@@ -234,9 +234,8 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
         const int lane = threadIdx.x % 32, pair = lane % 4 * 2;
         const int my_row = (group - 1) * 64 + threadIdx.x % 128 / 32 * 16 + lane / 4;    // and 8 further on
-        constexpr int Sums = D == 32 ? 32 : D / 2;
 
-        float s[Keys / 2], sum[Sums], o[D / 2];
+        float s[Keys / 2], sum[32], low_sum[16], o[D / 2];    // for d = 32, sum is of two products side by side
         uint32_t q_high[Steps][4], q_low[Steps][4], p_high[KeySteps][4], p_low[KeySteps][4];
         float m[2], l[2], rescale[2];
         int k_stage = 0, k_parity = 0, v_stage = 0, v_parity = 0;
@@ -264,15 +263,14 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
             const __half* const v = shared + v_stage * 2 * T::Halves + T::Halves;
             const uint64_t high = operand(v, 128, Keys * 16), low = operand(v + T::Part, 128, Keys * 16);
             if constexpr (D == 32) {
-                float(&first)[16] = *reinterpret_cast<float(*)[16]>(sum);
-#pragma unroll
-                for (int i = 0; i < 32; ++i) sum[i] = 0.0f;
+                // Two sums: the order of products of different shapes that share a sum is not guaranteed.
                 pin(sum);
+                pin(low_sum);
                 wgmma_begin();
 #pragma unroll
-                for (int keys = 0; keys < KeySteps; ++keys) wgmma<1>(first, p_low[keys], high + keys * 16, true);
+                for (int keys = 0; keys < KeySteps; ++keys) wgmma<1>(low_sum, p_low[keys], high + keys * 16, keys > 0);
 #pragma unroll
-                for (int keys = 0; keys < KeySteps; ++keys) wgmma<1>(sum, p_high[keys], high + keys * 16, true);
+                for (int keys = 0; keys < KeySteps; ++keys) wgmma<1>(sum, p_high[keys], high + keys * 16, keys > 0);
             } else {
                 pin(sum);
                 wgmma_begin();
@@ -288,6 +286,7 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
         // After the wait for a product P V: O' = 2^(m - m') O + P V.
         const auto finish_output = [&] {
             pin(sum);
+            if constexpr (D == 32) pin(low_sum);
             pin(p_high);
             pin(p_low);
             if (lane == 0) barrier_arrive(&barriers.v_empty[v_stage]);
@@ -295,7 +294,7 @@ attention(const float* __restrict__ input, const __half* __restrict__ tiles, flo
 #pragma unroll
             for (int i = 0; i < D / 2; ++i) {
                 float product = sum[i];
-                if constexpr (D == 32) product += sum[i + 16];
+                if constexpr (D == 32) product += sum[i + 16] + low_sum[i];
                 o[i] = fmaf(o[i], rescale[i / 2 % 2], product);
             }
         };

@@ -36,9 +36,13 @@ def nvcc() -> Path:
     return Path(found)
 
 
-def build(*sources: Path, flags: Sequence[str] = ("-O3", "-std=c++17")) -> Path:
+def build(
+    *sources: Path,
+    flags: Sequence[str] = ("-O3", "-std=c++17"),
+    sanitize: frozenset[str] = frozenset({"memory", "sync"}),
+) -> Path:
     """The executable of some .cu files."""
-    digest = hashlib.sha256(runtime_identity().encode() + repr(tuple(flags)).encode())
+    digest = hashlib.sha256(runtime_identity().encode() + repr((tuple(flags), sorted(sanitize))).encode())
     digest.update(os.environ.get("GRADER_EMULATOR_ISA", "").encode())
     for path in sources:
         digest.update(path.read_bytes())
@@ -49,7 +53,9 @@ def build(*sources: Path, flags: Sequence[str] = ("-O3", "-std=c++17")) -> Path:
     if not output.exists():
         folder.mkdir(parents=True, exist_ok=True)
         work = folder / f"{output.name}.work"
-        made = compile_program(sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags).path
+        made = compile_program(
+            sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags, sanitize=sanitize
+        ).path
         made.replace(output)
         shutil.rmtree(work)
     return output

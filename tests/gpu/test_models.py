@@ -80,8 +80,8 @@ def test_extreme_scores_neither_overflow_nor_vanish(extreme: str, program: Path,
         numbers[:, 0] = 3.0
         numbers[:, 1] = np.linspace(-3, 3, 512)[:, None]  # every tile raises the maximum
     output = attention(program, numbers, tmp_path)
-    for batch in range(2):
-        assert np.abs(output[batch] - expected_rows(numbers, batch, np.arange(512))).max() < 2e-5
+    for batch in range(2):  # float32 scores of 72 are 8e-6 apart, and their errors are those of P
+        assert np.abs(output[batch] - expected_rows(numbers, batch, np.arange(512))).max() < 3e-4
 
 
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grader.paths import cache_folder
 from grader.sandbox import cgroup
 from grader.sandbox.watcher import prefix_of
 
@@ -97,7 +98,7 @@ def _survivors() -> list[tuple[int, str]]:
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
                     program = str((entry / "exe").readlink())
-                    if "/builds/" in program and program.split()[0].endswith("/program"):
+                    if program.startswith(f"{cache_folder()}/builds/"):  # not those of another grader here
                         found.append((int(entry.name), program))
         if not found:
             break

@@ -38,6 +38,7 @@ void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 by
         if (addr + bytes > w->shared_size)
             rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of shared memory, of which the block has %u bytes (%u static, %u dynamic)",
                      access_word(w, site), bytes, (unsigned long long)addr, w->shared_size, w->block->launch->kernel->static_shared, w->dynamic_shared);
+        if (UNLIKELY(w->block->launch->module->info->sanitize)) shadow_access(w, site, addr, lane, bytes);
         return w->shared + addr;
     }
     if (space == SPACE_LOCAL) {
@@ -60,7 +61,7 @@ static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space ==
 /* The host address of a lane's access when the quick test passes, else the long way, which reports faults. */
 static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
     if (space == SPACE_SHARED) {
-        if (LIKELY(addr + bytes <= w->shared_size && !(addr & (bytes - 1)))) return w->shared + addr;
+        if (LIKELY(addr + bytes <= w->shared_size && !(addr & (bytes - 1)) && !w->block->launch->module->info->sanitize)) return w->shared + addr;
     } else if (space == SPACE_GLOBAL || (space == SPACE_GENERIC && addr < SHARED_WINDOW)) {
         const struct site *c = &w->sites[site];
         if (LIKELY(addr >= c->lo && addr + bytes <= c->hi && !(addr & (bytes - 1)))) return (u8 *)(addr + (u64)c->delta);
@@ -107,7 +108,7 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
 
 /* 4-byte elements, the usual case: one check and one gather or scatter for the warp. 0: not this time, go by lanes. */
 static inline __attribute__((always_inline)) int vector_offsets_w(struct warp *w, const u32 *addr, u32 m, u32 whole, u32 shift) {
-    if (w->shared_size < whole) return 0;
+    if (w->shared_size < whole || w->block->launch->module->info->sanitize) return 0;
     u32 bad = 0;
     VU limit = BU((w->shared_size - whole) >> shift);
     for (int i = 0; i < PIECES; i++) {

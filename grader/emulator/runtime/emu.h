@@ -7,6 +7,8 @@
  *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
  *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
  *   report.c    trace lines, diagnostics, what a fault prints
+ *   shadow.c    races and uninitialised reads in shared memory
+ *   tensor.c    matrix instructions, asynchronous copies
  *   print.c     device printf and assert
  *   api_*.c     the CUDA runtime API by subject
  *   rounding.c  operations under a directed rounding mode
@@ -106,6 +108,8 @@ struct block {
     u8 *shared, *local;
     u32 local_bytes;
     void *pool_next;
+    struct cell *shadow; /* shadow.c */
+    u32 shadow_words, epoch;
 };
 
 struct worker {
@@ -118,6 +122,8 @@ struct worker {
     u32 capacity_warps, capacity_shared, capacity_local;
 };
 
+void shadow_start(struct block *b);
+void shadow_access(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes);
 int run_launch(struct launch *l); /* runs to the end; the fault's error code or 0 */
 extern __thread struct worker *this_worker;
 extern u32 worker_count;

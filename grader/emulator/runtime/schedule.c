@@ -67,6 +67,7 @@ static void barrier_release(struct block *b, u32 id) {
     r->arrived = r->reduce_count = r->reduce_lanes = 0;
     r->expected = 0;
     r->generation++;
+    b->epoch++;
     for (u32 i = 0; i < b->warp_count; i++)
         if (b->state[i] == WARP_WAITS && b->waits_at[i] == id) b->state[i] = WARP_READY;
 }
@@ -224,6 +225,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
     b->threads_alive = l->threads;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, l->shared_bytes);
+    if (l->module->info->sanitize) shadow_start(b);
     u32 cta[3] = {(u32)(index % l->grid[0]), (u32)(index / l->grid[0] % l->grid[1]), (u32)(index / l->grid[0] / l->grid[1])};
     for (u32 i = 0; i < n; i++) {
         struct warp *w = &b->warps[i];

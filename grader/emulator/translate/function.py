@@ -32,7 +32,7 @@ class Layout:
     globals: dict[str, str]  # module variable or function → C expression of its address
     site: Callable[[Loc, str, int], int]
     warp_lanes: int  # W of runtime/warp.h
-    needed_slow: set[int] = field(default_factory=set)
+    checked_shared: bool = False  # every access to shared memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)
 
 

@@ -201,7 +201,8 @@ def load(w: Writer, instr: Instr) -> None:
         return
     uniform_result = kind == 0
     raw = declare_raw(w, count, bits, uniform_result)
-    if w.slow:  # divided warps are rare: keep their code small
+    # Divided warps are rare: keep their code small.
+    if w.slow or (space == "shared" and w.layout.checked_shared):
         cold_load(w, mem, space, site, raw, count, size)
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
@@ -464,7 +465,7 @@ def store(w: Writer, instr: Instr) -> None:
         else:
             cold_store(w, mem, space, site, items, as_read, size)
         return
-    if w.slow:
+    if w.slow or (space == "shared" and w.layout.checked_shared):
         cold_store(w, mem, space, site, items, as_read, size)
         return
     pointer(w, mem, space, site, total, kind)

@@ -77,16 +77,24 @@ class KernelFacts:
 
 
 def translate_module(
-    module: Module, *, prefix: str, lanes: int, registers: dict[str, int]
+    module: Module,
+    *,
+    prefix: str,
+    lanes: int,
+    registers: dict[str, int],
+    sanitize: frozenset[str] = frozenset(),
 ) -> tuple[Translation, list[Finding]]:
     """Translates all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of warp.h;
     `registers` gives each kernel's registers per thread. With findings the translation must not be used."""
-    return _ModuleWriter(module, prefix, lanes, registers).run()
+    return _ModuleWriter(module, prefix, lanes, registers, sanitize).run()
 
 
 class _ModuleWriter:
-    def __init__(self, module: Module, prefix: str, lanes: int, registers: dict[str, int]) -> None:
+    def __init__(
+        self, module: Module, prefix: str, lanes: int, registers: dict[str, int], sanitize: frozenset[str]
+    ) -> None:
         self.module, self.prefix, self.lanes, self.registers = module, prefix, lanes, registers
+        self.sanitize = sanitize & {"race", "init"}
         self.sites = _Sites()
         self.findings: list[Finding] = []
         self._used_cache: set[str] | None = None
@@ -207,6 +215,7 @@ class _ModuleWriter:
             {n: s for n, s in self.names.items() if self.module.functions[n].defined},
             self._addresses(), self.sites.add, self.lanes,
         )  # fmt: skip
+        layout.checked_shared = bool(self.sanitize)
         return _FunctionText(layout).parts()
 
     # ---- common parts -----------------------------------------------------------------------------------------------
@@ -337,7 +346,8 @@ class _ModuleWriter:
         )
         lines.append(
             f"struct module_info {self.prefix}_module = {{kernel_table, {len(kernels)}, variable_table, {len(variables)}, "
-            f"function_table, {len(rows)}, site_table, {len(self.sites.rows)}, files}};"
+            f"function_table, {len(rows)}, site_table, {len(self.sites.rows)}, files, "
+            f"{int('race' in self.sanitize) + 2 * int('init' in self.sanitize)}}};"
         )
         return "\n".join(lines) + "\n"
 

@@ -138,13 +138,14 @@ inline void walk(const std::string& folder, const std::function<void(const std::
     closedir(entries);
 }
 
-// A process that is nobody's child, in a session of its own; `work` runs in it when `parent` has ended.
+// A process that is nobody's child, in a session of its own; `work` runs in it a second after we have ended.
 inline void leave_daemon(const std::function<void()>& work) {
     const pid_t parent = getpid();
     if (fork() != 0) return;
     setsid();
     if (fork() != 0) _exit(0);
     for (int wait = 0; wait < 2000 && kill(parent, 0) == 0; ++wait) usleep(1000);
+    sleep(1);    // until the run has ended, its clock runs, so what is done at once gains nothing
     work();
     _exit(0);
 }

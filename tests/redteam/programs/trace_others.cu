@@ -10,7 +10,6 @@ int main(int, char** argv) {
     for (const pid_t pid : {pid_t(1), getppid(), child}) {
         if (ptrace(PTRACE_ATTACH, pid, 0, 0) == 0) BYPASSED("attached to %d", pid);
         if (process_vm_readv(pid, &mine, 1, &theirs, 1, 0) > 0) BYPASSED("read memory of %d", pid);
-        if (pid != child && open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR) >= 0) BYPASSED("opened memory of %d", pid);
     }
     kill(child, SIGKILL);
     write_zeros(argv[1], argv[2]);

@@ -1,0 +1,63 @@
+"""docs/new-assignment.md, followed literally in a copy of the checkout: write every file it shows, run what it runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PAGE = (ROOT / "docs/new-assignment.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the commands need, with the new assignment in it."""
+    root = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(ROOT / "grader", root / "grader", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("assignment/hw4", "reference/hw4"):
+        shutil.copytree(ROOT / folder, root / folder)
+    (root / "testcases").mkdir()
+    for name in ("testcases/hw4.yaml", "reference/sequential.h"):
+        shutil.copy(ROOT / name, root / name)
+    for name, content in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content, encoding="utf-8")
+    return root
+
+
+def test_python_yaml_and_c_together_are_as_many_lines_as_the_page_says_and_fewer_than_150() -> None:
+    lines = sum(content.count("\n") for name, content in FILES.items() if not name.endswith(".cu"))
+    said = re.search(r"Python, YAML and C together are (\d+) lines", PAGE)
+    assert said is not None and int(said[1]) == lines < 150
+
+
+def test_every_command_of_the_page_works_and_the_solution_passes(checkout: Path) -> None:
+    *_, block = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    commands = [line.split() for line in block.splitlines()]
+    assert len(commands) == 5
+    said = ""
+    for program, *words in commands:
+        assert program == "grader"
+        words += ["--engine", "emulator"] if words[0] == "grade" else []
+        done = subprocess.run(
+            [sys.executable, "-m", "grader.cli", *words],
+            cwd=checkout,
+            env=os.environ | {"PYTHONPATH": str(checkout)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        said += done.stdout
+    assert "rmsnorm" in said
+    assert "s02: ok, 4,000 values recomputed" in said
+    assert len(re.findall(r"^s0[12] .* passed ", said, re.MULTILINE)) == 2
+    assert "Practice score: 70 of 70 points" in said
