@@ -26,6 +26,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from grader import __version__
 from grader.errors import MachineFault, UsageError
 from grader.paths import shown
 from grader.record import Record
@@ -298,7 +301,7 @@ class Store:
             return State.UNGRADED
         if row[0]:
             return State.FAULTED
-        record = Record.model_validate_json(row[1])
+        record = self._record(submission, row[1])
         passed = all(test.verdict is Verdict.PASSED for test in record.tests)
         return State.PASSED if passed else State.FAILED
 
@@ -339,8 +342,19 @@ class Store:
                     days_late=row[8],
                     penalty=row[9],
                     record_id=row[10],
-                    record=Record.model_validate_json(row[11]),
+                    record=self._record(row[0], row[11]),
                 )
+
+    def _record(self, submission: int, text: str) -> Record:
+        try:
+            return Record.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UsageError(
+                f"The store {shown(self.path)} holds a record (of submission {submission}) that this grader, version "
+                f"{__version__}, does not understand: {'.'.join(map(str, first['loc']))}: {first['msg']}. Use the "
+                "grader that wrote it, or a newer one; `grader store check` lists all of them."
+            ) from error
 
     def sources(self, submission: int) -> tuple[tuple[str, bytes], ...]:
         """The files of an attempt as they were handed in."""

@@ -222,6 +222,19 @@ def test_a_changed_record_is_found(tmp_path: Path) -> None:
         assert check_store(store) == ["Record 1 was changed after it was stored: its SHA-256 is not the stored one."]
 
 
+def test_a_record_of_a_newer_grader_is_told_and_not_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        number = keep(store, made_record())
+    with sqlite3.connect(path) as raw:
+        raw.execute("""UPDATE records SET json = replace(json, '"practice":false', '"practice":false,"later":1')""")
+    with open_store(path) as store:
+        with pytest.raises(UsageError, match=r"does not understand: later: Extra inputs .* or a newer one"):
+            list(store.attempts("hw4"))
+        with pytest.raises(UsageError, match="does not understand"):
+            store.state(number, "c")
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a folder"), open_store(tmp_path, create=True):
         pass
