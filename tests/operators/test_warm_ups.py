@@ -34,9 +34,8 @@ def test_the_product_is_a_sum_of_products():
 def test_some_rows_of_the_product_are_those_rows():
     tensors = matrices(20, 30, 40)
     rows = np.array([19, 0, 7])
-    assert np.array_equal(
-        PRODUCT.oracle((20, 30, 40), tensors, rows)[0], PRODUCT.oracle((20, 30, 40), tensors)[0][rows]
-    )
+    (some,), (every,) = PRODUCT.oracle((20, 30, 40), tensors, rows), PRODUCT.oracle((20, 30, 40), tensors)
+    assert np.allclose(some, every[rows], rtol=0, atol=1e-13)  # BLAS may sum in another order
 
 
 def test_sizes_and_costs_of_a_product():
