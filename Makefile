@@ -1,4 +1,5 @@
 # make grade [SUBMISSION=path] [ARGS="--tests t01..t05"]   grade a submission; sets everything up the first time
+# make grade ASSIGNMENT=backward                           grade a model solution of another assignment
 # make test                                                lint, types and tests; sets everything up the first time
 # make redteam                                             hostile programs: none may get what it wants (minutes)
 # make honest                                              unusual honest programs: all must pass (minutes)
@@ -7,7 +8,7 @@
 # make setup                                               only the set-up
 # make clean                                               remove what set-up and runs made (not the testcases)
 
-SUBMISSION ?= reference/hw4/tiled.cu
+SUBMISSION ?= $(firstword $(wildcard $(addprefix reference/$(or $(ASSIGNMENT),hw4)/,tiled.cu online.cu *.cu)))
 PYTHON ?= python3
 BIN := .venv/bin
 

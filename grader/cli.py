@@ -184,7 +184,7 @@ def run(
 
 @app.command()
 def profile(
-    submission: Annotated[Path, typer.Argument(metavar="hw4.cu", help="A .cu file or a folder.", show_default=False)],
+    submission: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A .cu file or a folder.", show_default=False)],
     test: Annotated[str, typer.Option("--test", metavar="t23", help="The testcase to profile it on.")],
     assignment: AssignmentOption = None,
     engine: EngineOption = "auto",

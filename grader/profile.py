@@ -1,7 +1,7 @@
 """The profile of a program: per kernel, counters from Nsight Compute beside what the trace and the launch say.
 
-Long programs are sampled: of each kernel some launches, spread evenly over the run (tiled.cu makes 12,800 on hw4's
-t23, and ncu takes 50 ms to 250 ms for each). What was profiled of how many is part of the result.
+Long programs are sampled: of each kernel some launches, spread evenly over the run (a classic kernel makes 12,800, and
+ncu takes 50 ms to 250 ms for each). What was profiled of how many is part of the result.
 
 Achieved occupancy for the score. Each kernel counts by its share of GPU time; kernels under 1 % of it, and kernels
 that read no global memory (fills, say), are left out: they do none of the work and would be a cheap way to a good

@@ -76,7 +76,7 @@ def describe(path: Path, assignment: Assignment) -> Found:
     """The hand-in at `path`, by its name and its files' times."""
     named = Path(os.path.abspath(path))  # noqa: PTH100 (a link is known by its own name)
     if named.is_file() and named.name == assignment.submission.main:
-        named = named.parent  # alice/hw4.cu is alice's
+        named = named.parent  # alice/main.cu is alice's
     student = named.stem if path.is_file() and named.suffix == ".cu" else named.name
     if (pattern := assignment.submission.id_pattern) is not None:
         student = _id_by_pattern(named, pattern) or student

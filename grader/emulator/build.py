@@ -207,11 +207,11 @@ def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
 
 
 @lru_cache(maxsize=4)
-def _lanes_of(compiler: str) -> int:
+def _lanes_of(compiler: str, isa: tuple[str, ...]) -> int:
     import subprocess
 
     done = subprocess.run(
-        [compiler, *HOST_FLAGS, *_isa_flags(), "-dM", "-E", "-x", "c", "/dev/null"],
+        [compiler, *HOST_FLAGS, *isa, "-dM", "-E", "-x", "c", "/dev/null"],
         capture_output=True,
         text=True,
         check=False,
@@ -229,7 +229,7 @@ def _lanes_of(compiler: str) -> int:
 
 def _lanes(run: Runner, work: Path) -> int:
     """32-bit lanes of a vector register here: W of runtime/warp.h."""
-    return _lanes_of(_host_compiler())
+    return _lanes_of(_host_compiler(), _isa_flags())
 
 
 def _isa_flags() -> tuple[str, ...]:

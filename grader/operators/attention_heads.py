@@ -108,10 +108,12 @@ def _masked(tensors: Tensors, rows: Rows, scale: float, ahead: int | None, paddi
         top = scores.max(axis=1, keepdims=True)
         if padding:
             top = np.maximum(top, 0.0)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):  # a row that sees no key: NaN, as on a GPU
             weights = np.exp(scores - top)
-        total = weights.sum(axis=1, keepdims=True) + padding * np.exp(-top)
-        output[first : first + TILE_ROWS] = weights @ v[:end] / total
+            total = weights.sum(axis=1, keepdims=True)
+            if padding:
+                total += padding * np.exp(-top)
+            output[first : first + TILE_ROWS] = weights @ v[:end] / total
     return output
 
 

@@ -95,3 +95,12 @@ def test_another_schedule_of_warps_gives_the_same_results_for_correct_programs(
     program = build(HERE / "conformance" / "control.cu", flags=("-O3", "-std=c++17", "--extended-lambda"))
     for name in ("tree_reduction", "prefix_sum", "named_barriers_for_half_a_block"):
         assert execute(program, name, folder=tmp_path, GRADER_EMULATOR_SCHEDULE=order).exit_code == 0
+
+
+@pytest.mark.parametrize("isa", ["avx2", "sse"])
+def test_processors_without_wide_vectors_compute_the_same(
+    isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_EMULATOR_ISA", isa)
+    done = execute(build(HERE / "portable.cu"), folder=tmp_path)
+    assert done.output == "mixed ok\n" and done.exit_code == 0

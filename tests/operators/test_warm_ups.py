@@ -1,0 +1,104 @@
+"""Matrix product and softmax of rows: oracles against the definition, sizes, tolerances, known mistakes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from grader.errors import UsageError
+from grader.operators import load_operator
+
+PRODUCT = load_operator("matrix_product")
+SOFTMAX = load_operator("row_softmax")
+
+
+def matrices(m, n, k, seed=1):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-1, 1, (m, k)).astype(np.float32), rng.uniform(-1, 1, (k, n)).astype(np.float32)
+
+
+def matrix(rows, columns, seed=1):
+    return (np.random.default_rng(seed).uniform(80, 100, (rows, columns)).astype(np.float32),)
+
+
+def test_the_product_is_a_sum_of_products():
+    a, b = matrices(3, 4, 5)
+    (c,) = PRODUCT.oracle((3, 4, 5), (a, b))
+    for row in range(3):
+        for column in range(4):
+            assert c[row, column] == pytest.approx(
+                sum(float(a[row, k]) * float(b[k, column]) for k in range(5)), rel=1e-15
+            )
+
+
+def test_some_rows_of_the_product_are_those_rows():
+    tensors = matrices(20, 30, 40)
+    rows = np.array([19, 0, 7])
+    assert np.array_equal(
+        PRODUCT.oracle((20, 30, 40), tensors, rows)[0], PRODUCT.oracle((20, 30, 40), tensors)[0][rows]
+    )
+
+
+def test_sizes_and_costs_of_a_product():
+    assert PRODUCT.input_bytes((2, 3, 5)) == 12 + 4 * (2 * 5 + 5 * 3)
+    assert PRODUCT.output_bytes((2, 3, 5)) == 4 * 2 * 3
+    assert PRODUCT.flops((2, 3, 5)) == 2 * 2 * 3 * 5
+    assert str(PRODUCT.locate((2, 3, 5), 4)) == "row 1, column 1"
+
+
+def test_the_products_tolerance_grows_with_the_number_of_terms():
+    assert PRODUCT.tolerances((8, 8, 100), 1e-6) == {"C": pytest.approx(1e-4)}
+
+
+@pytest.mark.parametrize("k", [64, 4096])
+def test_plain_float32_sums_stay_well_within_the_products_tolerance(k):
+    a, b = matrices(16, 16, k)
+    got = np.zeros((16, 16), np.float32)
+    for term in range(k):  # one after the other, as a kernel's loop does
+        got += a[:, term : term + 1] * b[term]
+    error = np.abs(got - PRODUCT.oracle((16, 16, k), (a, b))[0]).max()
+    assert error < PRODUCT.tolerances((16, 16, k), 1e-6)["C"] / 5
+
+
+def test_the_softmax_of_a_row_sums_to_one_and_keeps_ratios():
+    (x,) = matrix(5, 77)
+    (y,) = SOFTMAX.oracle((5, 77), (x,))
+    assert np.allclose(y.sum(axis=1), 1, rtol=1e-14)
+    assert np.allclose(np.log(y[:, 1:] / y[:, :-1]), np.diff(x.astype(np.float64), axis=1), atol=1e-12)
+
+
+def test_the_softmaxs_tolerance_is_relative_to_a_rows_average():
+    assert SOFTMAX.tolerances((3, 1000), 5e-3) == {"Y": pytest.approx(5e-6)}
+
+
+def test_zeros_never_pass_for_a_softmax_however_long_the_row():
+    shape = (1, 1 << 20)
+    (y,) = SOFTMAX.oracle(shape, matrix(*shape))
+    assert (y > SOFTMAX.tolerances(shape, 5e-3)["Y"]).mean() > 0.2
+
+
+def test_a_matrix_too_large_for_the_oracle_is_refused_with_the_limit():
+    assert "at most 67,108,864" in SOFTMAX.problem((1 << 20, 1 << 10))
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape", "tensors", "tolerance"),
+    [
+        (PRODUCT, (100, 70, 150), matrices(100, 70, 150), 1e-6),
+        (SOFTMAX, (40, 1500), matrix(40, 1500), 5e-3),
+    ],
+)
+def test_every_alternate_differs_from_the_right_answer_by_more_than_the_tolerance(operator, shape, tensors, tolerance):
+    (right,) = operator.oracle(shape, tensors)
+    limit = next(iter(operator.tolerances(shape, tolerance).values()))
+    tried = [alternate for alternate in operator.alternates() if not alternate.unless(shape)]
+    assert len(tried) > 8
+    for alternate in tried:
+        wrong = alternate.compute(shape, tensors, slice(None))
+        assert wrong.shape == right.shape, alternate.name
+        assert np.abs(wrong - right).max() > limit, alternate.name
+
+
+def test_a_tolerance_for_a_tensor_that_there_is_not_is_refused_with_those_there_are():
+    with pytest.raises(UsageError, match=r"matrix_product has no output tensor 'D'; it has C"):
+        PRODUCT.tolerances((1, 1, 1), {"D": 1e-6})

@@ -1,0 +1,250 @@
+"""Every assignment of the course, by the same tests: nothing here or in grader/ knows which there are.
+
+By default one model solution, the template and one wrong solution of each are run on the emulator. With
+GRADER_TEST_EVERYTHING=1 all of them are: some fifty programs, whose compiling takes many minutes.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.assignment import assignment_for, assignment_names, default_assignment, load_assignment
+from grader.catalogue import TestcaseFiles, ensure
+from grader.check import check_output
+from grader.errors import UsageError
+from grader.testcase import load_suite
+from tests.conftest import ROOT
+from tests.test_pipeline import grader
+
+EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
+NAMES = assignment_names()
+SAYS = re.compile(r"^// expect: wrong_answer on most: (.+)$", re.MULTILINE)
+
+
+def models(name: str) -> list[Path]:
+    return sorted((ROOT / "reference" / name).glob("*.cu"))
+
+
+def wrongs(name: str) -> list[Path]:
+    """Wrong solutions that say what the grader must find on most tests they fail; others have tests of their own."""
+    return sorted(path for path in (ROOT / "reference" / name / "wrong").glob("*.cu") if SAYS.search(path.read_text()))
+
+
+def template(name: str) -> Path:
+    return ROOT / "student_template" / name / load_assignment(name).submission.main
+
+
+def first(paths: list[Path]) -> list[Path]:
+    """The one that is tried by default: the smallest, which compiles in the least time."""
+    return paths if EVERYTHING else sorted(paths, key=lambda path: path.stat().st_size)[:1]
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+WITH_WRONGS = [name for name in NAMES if wrongs(name)]
+MODELS = [path for name in WITH_WRONGS for path in first(models(name))]
+WRONGS = [path for name in WITH_WRONGS for path in first(wrongs(name))]
+
+
+def graded(path: Path, tmp_path: Path, tests: str = "public") -> dict[str, Any]:
+    record = tmp_path / "record.json"
+    said = grader("grade", path, "--engine", "emulator", "--tests", tests, "--json", record)
+    assert said.code == 0, said.err
+    content: dict[str, Any] = json.loads(record.read_text())
+    return content
+
+
+# ---- what an assignment consists of ---------------------------------------------------------------------------
+
+
+def test_there_are_several() -> None:
+    assert len(NAMES) >= 6
+    assert len(WITH_WRONGS) >= 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_files_are_where_the_layout_says(name: str) -> None:
+    rules = load_assignment(name)
+    assert (ROOT / "assignment" / name / "README.md").stat().st_size > 2000
+    assert rules.testcases_file.is_file()
+    assert (rules.reference_folder / rules.baseline.source).is_file()
+    assert len(models(name)) >= 2
+    assert template(name).is_file() and (template(name).parent / "Makefile").is_file()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_rules_testcases_and_operator_fit_together(name: str) -> None:
+    rules = load_assignment(name)
+    suite = load_suite(rules.testcases_file)
+    assert (suite.assignment, suite.operator.name) == (name, rules.operator)
+    limited = {case.name for limit in rules.limits.wall_s for case in suite.select(limit.tests)}
+    assert limited == set(suite.cases)
+    assert {case.group for case in suite.select("public")} == {"public"}
+    assert sum(case.flops for case in suite.select("public")) < 3e9
+    for case in suite.cases.values():
+        assert all(limit > 0 for limit in suite.operator.tolerances(case.shape, rules.tolerance).values())
+    for part in rules.rubric:
+        if part.kind in ("log_speedup", "occupancy"):
+            assert set(suite.select(part.tests)) <= set(suite.graded)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_sequential_baseline_computes_the_right_answer(name: str, tmp_path: Path) -> None:
+    rules = load_assignment(name)
+    suite = load_suite(rules.testcases_file)
+    files = TestcaseFiles(tmp_path)
+    cases = suite.select("public")
+    ensure(cases, suite, files)
+    program = tmp_path / "seq"
+    source = rules.reference_folder / rules.baseline.source
+    command = ["gcc", *rules.baseline.flags, "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'reference'}"]
+    subprocess.run([*command, "-o", program, source, "-lm"], check=True)
+    for case in cases:
+        output, times = tmp_path / "output", tmp_path / "times"
+        subprocess.run([program, files.input(case), output, times, "0"], check=True)
+        tolerance = suite.operator.tolerances(case.shape, rules.tolerance)
+        check = check_output(suite.operator, case.shape, files.expected(case), output, tolerance)
+        assert check.passed, f"{case.name}: {check.reason}"
+        seconds, done, total = times.read_text().split()
+        assert float(seconds) > 0 and done == total
+
+
+@pytest.mark.parametrize("name", WITH_WRONGS)
+def test_its_sequential_baseline_refuses_bad_files_in_one_sentence(name: str, tmp_path: Path) -> None:
+    rules = load_assignment(name)
+    program, source = tmp_path / "seq", rules.reference_folder / rules.baseline.source
+    subprocess.run(["gcc", f"-I{ROOT / 'reference'}", "-o", program, source, "-lm"], check=True)
+    suite = load_suite(rules.testcases_file)
+    header = suite.operator.encode_header(next(iter(suite.cases.values())).shape)
+    for content, says in ((b"\x01", "too short for its header"), (header, "shorter than its header says")):
+        (tmp_path / "bad").write_bytes(content)
+        done = subprocess.run(
+            [program, tmp_path / "bad", tmp_path / "out"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert says in done.stderr and done.stderr.count("\n") == 1
+        assert not (tmp_path / "out").exists()
+
+
+# ---- nothing in grader/ knows their names ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_code_of_the_grader_holds_its_name(name: str) -> None:
+    """No string, no identifier. Prose may: softmax is also what attention computes."""
+    for path in sorted((ROOT / "grader").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            words = [value for value in vars(node).values() if isinstance(value, str)]
+            assert name not in words, f"{path}:{getattr(node, 'lineno', '?')}"
+
+
+def test_no_file_of_the_grader_outside_the_operators_names_one_even_in_prose() -> None:
+    words = [word for name in NAMES for word in ("-e", name)]
+    places = ["--", "grader/*.py", ":!grader/operators"]
+    found = subprocess.run(
+        ["git", "grep", "--untracked", "-n", "-w", *words, *places],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.stdout == ""
+    assert found.returncode == 1, found.stderr  # 1: nothing found; else this was no search
+
+
+# ---- which one is meant ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_submission_is_told_by_its_files_name_or_its_folders(name: str, tmp_path: Path) -> None:
+    assert assignment_for(tmp_path / "alice" / load_assignment(name).submission.main).name == name
+    assert assignment_for(tmp_path / name / "alice.cu").name == name
+    assert assignment_for(template(name)).name == name
+    assert {assignment_for(path).name for path in (*models(name), *wrongs(name))} == {name}
+
+
+def test_a_command_that_names_none_means_the_default(tmp_path: Path) -> None:
+    assert [name for name in NAMES if load_assignment(name).default] == [default_assignment().name]
+    assert assignment_for(tmp_path / "alice.cu") == default_assignment()
+
+
+def test_the_environment_overrules_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = next(name for name in NAMES if not load_assignment(name).default)
+    monkeypatch.setenv("GRADER_ASSIGNMENT", other)
+    assert default_assignment().name == other
+    monkeypatch.setenv("GRADER_ASSIGNMENT", "hw99")
+    with pytest.raises(UsageError, match="no assignment 'hw99'"):
+        default_assignment()
+
+
+def test_assignments_lists_them_all_and_commands_take_each() -> None:
+    said = grader("assignments")
+    assert said.code == 0
+    for name in NAMES:
+        assert re.search(rf"^{name} .* {load_assignment(name).submission.main} ", said.out, re.MULTILINE)
+        listed = grader("testcases", "list", "--assignment", name)
+        assert listed.code == 0
+        for case in load_suite(load_assignment(name).testcases_file).cases:
+            assert re.search(rf"^{case} ", listed.out, re.MULTILINE)
+
+
+def test_make_grade_finds_a_model_solution_of_every_assignment() -> None:
+    for name in NAMES:
+        done = subprocess.run(
+            ["make", "-n", "-o", ".venv/.ready", "grade", f"ASSIGNMENT={name}"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found = re.search(r'grader grade "(\S+)" --assignment (\w+)', done.stdout)
+        assert found is not None and found[2] == name
+        assert ROOT / found[1] in models(name)
+
+
+# ---- on the emulator ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", MODELS, ids=shown)
+def test_a_model_solution_passes_the_public_samples(path: Path, tmp_path: Path) -> None:
+    record = graded(path, tmp_path)
+    assert record["assignment"] == path.parent.name
+    assert {test["verdict"] for test in record["tests"]} == {"passed"}, [test["reason"] for test in record["tests"]]
+    assert all(test["warnings"] == [] for test in record["tests"])
+
+
+@pytest.mark.parametrize("name", WITH_WRONGS)
+def test_the_template_compiles_and_fails_every_test_politely(name: str, tmp_path: Path) -> None:
+    record = graded(template(name), tmp_path)
+    assert record["build"]["ok"] is True
+    assert {test["verdict"] for test in record["tests"]} == {"wrong_answer"}
+    assert all("exactly 0" in test["reason"] for test in record["tests"])
+    assert record["scores"]["correctness"] == 0
+
+
+@pytest.mark.parametrize("path", [path for name in WITH_WRONGS for path in wrongs(name)], ids=shown)
+def test_a_wrong_solution_says_what_the_grader_must_find(path: Path) -> None:
+    head = path.read_text(encoding="utf-8").splitlines()
+    assert head[0].startswith("// ") and SAYS.fullmatch(head[1])
+    assert sum(1 for line in head if line.startswith("#include")) == 1
+
+
+@pytest.mark.parametrize("path", WRONGS, ids=shown)
+def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path) -> None:
+    said = SAYS.search(path.read_text(encoding="utf-8"))
+    assert said is not None
+    failed = [test for test in graded(path, tmp_path)["tests"] if test["verdict"] != "passed"]
+    assert {test["verdict"] for test in failed} == {"wrong_answer"}
+    explained = [test for test in failed if said[1] in test["reason"]]
+    assert failed and 2 * len(explained) > len(failed), [test["reason"] for test in failed]
