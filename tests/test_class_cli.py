@@ -66,8 +66,11 @@ def test_model_solutions_beside_a_class_are_known_as_such(
     model.parent.mkdir(parents=True)
     model.write_text(RIGHT)
     monkeypatch.setattr(type(rules), "reference_folder", property(lambda self: model.parent))
-    run("grade", folder, model, "--tests", "s01", "--store", "s.sqlite")
-    capsys.readouterr()
+    (model.parent / "naive.cu").write_text(RIGHT)
+    (model.parent / "wrong").mkdir()
+    (model.parent / "wrong/zeros.cu").write_text("int main() { }")
+    run("grade", folder, model.parent, "--tests", "s01", "--store", "s.sqlite")
+    assert "5 hand-ins: 5 graded now" in capsys.readouterr().out
     run("leaderboard", "--metric", "correctness", "--store", "s.sqlite")
     assert "fast (model solution)" in capsys.readouterr().out
 
