@@ -39,8 +39,11 @@
 //   three groups of 64 rows without overlap inside a group (the same on t23, + 7 % on t17).
 //
 //   Cost. Code for one architecture only (sm_90a), which needs the older kernel beside it; and a program in which the
-//   order of events is no longer the order of lines, with rules that are easy to break unnoticed. An example from the
-//   PTX manual: products of different shapes that add to the same registers have no guaranteed order.
+//   order of events is no longer the order of lines. The rules are easy to break unnoticed: products of different
+//   shapes that add to the same registers have no guaranteed order (PTX manual, wgmma.fence). And the compiler errs
+//   too: in a variant of this loop without overlap (d = 32, 64 keys) the assembler of CUDA 13.0 put P into the
+//   registers of Q's low halves, which the next tile still needed. Whoever changes this file runs
+//   tests/gpu/test_models.py.
 //
 //   Other GPUs, and rows too short to fill this pipeline (n < 512, where memory is the limit anyway), get
 //   tensor_cores.cu's kernel.
