@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """The emulator's speed on flash-attention kernels, in GFLOP/s of 4·B·N²·d, one thread and all threads.
 
     python benchmarks/emulator.py [KERNEL.cu ...] [--shape B,N,d] [--repeat 5]
@@ -28,9 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(command: Sequence[str], folder: Path) -> Completed:
-    done = subprocess.run(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return Completed(done.returncode, done.stdout)
 
 
@@ -54,17 +51,13 @@ def kernel_seconds(program: Path, folder: Path, threads: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", type=Path)
     parser.add_argument("--shape", default="4,512,64", help="B,N,d")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--nvcc", type=Path, default=Path("nvcc"))
     options = parser.parse_args()
-    kernels = options.kernels or [
-        ROOT / "reference" / "hw4" / f"{name}.cu" for name in ("naive", "tiled", "flash2")
-    ]
+    kernels = options.kernels or [ROOT / "reference" / "hw4" / f"{name}.cu" for name in ("naive", "tiled", "flash2")]
     batches, rows, width = map(int, options.shape.split(","))
     flops = 4 * batches * rows * rows * width
     cores = len(os.sched_getaffinity(0))

@@ -103,7 +103,8 @@ def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) ->
     for path in paths:
         if path.is_dir() and (options.as_class or is_class(path, rules)):
             members, aside = find_class(path, rules)
-            found += members
+            is_reference = path.resolve() == rules.reference_folder.resolve()
+            found += [one for one in members if one.path.is_file() or not is_reference]  # wrong/ is no model solution
             notes += aside
         elif path.exists():
             found.append(describe(path, rules))

@@ -7,6 +7,7 @@ program that crashes after writing the right answer has passed, with a warning.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from grader.check import Check
 from grader.run import Run
@@ -17,6 +18,8 @@ _MACHINE_ERRORS = {3, 35, 36, 46, 100, 101, 214, 226, 802, 803, 804}
 """CUDA error codes that mean driver or GPU trouble, not a program's mistake (CUDA Runtime API, cudaError_t):
 no or unusable device, initialisation, driver version, uncorrectable ECC and NVLink errors, system not ready."""
 _OUT_OF_MEMORY = 2
+_LAUNCH_TIMEOUT = 702
+"""cudaErrorLaunchTimeout: a kernel ran longer than whoever watches kernels allows."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,9 @@ def judge(run: Run, check: Check, *, limit_s: float, limit_name: str, diagnosis:
         return Judgement(Verdict.PASSED, None, "", _warnings(run))
     if (machine := _machine_error(trace)) is not None:
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
+    if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
+        reason = f"A kernel was still running when {limit_name} of {limit_s:g} s came near, and was stopped."
+        return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason + _told(trace))
     verdict, reason = _failure(run, check)
     if verdict is Verdict.WRONG_ANSWER and diagnosis:
         reason = f"{reason} {diagnosis}"
@@ -107,8 +113,10 @@ def _told(trace: Trace | None) -> str:
     """What the engine itself saw go wrong: the emulator names line, thread and address."""
     for diagnostic in trace.diagnostics if trace is not None else ():
         if diagnostic.severity == "error":
+            message = diagnostic.message[:1].upper() + diagnostic.message[1:].rstrip(". ")
+            where = f" ({Path(diagnostic.file).name}:{diagnostic.line})" if diagnostic.file and diagnostic.line else ""
             advice = f" {diagnostic.advice}" if diagnostic.advice else ""
-            return f" {diagnostic.message}{advice}"
+            return f" {message}{where}.{advice}"
     return ""
 
 

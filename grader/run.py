@@ -23,6 +23,10 @@ _SLACK_BYTES = 64 << 20
 seen to be too long, and programs may keep other files beside it."""
 
 
+_EARLIER = 0.9
+"""Of the time limit, what an engine that watches its own kernels may use: it needs the rest to say what it saw."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What one run left behind. `output` may not exist; it lives as long as the run's folder.
@@ -50,10 +54,11 @@ def run_program(
         work.mkdir()
         output = work / "output"
         launch = engine.launch(program, (str(lent), str(output)), f"fd:{receiver.descriptor}")
+        limit = {launch.limit_variable: f"{_EARLIER * wall_s:g}"} if launch.limit_variable else {}
         job = sandbox.Job(
             command=launch.command,
             folder=work,
-            environment=launch.environment,
+            environment={**launch.environment, **limit},
             readable=(program, lent, *launch.readable),
             devices=launch.devices,
             descriptors=(receiver.descriptor,),

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Runs CUDA programs without a GPU: nvcc's PTX translated to C over vectors of 32 lanes. Knows nothing of grading.
 
 `compile_program` makes a stand-alone executable of .cu files. It needs no Python to run and obeys

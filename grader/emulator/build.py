@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """From .cu files to an executable: nvcc, translation, the host's C compiler, link.
 
 x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──┐
@@ -41,9 +40,7 @@ KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 PART_BYTES = 60_000  # C text compiled in one go
-HOT_BYTES = (
-    200_000  # C text up to which gcc -O2 is quick enough; -Og takes half its time for code nearly as fast
-)
+HOT_BYTES = 200_000  # C text up to which gcc -O2 is quick enough; -Og takes half its time for code nearly as fast
 
 
 class CompileFailed(Exception):
@@ -104,9 +101,7 @@ def compile_program(
     toolkit = _toolkit(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
         runtime = pool.submit(_runtime_object, toolkit, run, work)
-        units = list(
-            pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources))
-        )
+        units = list(pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources)))
         objects: list[Future[Path]] = []
         kernels: list[KernelInfo] = []
         findings: list[Finding] = []
@@ -250,9 +245,7 @@ def _checked(done: Completed) -> str:
 # ---- nvcc and ptxas -------------------------------------------------------------------------------------------------
 
 
-def _nvcc(
-    source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags: NvccFlags, target: str
-) -> _Unit:
+def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags: NvccFlags, target: str) -> _Unit:
     _, path = source
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f"{path.stem}.o"
@@ -267,9 +260,7 @@ def _nvcc(
     return _Unit(path, out, folder / f"{path.stem}.ptx", log)
 
 
-def _ptxas(
-    unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str
-) -> tuple[list[KernelInfo], str]:
+def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str) -> tuple[list[KernelInfo], str]:
     command = [
         str(toolkit.ptxas),
         *flags.ptxas,
@@ -367,9 +358,7 @@ def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
 
 def _linked_registration(units: Sequence[_Unit]) -> str:
     """With -rdc=true each object registers itself through a function that nvcc's device linker would write."""
-    lines = [
-        "\nstatic void **linked(void) { static void **h; if (!h) h = emu_register(&m0_module); return h; }"
-    ]
+    lines = ["\nstatic void **linked(void) { static void **h; if (!h) h = emu_register(&m0_module); return h; }"]
     for unit in units:
         for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", unit.object.read_bytes()))):
             lines.append(
@@ -402,9 +391,7 @@ def _runtime_object(toolkit: _Toolkit, run: Runner, work: Path) -> Path:
             ]  # fmt: skip
             done = run(command, Path(folder))
             if done.exit_code != 0:
-                raise MachineFault(
-                    f"The emulator's runtime does not compile here ({source.name}):\n{done.output}"
-                )
+                raise MachineFault(f"The emulator's runtime does not compile here ({source.name}):\n{done.output}")
             parts.append(str(part))
         whole = Path(folder) / "runtime.o"
         done = run(["ld", "-r", *parts, "-o", str(whole)], Path(folder))
@@ -423,9 +410,7 @@ def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags:
     done = run(command, work)
     if done.exit_code == 0:
         return done.output
-    missing = sorted(
-        set(re.findall(r"undefined reference to [`'](?:__)?((?:cuda|cu)[A-Z]\w*)'", done.output))
-    )
+    missing = sorted(set(re.findall(r"undefined reference to [`'](?:__)?((?:cuda|cu)[A-Z]\w*)'", done.output)))
     runtime_calls = [m for m in missing if m.startswith("cuda") or re.match(r"cu[A-Z]", m)]
     libraries = ("cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn")
     runtime_calls = [m for m in runtime_calls if not m.startswith(libraries)]
@@ -437,6 +422,4 @@ def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags:
 def _missing_function(name: str) -> Finding:
     if re.match(r"cu[A-Z]", name) and not name.startswith("cuda"):
         return Finding(f"the driver API function {name}", None, None, "use the runtime API (cuda… functions)")
-    return Finding(
-        f"the CUDA runtime function {name}", None, None, "do without it or run on a GPU (--engine cuda)"
-    )
+    return Finding(f"the CUDA runtime function {name}", None, None, "do without it or run on a GPU (--engine cuda)")

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Sorting a student's nvcc flags by which tool they are for. The architecture and outputs are always the emulator's."""
 
 from __future__ import annotations
@@ -56,9 +55,7 @@ class NvccFlags:
             if name in ("-Xptxas", "--ptxas-options"):
                 parts = [p for p in value.split(",") if p]
                 verbose = verbose or "-v" in parts or "--verbose" in parts
-                ptxas += [
-                    p for p in parts if p not in ("-v", "--verbose") and not p.startswith(("-dlcm", "-dscm"))
-                ]
+                ptxas += [p for p in parts if p not in ("-v", "--verbose") and not p.startswith(("-dlcm", "-dscm"))]
                 continue
             if name in ("-maxrregcount", "--maxrregcount"):
                 ptxas.append(f"-maxrregcount={value}")

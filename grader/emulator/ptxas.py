@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """What ptxas -v says about each kernel."""
 
 from __future__ import annotations

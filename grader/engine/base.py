@@ -29,7 +29,9 @@ class Launch:
     own, and device nodes it opens.
 
     `file_sizes_limited`: whether a limit on the size of a file can be set; it would also bind files in memory.
-    `traced` says whether the program will write a trace; if not, `untraced_reason` says why, for people.
+    `limit_variable` is an environment variable that takes the time limit in seconds, where the engine can say more
+    than that a program was stopped. `traced` says whether the program will write a trace; if not, `untraced_reason`
+    says why, for people.
     """
 
     command: tuple[str, ...]
@@ -37,6 +39,7 @@ class Launch:
     readable: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()
     file_sizes_limited: bool = True
+    limit_variable: str = ""
     traced: bool = True
     untraced_reason: str = ""
 

@@ -70,4 +70,5 @@ class EmulatorEngine:
             command=(str(program), *arguments),
             environment={trace.PATH_VARIABLE: trace_target},
             file_sizes_limited=False,  # device memory is a file in memory
+            limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # an endless kernel is then told with its line
         )

@@ -121,7 +121,9 @@ def as_json(study: ProfileStudy) -> str:
 def roofline(study: ProfileStudy, path: Path) -> None:
     """Draw the kernels under the device's roofs into `path` (.png, .svg or .pdf). Raises UsageError where nothing
     was measured or matplotlib is missing."""
-    points = [k for k in study.kernels if k.intensity is not None and k.tflops is not None]
+    points = [
+        (k.name, k.intensity, k.tflops) for k in study.kernels if k.intensity is not None and k.tflops is not None
+    ]
     if not points or study.bandwidth is None:
         raise UsageError("--roofline: no kernel's operations and memory traffic were measured; see the notes above.")
     try:
@@ -132,7 +134,7 @@ def roofline(study: ProfileStudy, path: Path) -> None:
     except ImportError as error:
         raise UsageError("--roofline needs matplotlib: pip install matplotlib.") from error
     figure, axes = pyplot.subplots(figsize=(8, 5))
-    most = max(k.intensity or 0.0 for k in points)
+    most = max(intensity for _, intensity, _ in points)
     ridge = max(roof.flops for roof in study.roofs) / study.bandwidth
     span = (0.1, 10 * max(most, ridge))
     for roof in study.roofs:
@@ -142,8 +144,8 @@ def roofline(study: ProfileStudy, path: Path) -> None:
             (span[0] * study.bandwidth / 1e12, roof.flops / 1e12, roof.flops / 1e12),
             label=f"{roof.name}: {roof.flops / 1e12:,.0f} TFLOP/s",
         )
-    for kernel in points:
-        axes.plot(kernel.intensity, kernel.tflops, "o", label=normal_name(kernel.name))
+    for name, intensity, tflops in points:
+        axes.plot(intensity, tflops, "o", label=normal_name(name))
     axes.set(xscale="log", yscale="log", xlim=span)
     axes.set_xlabel("FP32 operations per byte of device memory traffic")
     axes.set_ylabel("TFLOP/s")

@@ -30,8 +30,8 @@
 //   the reverse. K and V have separate ones because K is free half a tile earlier. The turn is passed with the named
 //   barriers 1 and 2.
 //
-//   Gained over tensor_cores.cu, on an H200 (median of 20): t23 1.89 -> 1.28 ms, t24 3.27 -> 1.96 ms, t30 4.02 ->
-//   2.32 ms, same error. On d = 64 the tensor cores are busy 80 % of the time, and the chip lowers its clock from
+//   Gained over tensor_cores.cu, on an H200 (median of 20): t23 1.91 -> 1.24 ms, t24 3.35 -> 2.02 ms, t30 4.02 ->
+//   2.38 ms, same error. On d = 64 the tensor cores are busy 80 % of the time, and the chip lowers its clock from
 //   1.98 to 1.65 GHz to stay within its power.
 //
 //   Tried, and slower: no ping-pong (t23 + 3 %, t24 + 9 %); passing the turn at any later point (+ 1 to 7 %); tiles
@@ -39,9 +39,8 @@
 //   three groups of 64 rows without overlap inside a group (the same on t23, + 7 % on t17).
 //
 //   Cost. Code for one architecture only (sm_90a), which needs the older kernel beside it; and a program in which the
-//   order of events is no longer the order of lines. And its rules are easy to break unnoticed: products of different
-//   shapes that add to the same registers have no guaranteed order, and a version of this file that relied on one was
-//   right with tiles of 128 keys and wrong with 64.
+//   order of events is no longer the order of lines, with rules that are easy to break unnoticed. An example from the
+//   PTX manual: products of different shapes that add to the same registers have no guaranteed order.
 //
 //   Other GPUs, and rows too short to fill this pipeline (n < 512, where memory is the limit anyway), get
 //   tensor_cores.cu's kernel.

@@ -36,7 +36,7 @@
 //   8 keys by 8 halves, what ldmatrix fetches at a time, are 128 adjacent bytes: no bank conflicts, no padding. For
 //   short rows (n < 1024) the extra trip through memory costs more than it saves, and every block splits for itself.
 //
-//   Gained over flash2.cu, on an H200 (median of 20): t12 1.07 -> 0.48 ms, t23 5.92 -> 1.89 ms, t24 10.5 -> 3.27 ms;
+//   Gained over flash2.cu, on an H200 (median of 20): t12 1.07 -> 0.48 ms, t23 5.92 -> 1.91 ms, t24 10.5 -> 3.35 ms;
 //   and the largest error falls as well, on t23 from 5.4e-6 to 3.1e-6.
 //
 //   Cost. 12 B N² d operations for the tensor cores instead of 4; a workspace of 2/3 of the input; 255 registers, a

@@ -77,9 +77,7 @@ class Execution:
         return [t for t in self.trace if t["kind"] == "kernel"]
 
 
-def execute(
-    program: Path, *arguments: str, folder: Path, timeout_s: float = 60, **environment: str
-) -> Execution:
+def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60, **environment: str) -> Execution:
     trace = folder / "trace.jsonl"
     trace.unlink(missing_ok=True)
     done = subprocess.run(

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """What `compile_program` accepts, refuses and reports."""
 
 from pathlib import Path
@@ -79,8 +78,10 @@ def test_the_trace_has_kernels_and_copies_with_their_facts(tmp_path: Path) -> No
 
 def test_the_architecture_and_libraries_of_a_makefile_are_left_out_and_the_rest_is_kept() -> None:
     flags = NvccFlags.parse(
-        ["-O3", "-arch=sm_61", "-gencode", "arch=compute_61,code=sm_61", "-lcublas", "-lm", "-Iinc", "-Xptxas", "-v,-O3", "-maxrregcount=32",
-         "-Xcompiler", "-fopenmp", "-DN=4", "-rdc=true", "-o", "hw4"],
+        [
+            *("-O3", "-arch=sm_61", "-gencode", "arch=compute_61,code=sm_61", "-lcublas", "-lm", "-Iinc"),
+            *("-Xptxas", "-v,-O3", "-maxrregcount=32", "-Xcompiler", "-fopenmp", "-DN=4", "-rdc=true", "-o", "hw4"),
+        ],
         Path("/home/student"),
     )  # fmt: skip
     assert flags.compile == ("-O3", "-I/home/student/inc", "-Xcompiler", "-fopenmp", "-DN=4")
@@ -89,9 +90,7 @@ def test_the_architecture_and_libraries_of_a_makefile_are_left_out_and_the_rest_
 
 
 @pytest.mark.parametrize("order", ["reverse", "random:1", "random:2"])
-def test_another_schedule_of_warps_gives_the_same_results_for_correct_programs(
-    order: str, tmp_path: Path
-) -> None:
+def test_another_schedule_of_warps_gives_the_same_results_for_correct_programs(order: str, tmp_path: Path) -> None:
     program = build(HERE / "conformance" / "control.cu", flags=("-O3", "-std=c++17", "--extended-lambda"))
     for name in ("tree_reduction", "prefix_sum", "named_barriers_for_half_a_block"):
         assert execute(program, name, folder=tmp_path, GRADER_EMULATOR_SCHEDULE=order).exit_code == 0

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Every feature program checks its own results against host arithmetic; each must pass, with nothing reported."""
 
 from pathlib import Path

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Programs that fault or that a GPU would refuse: the same error code, at the same call, and a report that names the
 place."""
 
@@ -88,9 +87,7 @@ def test_recursion_without_end_is_a_fault_not_a_crash_of_the_grader(tmp_path: Pa
         ("launch_bounds", 1),
     ],
 )  # fmt: skip
-def test_a_launch_that_a_gpu_refuses_is_refused_and_nothing_sticks(
-    name: str, code: int, tmp_path: Path
-) -> None:
+def test_a_launch_that_a_gpu_refuses_is_refused_and_nothing_sticks(name: str, code: int, tmp_path: Path) -> None:
     done = fault(name, tmp_path)
     assert done.output.split("\n")[:4] == [f"last {code}", "sync 0", f"again {code}", "malloc 0"]
     assert not done.kernels()

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Seeded bugs in shared memory are found at their line; correct programs have nothing reported."""
 
 import re
@@ -43,8 +42,7 @@ def test_a_seeded_bug_is_found_at_its_line(name: str, tool: str, place: str, tmp
 def test_a_race_names_both_lines_and_both_threads(tmp_path: Path) -> None:
     done = execute(build(SOURCE, sanitize=SANITIZERS), "reduction_without_barrier", folder=tmp_path)
     assert any(
-        f"of another warp at line {line_of('race: reduction')}" in d["message"]
-        for d in done.diagnostics("race")
+        f"of another warp at line {line_of('race: reduction')}" in d["message"] for d in done.diagnostics("race")
     )
     assert all(d["thread"] is not None and "__syncthreads()" in d["advice"] for d in done.diagnostics("race"))
 
@@ -66,7 +64,5 @@ def test_nothing_is_reported_for_a_correct_kernel(tmp_path: Path) -> None:
 )
 def test_nothing_is_reported_for_correct_conformance_programs(name: str, tmp_path: Path) -> None:
     flags = ("-O3", "-std=c++17", "--extended-lambda")
-    done = execute(
-        build(HERE / "conformance" / "control.cu", flags=flags, sanitize=SANITIZERS), name, folder=tmp_path
-    )
+    done = execute(build(HERE / "conformance" / "control.cu", flags=flags, sanitize=SANITIZERS), name, folder=tmp_path)
     assert done.exit_code == 0 and done.diagnostics() == []

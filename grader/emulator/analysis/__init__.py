@@ -1,2 +1,1 @@
-# ruff: noqa: E501
 """What the translator must know before it writes code: control flow, data flow, and which values lanes share."""

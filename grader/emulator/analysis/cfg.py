@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """The control-flow graph of a PTX function, numbered so that "lowest pending block first" makes lanes meet.
 
 Two properties of the numbering carry the whole execution model (see runtime/warp.h):
@@ -175,9 +174,7 @@ def _map(end: Terminator, new: dict[int, int]) -> Terminator:
     if isinstance(end, Goto):
         return Goto(new.get(end.target, end.target))
     if isinstance(end, Branch):
-        return Branch(
-            end.condition, new.get(end.taken, end.taken), new.get(end.fallthrough, end.fallthrough), end.loc
-        )
+        return Branch(end.condition, new.get(end.taken, end.taken), new.get(end.fallthrough, end.fallthrough), end.loc)
     if isinstance(end, Switch):
         return Switch(end.index, tuple(new.get(t, t) for t in end.targets), end.loc)
     return end
@@ -275,9 +272,7 @@ def _dominates(dominator: list[int], a: int, b: int) -> bool:
 def _postdominators(blocks: list[Block]) -> list[int]:
     n = len(blocks)
     reverse: list[list[int]] = [list(b.successors) or [n] for b in blocks] + [[]]
-    forward: list[list[int]] = [list(b.predecessors) for b in blocks] + [
-        [b.number for b in blocks if not b.successors]
-    ]
+    forward: list[list[int]] = [list(b.predecessors) for b in blocks] + [[b.number for b in blocks if not b.successors]]
     # Endless loops do not reach the exit: let each such block reach it, so that the order below covers all.
     order = _reverse_postorder(forward, n)
     while len(order) < n + 1:

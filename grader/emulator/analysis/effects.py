@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Which registers an instruction reads and writes."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """How the 32 lanes' values of a register relate: all equal, evenly spaced, or free.
 
 Most arithmetic of a CUDA kernel computes addresses and loop counters that are the same in all lanes, or differ by a

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """The values a PTX module is made of. Names follow the PTX ISA manual, version 9.0."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """A PTX parser for what nvcc and inline assembly write.
 
 nvcc puts one statement on a line, so the parser goes line by line: `.loc` and other line directives first, then
@@ -204,9 +203,7 @@ class _Parser:
                 self._open()
                 text = text[1:]
                 continue
-            if self.function is None and re.match(
-                r"(\.(visible|extern|weak|common)\s+)?\.(entry|func)\b", text
-            ):
+            if self.function is None and re.match(r"(\.(visible|extern|weak|common)\s+)?\.(entry|func)\b", text):
                 brace, semicolon = text.find("{"), text.find(";")
                 if brace >= 0 and (semicolon < 0 or brace < semicolon):
                     self._header(text[:brace], defined=True)
@@ -256,9 +253,7 @@ class _Parser:
 
     def _own(self, file: int) -> bool:
         path = self.module.files.get(file)
-        return path is None or not re.search(
-            r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/", path
-        )
+        return path is None or not re.search(r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/", path)
 
     def _directive(self, line: str) -> None:
         words = line.rstrip(";").split()

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """PTX functions → C functions over warp vectors. `translate_module` is the way in; one file per instruction family."""
 
 from grader.emulator.translate.module import Translation, translate_module

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """Integer, float and logic arithmetic, comparisons and selection."""
 
 from __future__ import annotations
@@ -51,9 +50,7 @@ def add_sub(w: Writer, instr: Instr) -> None:
                 instr,
                 t,
                 [(a, t), (b, t)],
-                lambda s, x, y: finish_float(
-                    instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t
-                ),
+                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
             )
         else:
             w.op(
@@ -118,9 +115,7 @@ def carry(w: Writer, instr: Instr) -> None:
     r, c = w.fresh("r"), w.fresh("c")
     texts = ", ".join(f"{row}[l]" for row in rows)
     w.line(f"{FORMS[u].scalar} {r}[32] __attribute__((aligned(64))); u32 {c} = 0;")
-    w.line(
-        f"for (u32 l = 0; l < 32; l++) {{ u32 c_; {r}[l] = {f}({texts}, {flag} >> l & 1, &c_); {c} |= c_ << l; }}"
-    )
+    w.line(f"for (u32 l = 0; l < 32; l++) {{ u32 c_; {r}[l] = {f}({texts}, {flag} >> l & 1, &c_); {c} |= c_ << l; }}")
     step = w.lanes // 2 if bits == 64 else w.lanes
     w.put(d, u, lambda i: f"*(const {FORMS[u].vector} *)&{r}[{i * step}]")
     if gives:
@@ -167,9 +162,7 @@ def mul(w: Writer, instr: Instr) -> None:
                 instr,
                 t,
                 [(a, t), (b, t)],
-                lambda s, x, y: finish_float(
-                    instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t
-                ),
+                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
             )
         else:
             w.op(
@@ -215,7 +208,9 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
         if w.uniform(a):
             a, b = b, a
         # A guard at the start of this block has checked that no lane wraps around.
-        base = f"(u64)(({'i64' if q == 's64' else 'u64'}){w.base(a, t)} * ({'i64' if q == 's64' else 'u64'}){w.s(b, t)})"
+        base = (
+            f"(u64)(({'i64' if q == 's64' else 'u64'}){w.base(a, t)} * ({'i64' if q == 's64' else 'u64'}){w.s(b, t)})"
+        )
         stride = f"{w.stride(a)} * (i64){w.s(b, t)}"
         if w.uniform(a):
             stride = "0"
@@ -316,9 +311,7 @@ def div(w: Writer, instr: Instr) -> None:
                 instr,
                 t,
                 [(a, t), (b, t)],
-                lambda s, x, y: finish_float(
-                    instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t
-                ),
+                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
             )
         else:
             w.op(
@@ -391,9 +384,7 @@ def lop3(w: Writer, instr: Instr) -> None:
         terms = []
         for i in range(8):
             if table >> i & 1:
-                terms.append(
-                    "(" + " & ".join(x if i & bit else f"~{x}" for x, bit in ((a, 4), (b, 2), (c, 1))) + ")"
-                )
+                terms.append("(" + " & ".join(x if i & bit else f"~{x}" for x, bit in ((a, 4), (b, 2), (c, 1))) + ")")
         return "(" + (" | ".join(terms) or "0u") + ")"
 
     w.op(instr, "b32", [(o, "b32") for o in instr.operands[1:4]], make)
@@ -438,9 +429,7 @@ def shift(w: Writer, instr: Instr) -> None:
         w.put(
             d,
             u,
-            lambda i: (
-                f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))"
-            ),
+            lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))",
         )
     else:
         w.put(d, u, lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, {w.v(b, 'u32', i)})")
@@ -573,9 +562,7 @@ def selp(w: Writer, instr: Instr) -> None:
     w.put(
         d,
         t,
-        lambda i: (
-            f"({form.vector}){select}({mask}({w.pred(p)}, {i}), {cast}{w.v(a, t, i)}, {cast}{w.v(b, t, i)})"
-        ),
+        lambda i: f"({form.vector}){select}({mask}({w.pred(p)}, {i}), {cast}{w.v(a, t, i)}, {cast}{w.v(b, t, i)})",
     )
 
 
@@ -623,9 +610,7 @@ def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -
         macro, code = ("CMPD" if form.wide else "CMPF"), _FLOAT_COMPARE[how]
     else:
         signed = is_signed(t) and how not in ("lo", "ls", "hi", "hs")
-        macro = {(0, 0): "CMPU", (0, 1): "CMPI", (1, 0): "CMPQ", (1, 1): "CMPL"}[
-            (int(form.wide), int(signed))
-        ]
+        macro = {(0, 0): "CMPU", (0, 1): "CMPI", (1, 0): "CMPQ", (1, 1): "CMPL"}[(int(form.wide), int(signed))]
         code = _INTEGER_COMPARE[how]
     width = w.lanes // 2 if form.wide else w.lanes
     parts = []
@@ -708,9 +693,7 @@ def set_(w: Writer, instr: Instr) -> None:
         w.put_scalar(instr.operands[0], t, f"{name} ? {one} : 0")
     else:
         select, broadcast = ("SELF", "BF") if t == "f32" else ("SELU", "BU")
-        w.put(
-            instr.operands[0], t, lambda i: f"{select}(MK({name}, {i}), {broadcast}({one}), {broadcast}(0))"
-        )
+        w.put(instr.operands[0], t, lambda i: f"{select}(MK({name}, {i}), {broadcast}({one}), {broadcast}(0))")
 
 
 def set_half2(w: Writer, instr: Instr, how: str, dt: str, st: str) -> None:
@@ -764,11 +747,7 @@ def special_function(w: Writer, instr: Instr) -> None:
     if exact and mode != "rn":
         name = f"{instr.op}_{mode}_{t}"
     else:
-        name = (
-            f"{instr.op}_{t}"
-            if exact or (t == "f64" and "ftz" not in instr.mods)
-            else f"{instr.op}_approx_{t}"
-        )
+        name = f"{instr.op}_{t}" if exact or (t == "f64" and "ftz" not in instr.mods) else f"{instr.op}_approx_{t}"
     w.op(
         instr,
         t,

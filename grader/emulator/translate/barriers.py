@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """Barriers, fences and the end of a thread."""
 
 from __future__ import annotations

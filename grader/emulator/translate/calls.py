@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """Calls: of translated functions, of the runtime's device functions (printf, malloc, …), and through pointers.
 
 Arguments and results travel in rows, one 4-byte word of all lanes after the other, as local memory does."""

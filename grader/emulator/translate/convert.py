@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """cvt, cvta, packing and unpacking moves."""
 
 from __future__ import annotations
@@ -15,9 +14,7 @@ _WINDOWS = {"shared": "SHARED_WINDOW", "local": "LOCAL_WINDOW", "param": "PARAM_
 @handles("cvta")
 def cvta(w: Writer, instr: Instr) -> None:
     d, a = instr.operands
-    space = next(
-        (m for m in instr.mods if m in ("global", "shared", "local", "const", "param", "shared__cta")), None
-    )
+    space = next((m for m in instr.mods if m in ("global", "shared", "local", "const", "param", "shared__cta")), None)
     if space is None:
         raise w.refuse()
     window = _WINDOWS.get(space.split("__")[0])
@@ -37,9 +34,7 @@ def cvta(w: Writer, instr: Instr) -> None:
         instr,
         "u64",
         [(a, "u64")],
-        lambda s, x: (
-            f"{x}{offset if s == 's' or not offset else offset.replace(window or '', f'BQ({window})')}"
-        ),
+        lambda s, x: f"{x}{offset if s == 's' or not offset else offset.replace(window or '', f'BQ({window})')}",
     )
 
 
@@ -237,9 +232,7 @@ def _float(
                 w.put(
                     d,
                     dt,
-                    lambda i: result(
-                        "v", f"cvt_f64_f32_{'hi' if i % 2 else 'lo'}({source('v', w.v(a, st, i // 2))})"
-                    ),
+                    lambda i: result("v", f"cvt_f64_f32_{'hi' if i % 2 else 'lo'}({source('v', w.v(a, st, i // 2))})"),
                 )
             return
         f = f"cvt_{float_round}_f32_f64"
@@ -297,9 +290,7 @@ def pack(w: Writer, instr: Instr, t: str, d: Operand, a: Vec) -> None:
     part = f"b{bits}"
     if all(w.uniform(item) for item in a.items):
         cast = FORMS[t].scalar
-        text = " | ".join(
-            f"({cast}){w.s(item, 'u' + str(bits))} << {k * bits}" for k, item in enumerate(a.items)
-        )
+        text = " | ".join(f"({cast}){w.s(item, 'u' + str(bits))} << {k * bits}" for k, item in enumerate(a.items))
         w.put_scalar(d, t, text)
         return
     if bits == 32:
@@ -316,9 +307,7 @@ def pack(w: Writer, instr: Instr, t: str, d: Operand, a: Vec) -> None:
     w.put(
         d,
         t,
-        lambda i: " | ".join(
-            f"{w.v(item, 'u' + str(bits), i)} << {k * bits}" for k, item in enumerate(a.items)
-        ),
+        lambda i: " | ".join(f"{w.v(item, 'u' + str(bits), i)} << {k * bits}" for k, item in enumerate(a.items)),
     )
     _ = part
 
@@ -331,9 +320,7 @@ def unpack(w: Writer, instr: Instr, t: str, d: Vec, a: Operand) -> None:
         name = w.fresh()
         w.line(f"const {FORMS[t].scalar} {name} = {w.s(a, t)};")
         for k, item in enumerate(d.items):
-            w.put_scalar(
-                item, f"u{bits}", f"({'u64' if bits == 64 else 'u32'})({name} >> {k * bits} & 0x{mask:x}ull)"
-            )
+            w.put_scalar(item, f"u{bits}", f"({'u64' if bits == 64 else 'u32'})({name} >> {k * bits} & 0x{mask:x}ull)")
         return
     names = [w.fresh() for _ in w.pieces(t)]
     for i, name in enumerate(names):

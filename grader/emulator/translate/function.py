@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """Writes one form (linear, general or slow) of one PTX function as C. See runtime/warp.h for what the forms are."""
 
 from __future__ import annotations
@@ -54,9 +53,7 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
 class Writer:
     """State while one form is written. Instruction families add methods' worth of code through HANDLERS."""
 
-    def __init__(
-        self, layout: Layout, graph: Graph, values: Values, form: str, frame_shapes: list[Shape]
-    ) -> None:
+    def __init__(self, layout: Layout, graph: Graph, values: Values, form: str, frame_shapes: list[Shape]) -> None:
         self.layout, self.graph, self.values, self.form = layout, graph, values, form
         self.function = layout.function
         self.slow = form == "slow"
@@ -414,9 +411,7 @@ class Writer:
         else:
             self.line(f"{name} = {text};")
 
-    def op(
-        self, instr: Instr, result_type: str, operands: list[tuple[Operand, str]], make: Expression
-    ) -> None:
+    def op(self, instr: Instr, result_type: str, operands: list[tuple[Operand, str]], make: Expression) -> None:
         """An instruction whose result depends lane by lane on its operands. `make(suffix, *texts)` gives the C
         expression; suffix "s" asks for scalars, "v" for vectors."""
         d = instr.operands[0]
@@ -670,11 +665,7 @@ class Writer:
         sides = {end.taken: "go", end.fallthrough: "m & ~go"}
         for gone, stay in ((end.taken, end.fallthrough), (end.fallthrough, end.taken)):
             leaves = self.graph.blocks[gone].end
-            if (
-                self._is_leave(gone)
-                and isinstance(leaves, Leave)
-                and (self.function.entry or not leaves.exits)
-            ):
+            if self._is_leave(gone) and isinstance(leaves, Leave) and (self.function.entry or not leaves.exits):
                 if self.function.entry:
                     self.line(f"lanes_exit(w, {sides[gone]});")
                 self.line(f"m = {sides[stay]};")
@@ -695,12 +686,7 @@ class Writer:
             self.line("if (m == 0) return RETURN_;")
         else:
             self.line("if (m == 0) return LEFT_;")
-        changed = {
-            self.values.of_write(i, n)
-            for b in region
-            for i in self.graph.blocks[b].instrs
-            for n in _written(i)
-        }
+        changed = {self.values.of_write(i, n) for b in region for i in self.graph.blocks[b].instrs for n in _written(i)}
         self._reload(after, changed)
         self._goto(stop)
 
@@ -733,9 +719,7 @@ class Writer:
         kept = self.declared(self.values.register[web])
         self.line("u32 index[32] __attribute__((aligned(64)));")
         for i in self.pieces("u32"):
-            self.line(
-                f"*(VU *)&index[{i * self.lanes}] = {self.web_piece(web, i) if kept == 'u32' else '0'};"
-            )
+            self.line(f"*(VU *)&index[{i * self.lanes}] = {self.web_piece(web, i) if kept == 'u32' else '0'};")
         if self.slow:
             self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) {")
             self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
@@ -748,9 +732,7 @@ class Writer:
             live |= self.values.live_in[s]
         after = self.values.live_in[stop] if stop < self.graph.exit else set()
         self._spill(live | after)
-        self.line(
-            f"{{ u32 pend[{len(self.graph.blocks) + 1}]; memset(pend, 0, sizeof pend); u32 first = ~0u;"
-        )
+        self.line(f"{{ u32 pend[{len(self.graph.blocks) + 1}]; memset(pend, 0, sizeof pend); u32 first = ~0u;")
         self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
         self.line(
             "for (u32 l = 0; l < 32; l++) if (m >> l & 1) { u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b; }"

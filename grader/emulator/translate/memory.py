@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """ld and st. What an access costs is decided here, from the shape of its address:
 
     uniform             one scalar access, broadcast
@@ -248,9 +247,7 @@ def pointer(w: Writer, mem: Mem, space: str, site: int, total: int, kind: int) -
     w.line(f"VQ {', '.join(f'o{i}' for i in w.pieces('u64'))};")
     for i in w.pieces("u64"):
         w.line(f"o{i} = {vector_address(w, mem, 'u64', i)};")
-    tests = " | ".join(
-        f"CMPQ(6, RORQ(o{i} - BQ(lo_), {shift}), BQ(n_)) << {i * w.lanes // 2}" for i in w.pieces("u64")
-    )
+    tests = " | ".join(f"CMPQ(6, RORQ(o{i} - BQ(lo_), {shift}), BQ(n_)) << {i * w.lanes // 2}" for i in w.pieces("u64"))
     w.line(
         f"u8 *p = NULL; for (int again = 0; again < 2; again++) {{ const struct site *c_ = &w->sites[{site}]; const u64 lo_ = c_->lo, n_ = (c_->hi - lo_ - {total}) >> {shift};"
     )
@@ -258,15 +255,10 @@ def pointer(w: Writer, mem: Mem, space: str, site: int, total: int, kind: int) -
         f"if (LIKELY(c_->hi - lo_ >= {total} && !(({tests}) & {w.mask}))) {{ p = (u8 *)(lo_ + (u64)c_->delta); break; }}"
     )
     picks = " : ".join(
-        [
-            f"lane_ < {(i + 1) * w.lanes // 2} ? o{i}[lane_ & {w.lanes // 2 - 1}]"
-            for i in list(w.pieces("u64"))[:-1]
-        ]
+        [f"lane_ < {(i + 1) * w.lanes // 2} ? o{i}[lane_ & {w.lanes // 2 - 1}]" for i in list(w.pieces("u64"))[:-1]]
         + [f"o{w.pieces('u64')[-1]}[lane_ & {w.lanes // 2 - 1}]"]
     )
-    w.line(
-        f"const u32 lane_ = lowest_lane({w.mask}); if (again || !rt_refill(w, {site}, {picks}, {total})) break; }}"
-    )
+    w.line(f"const u32 lane_ = lowest_lane({w.mask}); if (again || !rt_refill(w, {site}, {picks}, {total})) break; }}")
     w.line(f"const u64 origin = p ? w->sites[{site}].lo : 0; (void)origin;")
 
 
@@ -285,9 +277,7 @@ def fetch(
             if bits == 32:
                 w.line(f"{name} = gather32(p + {c * size}, IOTA({i}) * BU((u32)({stride})), (1u << W) - 1);")
             elif bits == 64:
-                w.line(
-                    f"{name} = gather64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), (1u << W / 2) - 1);"
-                )
+                w.line(f"{name} = gather64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), (1u << W / 2) - 1);")
             else:
                 w.line(
                     f"{name} = gather{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), ~0u, ~0u);"
@@ -373,9 +363,7 @@ def row_store(w: Writer, p: str, relative: str, bits: int, value: Callable[[int]
         if bits == 64:
             low = f"narrow_q({value(2 * i)}, {value(2 * i + 1)})"
             high = f"narrow_q({value(2 * i)} >> 32, {value(2 * i + 1)} >> 32)"
-            w.line(
-                f"store32({row}, {low}, MK({w.mask}, {i})); store32({row} + 128, {high}, MK({w.mask}, {i}));"
-            )
+            w.line(f"store32({row}, {low}, MK({w.mask}, {i})); store32({row} + 128, {high}, MK({w.mask}, {i}));")
         elif bits == 32:
             w.line(f"store32({row}, {value(i)}, MK({w.mask}, {i}));")
         else:
@@ -566,21 +554,15 @@ def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> 
             w.line(f"*(VQ *)&{name}[{place_at}] = {f}((VU){w.v(item, read, i // 2)});")
 
 
-def cold_store(
-    w: Writer, mem: Mem, space: str, site: int, items: tuple[Operand, ...], read: str, size: int
-) -> None:
+def cold_store(w: Writer, mem: Mem, space: str, site: int, items: tuple[Operand, ...], read: str, size: int) -> None:
     form, arguments = address_arguments(w, mem, space)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} vv[{32 * len(items)}] __attribute__((aligned(64)));")
     for c, item in enumerate(items):
         step = w.lanes // 2 if size == 8 else w.lanes
         for i in w.pieces(kind):
-            w.line(
-                f"*({FORMS[kind].vector} *)&vv[{32 * c + i * step}] = ({FORMS[kind].vector}){w.v(item, read, i)};"
-            )
-    w.line(
-        f"rt_store_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {len(items)}, vv);"
-    )
+            w.line(f"*({FORMS[kind].vector} *)&vv[{32 * c + i * step}] = ({FORMS[kind].vector}){w.v(item, read, i)};")
+    w.line(f"rt_store_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {len(items)}, vv);")
 
 
 @handles("prefetch", "prefetchu", "discard", "applypriority")

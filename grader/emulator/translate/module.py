@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """A PTX module → C source.
 
 The C of a module is one common part (declarations, tables that the runtime reads) and one part per function, so that
@@ -268,9 +267,7 @@ class _ModuleWriter:
             lines.append(f"u64 {self.names[name]}_address;")
             lines.append(f"u32 {self.names[name]}(struct warp *, u32, u32 **);")
             rows.append(f"{{{_c_string(name)}, {self.names[name]}, &{self.names[name]}_address}}")
-        lines.append(
-            "static const struct function_info function_table[] = {" + ", ".join([*rows, "{0, 0, 0}"]) + "};"
-        )
+        lines.append("static const struct function_info function_table[] = {" + ", ".join([*rows, "{0, 0, 0}"]) + "};")
         variables = []
         for i, v in enumerate(self._globals()):
             lines.append(f"u64 {self._global_name(v.name)};")
@@ -280,9 +277,7 @@ class _ModuleWriter:
                 moves = []
                 for item in v.init:
                     if item.symbol is None:
-                        image[item.offset : item.offset + item.size] = item.value.to_bytes(
-                            item.size, "little"
-                        )
+                        image[item.offset : item.offset + item.size] = item.value.to_bytes(item.size, "little")
                     elif item.byte in (None, 0):
                         address = self._addresses().get(item.symbol)
                         if address is None:
@@ -301,20 +296,12 @@ class _ModuleWriter:
                 if moves:
                     lines.append(f"static const struct relocation moves_{i}[] = {{{', '.join(moves)}}};")
                     relocations = f"moves_{i}, {len(moves)}"
-            space = (
-                "VARIABLE_CONST"
-                if v.space == "const"
-                else "VARIABLE_MANAGED"
-                if v.managed
-                else "VARIABLE_GLOBAL"
-            )
+            space = "VARIABLE_CONST" if v.space == "const" else "VARIABLE_MANAGED" if v.managed else "VARIABLE_GLOBAL"
             variables.append(
                 f"{{{_c_string(v.name)}, {v.size}, {v.align}, {space}, &{self._global_name(v.name)}, {data}, {relocations}}}"
             )
         lines.append(
-            "static const struct variable_info variable_table[] = {"
-            + ",\n    ".join([*variables, "{0}"])
-            + "};"
+            "static const struct variable_info variable_table[] = {" + ",\n    ".join([*variables, "{0}"]) + "};"
         )
         kernels = []
         for f in self.module.functions.values():
@@ -341,9 +328,7 @@ class _ModuleWriter:
                 f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(parts)}, {offset}, {static_shared}, {dynamic}, {local}, "
                 f"{self.registers.get(f.name, 32)}, {threads}}}"
             )
-        lines.append(
-            "static const struct kernel_info kernel_table[] = {" + ",\n    ".join([*kernels, "{0}"]) + "};"
-        )
+        lines.append("static const struct kernel_info kernel_table[] = {" + ",\n    ".join([*kernels, "{0}"]) + "};")
         lines.append(
             f"struct module_info {self.prefix}_module = {{kernel_table, {len(kernels)}, variable_table, {len(variables)}, "
             f"function_table, {len(rows)}, site_table, {len(self.sites.rows)}, files, "
@@ -511,9 +496,7 @@ class _FunctionText:
             f"if ((int)next == stop) {{ {'' if self.function.entry else '*exited_out |= exited; '}return pend[next]; }}"
         )
         writer.line("m = pend[next]; pend[next] = 0;")
-        writer.line(
-            "{ const u32 at = next++; while (next < " + f"{n}u && pend[next] == 0) next++; goto *to[at]; }}"
-        )
+        writer.line("{ const u32 at = next++; while (next < " + f"{n}u && pend[next] == 0) next++; goto *to[at]; }}")
         for block in graph.blocks:
             if block.number in needed:
                 writer.write_block(block)
@@ -533,9 +516,7 @@ class _FunctionText:
         if self.function.entry:
             lines.append("#define RETURN_ 0")
         else:
-            lines.append(
-                "const u32 m_entry = m; u32 left_exited = 0;\n#define LEFT_ (m_entry & ~left_exited)"
-            )
+            lines.append("const u32 m_entry = m; u32 left_exited = 0;\n#define LEFT_ (m_entry & ~left_exited)")
         for web in sorted(writer.used):
             lines += writer._declare(web)
         return "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_", ""])

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """How the translator says that it cannot translate something. Nothing is ever mistranslated instead."""
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ class Finding:
 class Refused(Exception):
     """Raised for one instruction; gathered by `translate_module`."""
 
-    def __init__(
-        self, what: str, loc: Loc, advice: str = "run this program on a GPU (--engine cuda)"
-    ) -> None:
+    def __init__(self, what: str, loc: Loc, advice: str = "run this program on a GPU (--engine cuda)") -> None:
         super().__init__(what)
         self.what, self.loc, self.advice = what, loc, advice

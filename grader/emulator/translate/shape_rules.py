@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Shapes of instruction results (see analysis/shapes.py), per instruction."""
 
 from __future__ import annotations
@@ -135,9 +134,7 @@ class ShapeRules:
         if op == "shl" and shapes[1] == UNIFORM:
             amount = operands[2]
             if isinstance(amount, Imm) and shapes[0].stride is not None:
-                return (
-                    affine(wrap32(shapes[0].stride << amount.value, bits)) if amount.value < bits else UNIFORM
-                )
+                return affine(wrap32(shapes[0].stride << amount.value, bits)) if amount.value < bits else UNIFORM
             return DYNAMIC
         if op == "cvt" and len(mods) == 2 and mods[0] in _INTEGER:
             if mods[0].endswith("32"):
@@ -163,9 +160,5 @@ class ShapeRules:
 def is_widening_guard(instr: Instr) -> bool:
     """Whether an affine result of this instruction rests on no lane wrapping around in 32 bits."""
     if instr.op == "cvt":
-        return (
-            len(instr.mods) == 2
-            and instr.mods[0] in ("u64", "s64", "b64")
-            and instr.mods[1] in ("s32", "u32")
-        )
+        return len(instr.mods) == 2 and instr.mods[0] in ("u64", "s64", "b64") and instr.mods[1] in ("s32", "u32")
     return instr.op in ("mul", "mad") and "wide" in instr.mods

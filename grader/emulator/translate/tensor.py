@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """Matrix instructions and asynchronous copies. The arithmetic is in runtime/tensor.c; registers travel as rows."""
 
 from __future__ import annotations
@@ -77,9 +76,7 @@ def ldmatrix(w: Writer, instr: Instr) -> None:
     out = w.fresh("out")
     w.line(f"u32 {out}[{32 * count}] __attribute__((aligned(64)));")
     space = _SPACE_CODES[space_of(instr)]
-    w.line(
-        f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});"
-    )
+    w.line(f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});")
     _deliver(w, d, out)
 
 

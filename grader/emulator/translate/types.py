@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """PTX types and how the generated C holds them."""
 
 from __future__ import annotations

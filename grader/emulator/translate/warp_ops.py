@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - lines of generated C are kept whole
 """Communication within a warp: shuffles, votes, matches, reductions."""
 
 from __future__ import annotations

@@ -1,0 +1,127 @@
+"""The commands for a class from the command line. Hand-ins are C programs that run on this CPU (batch_engine.py)."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from grader import classroom
+from grader.cli import main
+from grader.paths import course_root
+from grader.store import open_store
+from tests.batch_engine import PlainC
+
+RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+
+
+@pytest.fixture(autouse=True)
+def _in_plain_c(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(classroom, "select_engines", lambda name, target: (PlainC(),))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for student, source in {"alice": RIGHT, "bob": "int main( {", "zoë 🦊": "int main() { return 0; }"}.items():
+        (tmp_path / "class" / student).mkdir(parents=True)
+        (tmp_path / "class" / student / "hw4.cu").write_text(source)
+    return tmp_path / "class"
+
+
+def run(*words: object, code: int = 0) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    assert ended.value.code == code
+
+
+def test_a_folder_of_students_is_graded_into_the_usual_store_and_told_in_a_summary(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "roster.csv").write_text("id,nickname\nalice,fox\ncarol,owl\n")
+    run("grade", folder, "--tests", "s01", "--roster", "roster.csv", "--json", "all.json", "--junit", "all.xml")
+    shown = capsys.readouterr()
+    assert "3 hand-ins: 3 graded now (" in shown.out
+    assert "1 of the roster handed in nothing: carol." in shown.out
+    assert "Everything is in results/hw4.sqlite." in shown.out
+    assert len([line for line in shown.err.splitlines() if line.startswith("[")]) == 3
+    assert [record["submission"]["id"] for record in json.loads(Path("all.json").read_text())] == [
+        "alice", "bob", "zoë 🦊",
+    ]  # fmt: skip
+    assert len(ElementTree.parse("all.xml").getroot()) == 3
+    run("grade", folder, "--tests", "s01")
+    assert "3 hand-ins: 0 graded now, 3 were graded before." in capsys.readouterr().out
+    run("leaderboard", "--metric", "correctness", "--format", "csv")
+    assert capsys.readouterr().out.splitlines()[1].startswith("1,fox,60.00")
+
+
+def test_model_solutions_beside_a_class_are_known_as_such(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rules = classroom.load_assignment("hw4")
+    model = tmp_path / "reference/hw4/fast.cu"
+    model.parent.mkdir(parents=True)
+    model.write_text(RIGHT)
+    monkeypatch.setattr(type(rules), "reference_folder", property(lambda self: model.parent))
+    (model.parent / "naive.cu").write_text(RIGHT)
+    (model.parent / "wrong").mkdir()
+    (model.parent / "wrong/zeros.cu").write_text("int main() { }")
+    run("grade", folder, model.parent, "--tests", "s01", "--store", "s.sqlite")
+    assert "5 hand-ins: 5 graded now" in capsys.readouterr().out
+    run("leaderboard", "--metric", "correctness", "--store", "s.sqlite")
+    assert "fast (model solution)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--roster", "none.csv"), "The roster none.csv cannot be read"),
+        (("--rerun", "mallory"), "nobody here is called mallory"),
+        (("--cluster", "lsf"), "There is no cluster 'lsf'"),
+        (("--html", "x.html"), "the pages of a class are made by `grader site OUT`"),
+        (("--store", "class"), "is a folder, expected a file"),
+    ],
+)
+def test_what_cannot_be_done_for_a_class_is_told(
+    folder: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("grade", folder, "--tests", "s01", *words, code=2)
+    assert message in capsys.readouterr().err
+
+
+def test_class_options_on_one_submission_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("grade", folder / "alice", "--rerun", "all", code=2)
+    assert "is one submission: give the folder that holds all, or say --class" in capsys.readouterr().err
+
+
+def test_a_store_must_be_named_where_there_is_none_or_several_assignments(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run("leaderboard", code=2)
+    assert "Which store? Name one with --store: there is none in results/ here." in capsys.readouterr().err
+    with open_store(Path("empty.sqlite"), create=True):
+        pass
+    run("gradebook", "--store", "empty.sqlite", code=2)
+    assert "empty.sqlite holds no record." in capsys.readouterr().err
+    run("site", "out", "--store", "none.sqlite", code=2)
+    assert "There is no store at none.sqlite" in capsys.readouterr().err
+
+
+def test_the_bundle_holds_what_gradescope_starts_and_no_secret_unless_it_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("gradescope", "build", "one.zip", "--assignment", "hw4")
+    run("gradescope", "build", "two.zip", "--assignment", "hw4")
+    assert Path("one.zip").read_bytes() == Path("two.zip").read_bytes()
+    with zipfile.ZipFile("one.zip") as bundle:
+        names = bundle.namelist()
+        assert {"setup.sh", "run_autograder", "grader/cli.py", "assignment/hw4/assignment.yaml"} <= set(names)
+        assert "testcases/secret" not in names
+        assert bundle.getinfo("run_autograder").external_attr >> 16 & 0o111
+        assert b"--tests public --engine auto" in bundle.read("run_autograder")
+    capsys.readouterr()
+    run("gradescope", "build", "three.zip", "--assignment", "hw4", "--tests", "all", code=2)
+    assert "names hidden testcases (t01" in capsys.readouterr().err
