@@ -20,10 +20,12 @@ import pytest
 from grader.assignment import assignment_for, assignment_names, default_assignment, load_assignment
 from grader.catalogue import TestcaseFiles, ensure
 from grader.check import check_output
+from grader.classroom import keep
 from grader.errors import UsageError
 from grader.session import list_testcases
 from grader.testcase import load_suite
 from tests.conftest import ROOT
+from tests.records import made_record
 from tests.test_pipeline import grader
 
 EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
@@ -249,3 +251,22 @@ def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path) 
     assert {test["verdict"] for test in failed} == {"wrong_answer"}
     explained = [test for test in failed if said[1] in test["reason"]]
     assert failed and 2 * len(explained) > len(failed), [test["reason"] for test in failed]
+
+
+# ---- side by side in one store ----------------------------------------------------------------------------------
+
+
+def test_one_store_holds_several_and_a_leaderboard_ranks_one_of_them(tmp_path: Path) -> None:
+    store = tmp_path / "course.sqlite"
+    for name, speedups in ((WITH_WRONGS[0], {"alice": 40.0, "bob": 20.0}), (WITH_WRONGS[1], {"carol": 30.0})):
+        records = [made_record(who, speedups=[speedup], assignment=name) for who, speedup in speedups.items()]
+        keep(records, store)
+    for name, there, absent in (
+        (WITH_WRONGS[0], ["alice", "bob"], ["carol"]),
+        (WITH_WRONGS[1], ["carol"], ["alice", "bob"]),
+    ):
+        words = ("leaderboard", "--store", store, "--assignment", name, "--names", "id", "--format", "csv")
+        said = grader(*words)
+        assert said.code == 0, said.err
+        assert all(student in said.out for student in there)
+        assert not any(student in said.out for student in absent)
