@@ -1,8 +1,8 @@
 """Every assignment of the course, by the same tests: nothing here or in grader/ knows which there are.
 
 By default one model solution of each is run on the emulator, and template and wrong solution of one. With
-GRADER_TEST_EVERYTHING=1 all of them are: 44 programs, five minutes on two cores, nearly all of it compiling. What a diagnosis
-knows is tested without programs in tests/operators.
+GRADER_TEST_EVERYTHING=1 all of them are: 44 programs, five minutes on two cores, nearly all of it compiling.
+What a diagnosis knows is tested without programs in tests/operators.
 """
 
 from __future__ import annotations
