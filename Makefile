@@ -16,10 +16,10 @@ grade: .venv/.ready
 	@$(BIN)/grader grade "$(SUBMISSION)" $(if $(ASSIGNMENT),--assignment $(ASSIGNMENT)) $(ARGS)
 
 test: .venv/.ready-test
-	$(BIN)/ruff check grader tests
-	$(BIN)/ruff format --check grader tests
+	$(BIN)/ruff check grader tests tools benchmarks
+	$(BIN)/ruff format --check grader tests tools benchmarks
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 redteam: .venv/.ready-test
 	$(BIN)/python -m tests.redteam $(ARGS)

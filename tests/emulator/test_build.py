@@ -68,7 +68,7 @@ def test_the_trace_has_kernels_and_copies_with_their_facts(tmp_path: Path) -> No
         folder=tmp_path,
     )
     assert done.trace[0]["kind"] == "start" and done.trace[0]["engine"] == "emulator"
-    assert done.trace[-1] == {"kind": "end"}
+    assert done.trace[-1] == {"kind": "end", "dropped": 0}
     kernels = done.kernels()
     assert len(kernels) == 6 and {k["name"] for k in kernels} == {"add_one(int*, int)"}
     assert kernels[0]["grid"] == [4, 1, 1] and kernels[0]["block"] == [256, 1, 1]
