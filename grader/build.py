@@ -37,6 +37,8 @@ _LIBRARY_PREFIXES = {
     "nvrtc": "NVRTC",
     "nppc": "NPP",
 }
+SOURCE_FOLDER = "source"
+"""The folder that a snapshot is laid out in to be compiled."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
 
 
@@ -79,7 +81,7 @@ def build(submission: Submission, assignment: Assignment, engine: Engine) -> Bui
 def _compile(
     submission: Submission, assignment: Assignment, engine: Engine, key: str, scratch: Path, folder: Path
 ) -> Build:
-    sources, product = scratch / "source", scratch / "build"
+    sources, product = scratch / SOURCE_FOLDER, scratch / "build"
     sources.mkdir()
     product.mkdir()
     submission.write_to(sources)
@@ -106,6 +108,11 @@ def _compile(
             shutil.rmtree(folder, ignore_errors=True)
             product.rename(folder)
     return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
+
+
+def handed_in_name(file: str) -> str:
+    """A source file by the name that the student knows, from where it was compiled."""
+    return file.rpartition(f"/{SOURCE_FOLDER}/")[2]
 
 
 def _read_cached(folder: Path, key: str) -> Build | None:

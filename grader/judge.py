@@ -7,8 +7,8 @@ program that crashes after writing the right answer has passed, with a warning.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from grader.build import handed_in_name
 from grader.check import Check
 from grader.run import Run
 from grader.trace import Trace
@@ -114,7 +114,7 @@ def _told(trace: Trace | None) -> str:
     for diagnostic in trace.diagnostics if trace is not None else ():
         if diagnostic.severity == "error":
             message = diagnostic.message[:1].upper() + diagnostic.message[1:].rstrip(". ")
-            where = f" ({Path(diagnostic.file).name}:{diagnostic.line})" if diagnostic.file and diagnostic.line else ""
+            where = f" ({handed_in_name(diagnostic.file)}:{diagnostic.line})" if diagnostic.file else ""
             advice = f" {diagnostic.advice}" if diagnostic.advice else ""
             return f" {message}{where}.{advice}"
     return ""

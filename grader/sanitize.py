@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from grader import sandbox
+from grader.build import handed_in_name
 from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.ncu import nvidia_tools
@@ -322,7 +323,7 @@ def render(reports: Sequence[Report]) -> str:
 
 def describe(diagnostic: Diagnostic, times: int = 1) -> list[str]:
     """One finding in two or three lines: what, where, what to do."""
-    where = [f"{diagnostic.file}:{diagnostic.line}"] if diagnostic.file else []
+    where = [f"{handed_in_name(diagnostic.file)}:{diagnostic.line}"] if diagnostic.file else []
     where += [f"in {diagnostic.kernel}"] if diagnostic.kernel else []
     where += [f"block {_dim_text(diagnostic.block)}"] if diagnostic.block else []
     where += [f"thread {_dim_text(diagnostic.thread)}"] if diagnostic.thread else []
