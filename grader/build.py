@@ -146,7 +146,7 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
     if "was stopped after" in log:
         return f"Compiling took longer than {assignment.build.limit_s:g} s: make the code, or its templates, smaller."
-    errors = [line for line in log.splitlines() if re.search(r"\berror\b", line)]
+    errors = [line for line in log.splitlines() if re.search(r"\berror\b(?! detected)", line)]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
     return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
 

@@ -359,7 +359,7 @@ def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
 def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
     """ "ready", "missing", or why the files there are not this case's ("other seed", "other size", …).
 
-    Looks at the sidecar and at sizes only; `verify` reads everything. Without `seed` any seed will do.
+    Looks at the sidecar, sizes and the input's header only; `verify` reads everything. Without `seed` any seed will do.
     """
     sidecar = read_sidecar(case, files)
     here = [path.exists() for path in (files.input(case), files.expected(case))]
@@ -370,6 +370,10 @@ def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
     for path, size in ((files.input(case), case.input_bytes), (files.expected(case), case.output_bytes)):
         if path.stat().st_size != size:
             return "other size"
+    with files.input(case).open("rb") as file:
+        header = case.operator.encode_header(case.shape)
+        if file.read(len(header)) != header:
+            return "other header"
     wanted = _provenance(case, seed or Seed("public", b""))
     for key, value in wanted.items():
         if key == "seed" and seed is None:
@@ -418,6 +422,28 @@ SAMPLED_UNITS = 8
 SAMPLED_ROWS = 16
 
 
+def changed_files(
+    case: Case, files: TestcaseFiles, progress: Callable[[int], None] = lambda read: None
+) -> tuple[str, ...]:
+    """What is no longer what was generated, by SHA-256, in sentences. `progress` is told the bytes read so far."""
+    sidecar = read_sidecar(case, files) or {}
+    problems, read = [], 0
+    for key, path in (("input", files.input(case)), ("expected", files.expected(case))):
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while data := file.read(CHUNK_BYTES):
+                digest.update(data)
+                read += len(data)
+                progress(read)
+        recorded = sidecar.get(key, {}).get("sha256")
+        if digest.hexdigest() != recorded:
+            problems.append(
+                f"{shown(path)}: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
+                f"{str(recorded)[:12]}…; it was changed, generate {case.name} again with --force."
+            )
+    return tuple(problems)
+
+
 def verify(
     case: Case,
     files: TestcaseFiles,
@@ -433,34 +459,13 @@ def verify(
         reason = {"missing": "is not there", "unfinished": "has no NAME.json that says what it is"}
         text = reason.get(kind, f"was made from something else ({kind})")
         return Verification(case, (f"{shown(files.input(case))} {text}; generate {case.name} again.",), 0)
-    problems: list[str] = []
-    sidecar = read_sidecar(case, files) or {}
     size = case.input_bytes + case.output_bytes
     total = 2 * size if full else size  # recomputing everything is counted as reading everything again
-    read = 0
-    for key, path in (("input", files.input(case)), ("expected", files.expected(case))):
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while data := file.read(CHUNK_BYTES):
-                digest.update(data)
-                read += len(data)
-                progress(read, total)
-        recorded = sidecar.get(key, {}).get("sha256")
-        if digest.hexdigest() != recorded:
-            problems.append(
-                f"{shown(path)}: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
-                f"{str(recorded)[:12]}…; it was changed, generate {case.name} again."
-            )
-    shape = case.operator.read_header(files.input(case))
-    if shape != case.shape:
-        found, wanted = list(shape), list(case.shape)
-        problems.append(f"{shown(files.input(case))}: its header says {found}, the testcase is {wanted}.")
-        return Verification(case, tuple(problems), 0)
+    problems = changed_files(case, files, lambda read: progress(read, total))
     recomputed, wrong = _recompute(
         case, files, seed, full, lambda done, units: progress(size + size * done // units, total)
     )
-    problems += wrong
-    return Verification(case, tuple(problems), recomputed)
+    return Verification(case, (*problems, *wrong), recomputed)
 
 
 def _recompute(

@@ -14,7 +14,7 @@ from grader.assignment import Assignment, LogSpeedup, Occupancy, ReferenceRatio
 from grader.baseline import Baseline
 from grader.bench import Bench, floor_record, mean_occupancy, timing_record
 from grader.build import Build, build
-from grader.catalogue import TestcaseFiles, read_sidecar
+from grader.catalogue import TestcaseFiles, changed_files, read_sidecar
 from grader.check import Check, check_output
 from grader.corners import read_corners
 from grader.diagnose import diagnose
@@ -173,6 +173,9 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
                     cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
                 judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
                 judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
+                if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
+                    # Nobody is to blame for failing on a file that is not what was generated.
+                    judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
             record = _test_record(grading, case, run, check, judgement, limit_s)
             if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
                 corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)

@@ -122,6 +122,21 @@ def short_limit_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def test_failing_on_a_damaged_testcase_is_the_machines_fault(tmp_path: Path, short_limit_root: Path) -> None:
+    path, root = tmp_path / "record.json", str(short_limit_root)
+    assert grader("testcases", "generate", "s02", GRADER_ROOT=root).code == 0
+    with (short_limit_root / "testcases/hw4/s02.in").open("r+b") as file:  # the header stays, values change
+        file.seek(4096)
+        file.write(bytes(8192))
+    words = ("grade", ROOT / "reference/hw4/naive.cu", "--engine", "emulator", "--tests", "s02", "--json", path)
+    assert grader(*words, GRADER_ROOT=root).code == 1
+    record = json.loads(path.read_text())
+    (test,) = record["tests"]
+    assert (test["verdict"], test["fault"]) == ("grader_error", "machine")
+    assert "s02.in: its SHA-256 is" in test["reason"]
+    assert record["scores"]["correctness"] is None
+
+
 @pytest.mark.parametrize(
     ("program", "warning"),
     [
