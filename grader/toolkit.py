@@ -107,5 +107,5 @@ def _root(nvcc: Path) -> Path:
 
 def _pypi_roots() -> tuple[Path, ...]:
     folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
-    roots = (Path(folder) / "nvidia" / name for folder in sorted(filter(None, folders)) for name in ("cu13",))
+    roots = (Path(folder) / "nvidia" / "cu13" for folder in sorted(filter(None, folders)))
     return tuple(root for root in roots if root.is_dir())
