@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from grader import ONE_BLAS_THREAD
 from grader.errors import GraderFault, MachineFault
 
 Task = TypeVar("Task")
 Work = Callable[[Task], int]
 """A module-level function. What it returns (bytes done, say) is added to the progress."""
-
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 
 
 def cores() -> int:
@@ -104,7 +103,7 @@ def _start() -> subprocess.Popen[bytes]:
         [sys.executable, "-m", "grader.workers"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **_ONE_THREAD, "PYTHONPATH": path},
+        env={**os.environ, **ONE_BLAS_THREAD, "PYTHONPATH": path},
     )
 
 
