@@ -227,7 +227,8 @@ def _timed(
         refused = refused or floor.refusal(gpu_ms)
         changes |= {"floor": floor_record(floor, gpu_ms)}
     warnings = (*record.warnings, *notes, *((refused,) if refused else ()))
-    changes |= {"gpu_ms": gpu_ms, "timing_refused": refused, "warnings": warnings}
+    flags = (*record.flags, *((refused,) if refused else ()))
+    changes |= {"gpu_ms": gpu_ms, "timing_refused": refused, "warnings": warnings, "flags": flags}
     return record.model_copy(update=changes)
 
 
