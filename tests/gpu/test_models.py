@@ -14,6 +14,7 @@ from grader.engine.cuda import CudaEngine
 from tests.conftest import ROOT
 
 MODELS = ("flash2", "tensor_cores", "hopper")
+EVERY_FILE = ("naive", "tiled", *MODELS)
 BOUND = 1e-5  # absolute, on U(-3, 3)
 
 
@@ -80,10 +81,11 @@ def test_extreme_scores_neither_overflow_nor_vanish(extreme: str, program: Path,
         numbers[:, 0] = 3.0
         numbers[:, 1] = np.linspace(-3, 3, 512)[:, None]  # every tile raises the maximum
     output = attention(program, numbers, tmp_path)
-    for batch in range(2):  # float32 scores of 72 are 8e-6 apart, and their errors are those of P
-        assert np.abs(output[batch] - expected_rows(numbers, batch, np.arange(512))).max() < 3e-4
+    for batch in range(2):  # float32 scores of 72 are 8e-6 apart: naive.cu, too, is off by 5.8e-5 on "ascending"
+        assert np.abs(output[batch] - expected_rows(numbers, batch, np.arange(512))).max() < 1e-4
 
 
+@pytest.mark.parametrize("program", EVERY_FILE, indirect=True)
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
 @pytest.mark.parametrize("shape", [(2, 128, 32), (3, 256, 64), (2, 512, 32), (2, 1024, 64)])
 def test_the_sanitizers_find_nothing(tool: str, shape: tuple[int, int, int], program: Path, tmp_path: Path) -> None:
