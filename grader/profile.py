@@ -116,8 +116,8 @@ def kernel_profiles(
 
 def normal_name(kernel: str) -> str:
     """A kernel's name in a form that CUPTI's and ncu's have in common: `void attention<32, 4>(float const*)` and
-    `attention<(int)32, (int)4>(const float *)` are both `attention<32,4>`. Overloads cannot be told apart, nor can
-    namespaces, which ncu does not always print."""
+    `attention<(int)32, (int)4>(const float *)` are both `attention<32,4>`; ncu's `(bool)0` is `false`. Overloads cannot
+    be told apart, nor can namespaces, which ncu does not always print."""
     name = re.sub(r"\((?:unsigned |signed )?(?:int|long|short|char|bool)\)(?=-?\w)", "", kernel.strip())
     if name.endswith(")"):
         depth = 0
@@ -127,6 +127,7 @@ def normal_name(kernel: str) -> str:
                 name = name[:place]
                 break
     stem, bracket, arguments = name.removeprefix("void ").replace(" ", "").partition("<")
+    arguments = re.sub(r"\b(?:false|true)\b", lambda word: str(int(word[0] == "true")), arguments)
     return stem.rpartition("::")[2] + bracket + arguments
 
 

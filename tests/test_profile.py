@@ -90,6 +90,7 @@ def test_top_stalls_and_roofline_position_come_from_the_counters() -> None:
         ("void k<(int)32>(float*)", "void k<32>(float *)"),
         ("(anonymous namespace)::k(int)", "(anonymous namespace)::k(int)"),
         ("void flash2::attention<32, 2>(float const*)", "void attention<32, 2>(const float *)"),
+        ("void k<32, false, true>(float*)", "void k<(int)32, (bool)0, (bool)1>(float *)"),
     ],
 )
 def test_kernels_are_recognised_in_both_tools_spellings(cupti: str, ncu_name: str) -> None:
