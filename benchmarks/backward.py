@@ -39,30 +39,11 @@ WRAPPER = r"""
 #include "tiled.cu"
 #undef main
 
-template <int D, int T>
-static void pass(const Problem& a, bool backward) {
-    using S = Shape<D, T>;
-    const float scale = 1.0f / sqrtf(float(D));
-    const size_t rows = size_t(a.batches) * a.n;
-    const unsigned blocks = unsigned(rows / T);
-    cudaFuncSetAttribute(attention_forward<D, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(S::ForwardBytes));
-    cudaFuncSetAttribute(attention_backward<D, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(S::BackwardBytes));
-    if (!backward) {
-        attention_forward<D, T><<<blocks, S::Threads, S::ForwardBytes>>>(a, scale * kLog2e);
-        return;
-    }
-    attention_backward_dot<D><<<unsigned(rows * (D / 4) / 128), 128>>>(a);
-    attention_backward<D, T><<<blocks, S::Threads, S::BackwardBytes>>>(a, scale);
-}
-
 extern "C" int run_pass(const float* input, float* output, float* lse, float* dot, int batches, int n, int d,
                         int backward) {
     const size_t plane = size_t(batches) * n * d;
     const Problem a = {input, output, output + plane, output + 2 * plane, output + 3 * plane, lse, dot, batches, n, d};
-    if (d == 32)
-        pass<32, 64>(a, backward);
-    else
-        pass<64, 64>(a, backward);
+    backward ? launch_backward(a) : launch_forward(a);
     return int(cudaGetLastError());
 }
 """

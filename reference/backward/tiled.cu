@@ -2,9 +2,9 @@
 //
 // Theory of operation
 //
-//   Forward is flash attention with rows outside and keys inside. It leaves, beside O, one number a row: the logarithm
-//   of the sum of exponentials, here to the base 2. With it the backward pass computes any tile of P again without
-//   looking at the rest of its row.
+//   Forward is the kernel of hw4's flash2.cu, which says how it works: rows outside, keys inside, a patch of 8 × 8 for
+//   every lane. It leaves, beside O, one number a row: the logarithm of the sum of exponentials, here to the base 2.
+//   With it the backward pass computes any tile of P again without looking at the rest of its row.
 //
 //   Backward, one kernel. A block owns 64 keys: their K and V in shared memory, their dK and dV in registers. It walks
 //   over all rows, 64 a step, and computes five products, each 64 × 64 × d multiply-adds:
@@ -20,8 +20,8 @@
 //   other products. Tiles are row-major with rows padded by 16 bytes: in S the 4 columns of a step lie side by side in both
 //   factors, so no tile is ever transposed, and the 8 rows that a quarter of a warp reads lie in different banks.
 //
-//   Shared memory at d = 64: 102.5 KiB, two blocks on an SM of an H100, one on an A100. Where a block cannot have it, tiles
-//   of 32 do with less than 48 KiB.
+//   Shared memory of the backward pass at d = 64: 102.5 KiB, two blocks on an SM of an H100, one on an A100. Where a
+//   block cannot have it, tiles of 32 do with less than 48 KiB.
 
 #include <cmath>
 #include <cstdint>
@@ -29,6 +29,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 
 // ---------------------------------------------------------------------------------------------- kernel
@@ -54,7 +55,7 @@ struct Problem {
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr int kPad = 4;    // floats: rows of a tile begin 4 banks apart, and stay aligned to 16 bytes
 
-// T rows and T keys a tile, patches of 32 scores a thread.
+// Of the backward pass: T rows and T keys a tile, patches of 32 scores a thread.
 template <int D, int T>
 struct Shape {
     static constexpr int Threads = T * T / 32;
@@ -63,11 +64,10 @@ struct Shape {
     static constexpr int ColumnGroups = D / 4;     // a thread owns 4 columns of a T × D product
     static constexpr int Groups = Threads / ColumnGroups;
     static constexpr int Rows = T / Groups;        // and this many of its rows
-    static constexpr size_t ForwardBytes = sizeof(float) * (3 * T * Stride + T * ScoreStride + T);
-    static constexpr size_t BackwardBytes = sizeof(float) * (4 * T * Stride + 2 * T * ScoreStride + 2 * T);
+    static constexpr size_t Bytes = sizeof(float) * (4 * T * Stride + 2 * T * ScoreStride + 2 * T);
 };
 // What every GPU gives a block without being asked: the fallback must do with it.
-static_assert(Shape<64, 32>::BackwardBytes <= 48 * 1024 && Shape<64, 32>::ForwardBytes <= 48 * 1024);
+static_assert(Shape<64, 32>::Bytes <= 48 * 1024);
 
 __device__ __forceinline__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
 __device__ __forceinline__ void store4(float* to, float4 value) { *reinterpret_cast<float4*>(to) = value; }
@@ -137,88 +137,194 @@ __device__ __forceinline__ void rows_times_tile(float4 (&sum)[Shape<D, T>::Rows]
 
 // ---- forward
 
-// Grid: batches * n / T blocks, each for T rows of one batch.
-template <int D, int T>
-__global__ void __launch_bounds__(Shape<D, T>::Threads) attention_forward(Problem a, float scale) {
-    using S = Shape<D, T>;
-    constexpr int RowGroups = S::Threads / 8, PatchRows = T / RowGroups, PatchKeys = T / 8;
+constexpr int kPatch = 8;    // a lane's patch is kPatch × kPatch of S and of O
+
+template <int D, int Warps>
+struct ForwardTile {
+    static constexpr int ColumnGroups = D / kPatch;          // lanes side by side: 4 or 8
+    static constexpr int RowGroups = 32 / ColumnGroups;      // lanes one above the other: 8 or 4
+    static constexpr int WarpRows = RowGroups * kPatch;      // 64 or 32
+    static constexpr int Rows = Warps * WarpRows;
+    static constexpr int Keys = D;                           // a step: makes the patches of S and O the same size
+    static constexpr int Threads = Warps * 32;
+
+    // Floats from one row to the next in shared memory.
+    static constexpr int QStride = D == 32 ? D + 4 : D, KStride = D + 4, VStride = D, PStride = D == 32 ? 48 : 64;
+    static constexpr size_t Bytes =
+        sizeof(float) * (size_t(Rows) * QStride + Keys * KStride + Keys * VStride + size_t(Rows) * PStride);
+
+    // Where rows lie in shared memory: rows that neighbouring groups of lanes read together are neighbours.
+    static __device__ __forceinline__ int q_place(int row) {
+        return row / WarpRows * WarpRows + row % kPatch * RowGroups + row % WarpRows / kPatch;
+    }
+    static __device__ __forceinline__ int k_place(int key) {
+        return key / (Keys / 2) * (Keys / 2) + key % 4 * ColumnGroups + key % (Keys / 2) / 4;
+    }
+    static __device__ __forceinline__ int v_place(int key) { return key; }
+};
+
+// 2^x in one instruction (2 ulp; results below 2^-126 become 0, which no sum here can feel).
+__device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Starts copying Count rows of D floats; row r goes to row place(r) of `to`.
+template <int D, int Count, int Threads, int Stride, typename PlaceOf>
+__device__ __forceinline__ void start_copy(float* to, const float* from, PlaceOf place) {
+#pragma unroll 8
+    for (int i = threadIdx.x; i < Count * D / 4; i += Threads)
+        __pipeline_memcpy_async(to + place(i / (D / 4)) * Stride + i % (D / 4) * 4, from + 4 * i, 16);
+    __pipeline_commit();
+}
+
+// Grid: a block for each ForwardTile::Rows rows of one batch. `scale` is log2(e) / sqrt(D). A lane's rows are the 8 from
+// my_row on, its columns of S and of O 4 * column_group + 0..3 and as many from D / 2 on.
+template <int D, int Warps>
+__global__ void __launch_bounds__(Warps * 32, 8 / Warps) attention_forward(Problem a, float scale) {
+    using T = ForwardTile<D, Warps>;
+    constexpr int ColumnGroups = T::ColumnGroups, Keys = T::Keys, Half = D / 2;
     extern __shared__ float4 shared[];
     float* const q_tile = reinterpret_cast<float*>(shared);
-    float* const k_tile = q_tile + T * S::Stride;
-    float* const v_tile = k_tile + T * S::Stride;
-    float* const p_tile = v_tile + T * S::Stride;
-    float* const factor = p_tile + T * S::ScoreStride;    // of each row: what O is multiplied with
+    float* const k_tile = q_tile + T::Rows * T::QStride;
+    float* const v_tile = k_tile + Keys * T::KStride;
+    float* const p_tiles = v_tile + Keys * T::VStride;
 
-    const int tiles = a.n / T;
-    const size_t batch = blockIdx.x / tiles, first_row = size_t(blockIdx.x % tiles) * T, matrix = size_t(a.n) * D;
-    const float* const q = a.input + 4 * batch * matrix + first_row * D;
-    const float* const k = a.input + (4 * batch + 1) * matrix;
+    const int tiles = a.n / T::Rows;
+    const size_t batch = blockIdx.x / tiles, first_row = size_t(blockIdx.x % tiles) * T::Rows, matrix = size_t(a.n) * D;
+    const float* const q = a.input + 4 * batch * matrix;
+    const float* const k = q + matrix;
     const float* const v = k + matrix;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int row_group = lane / ColumnGroups, column_group = lane % ColumnGroups;
+    const int my_row = warp * T::WarpRows + row_group * kPatch;
+    const float* const my_q = q_tile + (warp * T::WarpRows + row_group) * T::QStride;
+    const float* const my_k = k_tile + column_group * T::KStride;
+    float* const my_p = p_tiles + (warp * T::WarpRows + row_group) * T::PStride;
 
-    // Scores: rows r0 + i * RowGroups, keys k0 + 8 j. The 8 threads that share rows are lanes of one warp.
-    const int r0 = threadIdx.x / 8, k0 = threadIdx.x % 8;
-    // O: rows row + i * Groups, 4 columns from `column` on.
-    const int row = threadIdx.x / S::ColumnGroups, column = threadIdx.x % S::ColumnGroups * 4;
+    const auto start_k = [&](int key) {
+        start_copy<D, Keys, T::Threads, T::KStride>(k_tile, k + size_t(key) * D, T::k_place);
+    };
+    start_copy<D, T::Rows, T::Threads, T::QStride>(q_tile, q + first_row * D, T::q_place);
+    start_k(0);
+    float m[kPatch], l[kPatch], o[kPatch][kPatch] = {};
+#pragma unroll
+    for (int r = 0; r < kPatch; ++r) m[r] = -INFINITY, l[r] = 0.0f;
 
-    load_tile<D, T>(q_tile, q);
-    float m[PatchRows], l[PatchRows];
-#pragma unroll
-    for (int i = 0; i < PatchRows; ++i) m[i] = -INFINITY, l[i] = 0.0f;
-    float4 o[S::Rows];
-#pragma unroll
-    for (int i = 0; i < S::Rows; ++i) o[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int first_key = 0; first_key < a.n; first_key += Keys) {
+        __pipeline_wait_prior(0);
+        __syncthreads();    // K is there, and nobody still reads the V of the step before
+        start_copy<D, Keys, T::Threads, T::VStride>(v_tile, v + size_t(first_key) * D, T::v_place);
 
-    for (int first_key = 0; first_key < a.n; first_key += T) {
-        __syncthreads();    // nobody still reads the tiles of the step before
-        load_tile<D, T>(k_tile, k + size_t(first_key) * D);
-        load_tile<D, T>(v_tile, v + size_t(first_key) * D);
-        __syncthreads();
-        float s[PatchRows][PatchKeys];
-        score_patch<D, T, PatchRows, PatchKeys, RowGroups, 8>(s, q_tile, k_tile, r0, k0);
+        float s[kPatch][kPatch] = {};    // Q Kᵀ
+#pragma unroll 2
+        for (int x = 0; x < D / 4; ++x) {
+            float4 keys[kPatch];
 #pragma unroll
-        for (int i = 0; i < PatchRows; ++i) {
-            float top = m[i];
+            for (int c = 0; c < kPatch; ++c) keys[c] = load4(my_k + c * ColumnGroups * T::KStride + 4 * x);
 #pragma unroll
-            for (int j = 0; j < PatchKeys; ++j) top = fmaxf(top, s[i][j] *= scale);
+            for (int r = 0; r < kPatch; ++r) {
+                const float4 row = load4(my_q + r * T::RowGroups * T::QStride + 4 * x);
 #pragma unroll
-            for (int lane = 1; lane < 8; lane *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, lane));
-            const float rescale = exp2f(m[i] - top);
-            m[i] = top;
-            l[i] *= rescale;
-#pragma unroll
-            for (int j = 0; j < PatchKeys; ++j) {
-                const float p = exp2f(s[i][j] - top);
-                l[i] += p;
-                p_tile[(r0 + i * RowGroups) * S::ScoreStride + k0 + 8 * j] = p;
+                for (int c = 0; c < kPatch; ++c) s[r][c] = dot(row, keys[c], s[r][c]);
             }
-            if (k0 == 0) factor[r0 + i * RowGroups] = rescale;
         }
-        __syncthreads();    // P and the factors are complete
+
+        float rescale[kPatch];
 #pragma unroll
-        for (int i = 0; i < S::Rows; ++i) {
-            const float rescale = factor[row + i * S::Groups];
-            o[i].x *= rescale, o[i].y *= rescale, o[i].z *= rescale, o[i].w *= rescale;
+        for (int r = 0; r < kPatch; ++r) {
+            float top = s[r][0];
+#pragma unroll
+            for (int c = 1; c < kPatch; ++c) top = fmaxf(top, s[r][c]);
+#pragma unroll
+            for (int other = 1; other < ColumnGroups; other *= 2)
+                top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, other));
+            top = fmaxf(m[r], top * scale);
+            rescale[r] = exp2_fast(m[r] - top);    // 0 at the first step, where m is -infinity
+            m[r] = top;
+            float sum = 0.0f;
+#pragma unroll
+            for (int c = 0; c < kPatch; ++c) sum += s[r][c] = exp2_fast(fmaf(s[r][c], scale, -top));
+            l[r] = fmaf(l[r], rescale[r], sum);
+            float* const to = my_p + r * T::RowGroups * T::PStride + 4 * column_group;
+            store4(to, {s[r][0], s[r][1], s[r][2], s[r][3]});
+            store4(to + Half, {s[r][4], s[r][5], s[r][6], s[r][7]});
         }
-        rows_times_tile<D, T>(o, p_tile, v_tile, row, column);
+        __pipeline_wait_prior(0);
+        __syncthreads();    // V is there, nobody still reads K, and the warp's P is written
+        if (first_key + Keys < a.n) start_k(first_key + Keys);
+
+        float sum[kPatch][kPatch] = {};    // P V of this step
+#pragma unroll 2
+        for (int y = 0; y < Keys; y += 4) {
+            float4 value[4][2];
+#pragma unroll
+            for (int key = 0; key < 4; ++key) {
+                value[key][0] = load4(v_tile + (y + key) * T::VStride + 4 * column_group);
+                value[key][1] = load4(v_tile + (y + key) * T::VStride + Half + 4 * column_group);
+            }
+#pragma unroll
+            for (int r = 0; r < kPatch; ++r) {
+                const float4 weights = load4(my_p + r * T::RowGroups * T::PStride + y);
+                const float p[4] = {weights.x, weights.y, weights.z, weights.w};
+#pragma unroll
+                for (int key = 0; key < 4; ++key) {
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        sum[r][4 * half + 0] = fmaf(p[key], value[key][half].x, sum[r][4 * half + 0]);
+                        sum[r][4 * half + 1] = fmaf(p[key], value[key][half].y, sum[r][4 * half + 1]);
+                        sum[r][4 * half + 2] = fmaf(p[key], value[key][half].z, sum[r][4 * half + 2]);
+                        sum[r][4 * half + 3] = fmaf(p[key], value[key][half].w, sum[r][4 * half + 3]);
+                    }
+                }
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < kPatch; ++r)
+#pragma unroll
+            for (int c = 0; c < kPatch; ++c) o[r][c] = fmaf(o[r][c], rescale[r], sum[r][c]);
     }
 
-    __syncthreads();    // nobody still reads the factors
+    float* const out = a.o + batch * matrix + (first_row + my_row) * D + 4 * column_group;
 #pragma unroll
-    for (int i = 0; i < PatchRows; ++i) {
-        float sum = l[i];
+    for (int r = 0; r < kPatch; ++r) {
+        float sum = l[r];
 #pragma unroll
-        for (int lane = 1; lane < 8; lane *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lane);
-        if (k0 != 0) continue;
-        factor[r0 + i * RowGroups] = 1.0f / sum;
-        a.lse[batch * a.n + first_row + r0 + i * RowGroups] = m[i] + log2f(sum);
+        for (int other = 1; other < ColumnGroups; other *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, other);
+        if (column_group == 0) a.lse[batch * a.n + first_row + my_row + r] = m[r] + log2f(sum);
+        const float inverse = 1.0f / sum;
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            store4(out + r * D + half * Half, {o[r][4 * half] * inverse, o[r][4 * half + 1] * inverse,
+                                               o[r][4 * half + 2] * inverse, o[r][4 * half + 3] * inverse});
     }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < S::Rows; ++i) {
-        const float inverse = factor[row + i * S::Groups];
-        o[i].x *= inverse, o[i].y *= inverse, o[i].z *= inverse, o[i].w *= inverse;
-        store4(a.o + batch * matrix + (first_row + row + i * S::Groups) * D + column, o[i]);
-    }
+}
+
+template <int D, int Warps>
+static void launch_forward_tiles(const Problem& a) {
+    using T = ForwardTile<D, Warps>;
+    CUDA_CHECK(cudaFuncSetAttribute(attention_forward<D, Warps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    int(T::Bytes)));
+    const unsigned blocks = unsigned(size_t(a.batches) * a.n / T::Rows);
+    attention_forward<D, Warps><<<blocks, T::Threads, T::Bytes>>>(a, kLog2e / sqrtf(float(D)));
+    CUDA_CHECK(cudaGetLastError());
+}
+
+static size_t most_shared_bytes() {
+    int device = 0, bytes = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return size_t(bytes);
+}
+
+template <int D>
+static void launch_forward(const Problem& a) {
+    constexpr int Warps = D == 32 ? 2 : 4;
+    if (most_shared_bytes() >= ForwardTile<D, Warps>::Bytes)
+        launch_forward_tiles<D, Warps>(a);
+    else
+        launch_forward_tiles<D, 1>(a);
 }
 
 // ---- backward
@@ -346,40 +452,27 @@ __global__ void __launch_bounds__(Shape<D, T>::Threads) attention_backward(Probl
 }
 
 template <int D, int T>
-static void launch_tiles(const Problem& a) {
+static void launch_backward_tiles(const Problem& a) {
     using S = Shape<D, T>;
-    const float scale = 1.0f / sqrtf(float(D));
     const size_t rows = size_t(a.batches) * a.n;
-    const unsigned blocks = unsigned(rows / T);
-    CUDA_CHECK(cudaFuncSetAttribute(attention_forward<D, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    int(S::ForwardBytes)));
     CUDA_CHECK(cudaFuncSetAttribute(attention_backward<D, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    int(S::BackwardBytes)));
-    attention_forward<D, T><<<blocks, S::Threads, S::ForwardBytes>>>(a, scale * kLog2e);
-    CUDA_CHECK(cudaGetLastError());
+                                    int(S::Bytes)));
     attention_backward_dot<D><<<unsigned(rows * (D / 4) / 128), 128>>>(a);
     CUDA_CHECK(cudaGetLastError());
-    attention_backward<D, T><<<blocks, S::Threads, S::BackwardBytes>>>(a, scale);
+    attention_backward<D, T><<<unsigned(rows / T), S::Threads, S::Bytes>>>(a, 1.0f / sqrtf(float(D)));
     CUDA_CHECK(cudaGetLastError());
 }
 
 template <int D>
-static void launch(const Problem& a) {
-    int device = 0, most_shared = 0;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    if (size_t(most_shared) >= Shape<D, 64>::BackwardBytes)
-        launch_tiles<D, 64>(a);
+static void launch_backward(const Problem& a) {
+    if (most_shared_bytes() >= Shape<D, 64>::Bytes)
+        launch_backward_tiles<D, 64>(a);
     else
-        launch_tiles<D, 32>(a);
+        launch_backward_tiles<D, 32>(a);
 }
 
-static void launch(const Problem& a) {
-    if (a.d == 32)
-        launch<32>(a);
-    else
-        launch<64>(a);
-}
+static void launch_forward(const Problem& a) { a.d == 32 ? launch_forward<32>(a) : launch_forward<64>(a); }
+static void launch_backward(const Problem& a) { a.d == 32 ? launch_backward<32>(a) : launch_backward<64>(a); }
 
 // ------------------------------------------------------------------------------------------------ host
 
@@ -426,7 +519,8 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cudaMemcpy(input, host.data(), bytes, cudaMemcpyHostToDevice));
     const Problem problem = {input, output, output + plane, output + 2 * plane, output + 3 * plane,
                              lse,   dot,    batches,        n,                  d};
-    launch(problem);
+    launch_forward(problem);
+    launch_backward(problem);
     CUDA_CHECK(cudaMemcpy(host.data(), output, bytes, cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaFree(input));
     CUDA_CHECK(cudaFree(output));
