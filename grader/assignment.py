@@ -308,6 +308,13 @@ class Assignment(_Strict):
             raise ValueError(f"rubric: part {sorted(repeated)[0]!r} appears twice; each part needs its own name")
         return self
 
+    @model_validator(mode="after")
+    def _there_is_one_reference(self) -> Assignment:
+        names = sorted({part.reference for part in self.rubric if isinstance(part, ReferenceRatio)})
+        if len(names) > 1:
+            raise ValueError(f"rubric: {' and '.join(names)} are both references; a test has the time of one only")
+        return self
+
     @property
     def rules_sha256(self) -> str:
         """The SHA-256 of all that a grade depends on: not of deadlines and of how a class is organised, which may

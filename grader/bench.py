@@ -16,7 +16,7 @@ from grader.build import build
 from grader.catalogue import TestcaseFiles
 from grader.engine import Engine
 from grader.engine.cuda import CudaEngine
-from grader.errors import GraderFault, MachineFault
+from grader.errors import GraderFault, MachineFault, UsageError
 from grader.floors import Floor, least_time
 from grader.gpu_facts import GpuFacts, gpu_facts, known_limits
 from grader.gpu_lock import gpu_to_ourselves
@@ -26,6 +26,7 @@ from grader.metrics import named_metrics
 from grader.ncu import NotProfiled, run_ncu
 from grader.occupancy import Demand, calculator, occupancy
 from grader.occupancy import Occupancy as LaunchOccupancy
+from grader.paths import shown
 from grader.profile import (
     SCORE_METRICS,
     KernelProfile,
@@ -41,6 +42,7 @@ from grader.record import (
     FloorTerm,
     KernelRecord,
     ProfileRecord,
+    ReferenceRecord,
     TimedRunRecord,
     TimingRecord,
 )
@@ -64,7 +66,7 @@ class Bench:
     files: TestcaseFiles
     facts: GpuFacts | None
     read: Reader | None
-    _reference_ms: dict[tuple[str, str], float | None] = field(default_factory=dict)
+    _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def to_ourselves(self, progress: Progress) -> Iterator[None]:
@@ -91,26 +93,30 @@ class Bench:
 
     # ---- the reference solution ---------------------------------------------------------------------------------
 
-    def reference_ms(self, case: Case, wall_s: float) -> float | None:
-        """GPU time of the reference solution on `case`, measured once in this session; None where no part of the
-        rubric compares with one."""
-        for part in self.rules.rubric:
-            if isinstance(part, ReferenceRatio) and case in self.suite.select(part.tests):
-                key = (part.reference, case.name)
-                if key not in self._reference_ms:
-                    self._reference_ms[key] = self._time_reference(part.reference, case, wall_s)
-                return self._reference_ms[key]
-        return None
+    def reference(self, case: Case, wall_s: float) -> ReferenceRecord | None:
+        """The reference solution's time on `case`, measured once in this session; None where no part of the rubric
+        compares with one. Raises GraderFault when the reference cannot be timed: that is nobody's fault who is
+        graded."""
+        parts = (part for part in self.rules.rubric if isinstance(part, ReferenceRatio))
+        part = next((part for part in parts if case in self.suite.select(part.tests)), None)
+        if part is None:
+            return None
+        if case not in self._references:
+            self._references[case] = self._time_reference(part.reference, case, wall_s)
+        return self._references[case]
 
-    def _time_reference(self, name: str, case: Case, wall_s: float) -> float:
+    def _time_reference(self, name: str, case: Case, wall_s: float) -> ReferenceRecord:
         path = self.rules.reference_folder / name
-        built = build(read_submission(path, self.rules, runner(10)), self.rules, self.engine)
+        submission = read_submission(path, self.rules, runner(10))
+        built = build(submission, self.rules, self.engine)
         if built.program is None:
-            raise GraderFault(f"{path}: the reference solution does not compile: {built.reason}")
+            raise GraderFault(f"{shown(path)}: the reference solution does not compile: {built.reason}")
         timing = self.time(built.program, case, wall_s, None)
-        if timing.median_ms is None:
-            raise GraderFault(f"{path}: the reference solution could not be timed on {case.name}: {timing.problem}.")
-        return timing.median_ms
+        record = timing_record(timing, self.rules)
+        if record is None:
+            why = f"{shown(path)}: the reference solution could not be timed on {case.name}: {timing.problem}."
+            raise GraderFault(why)
+        return ReferenceRecord(name=name, sha256=submission.sha256, timing=record)
 
     # ---- occupancy ----------------------------------------------------------------------------------------------
 
@@ -149,10 +155,16 @@ class Bench:
 
 @contextlib.contextmanager
 def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseFiles) -> Iterator[Bench | None]:
-    """The bench of the cuda engine; None for any other."""
+    """The bench of the cuda engine; None for any other. Raises UsageError where a reference solution is missing."""
     if not isinstance(engine, CudaEngine):
         yield None
         return
+    for part in rules.rubric:
+        if isinstance(part, ReferenceRatio) and not (rules.reference_folder / part.reference).is_file():
+            raise UsageError(
+                f"assignment/{rules.name}/assignment.yaml: rubric part {part.part} compares with {part.reference}, "
+                f"which is not in {shown(rules.reference_folder)}: put it there, or name another file."
+            )
     with nvml_reader(engine.gpu.uuid) as read:
         yield Bench(engine, rules, suite, files, gpu_facts(engine.gpu.uuid), read)
 

@@ -243,7 +243,9 @@ def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, 
         changes |= {"baseline": _baseline_record(baseline), "speedup": baseline.seconds * 1e3 / record.gpu_ms}
     if grading.bench is not None:
         with watch.stage("reference solution"):
-            changes |= {"reference_ms": grading.bench.reference_ms(case, limit_s)}
+            reference = grading.bench.reference(case, limit_s)
+        if reference is not None:
+            changes |= {"reference": reference, "reference_ms": reference.timing.median_ms}
     return record.model_copy(update=changes)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 from grader.assignment import Assignment, TimingRules
@@ -124,8 +125,7 @@ def _timing(runs: Sequence[TimedRun], stopped: str, notes: Sequence[str]) -> Tim
     marks = iter(outliers(counted))
     marked = tuple(replace(run, outlier=next(marks)) if run.use == "counted" else run for run in runs)
     interval = median_interval(counted)
-    middle = sorted(counted)[len(counted) // 2] if interval is None else interval.median
-    return Timing(marked, middle, interval, stopped, notes=tuple(dict.fromkeys(notes)))
+    return Timing(marked, median(counted), interval, stopped, notes=tuple(dict.fromkeys(notes)))
 
 
 def measure_case(

@@ -93,6 +93,15 @@ class TimingRecord(_Value):
     notes: tuple[str, ...] = ()
 
 
+class ReferenceRecord(_Value):
+    """The reference solution that a test's time was compared with: which file, the SHA-256 of what was compiled, and
+    its own timing on the same GPU in the same session, on fresh inputs of the same test."""
+
+    name: str
+    sha256: str
+    timing: TimingRecord
+
+
 class FloorTerm(_Value):
     """One physical limit: the least time it sets and where its constants come from."""
 
@@ -149,6 +158,7 @@ class TestRecord(_Value):
     """Why the measured time is not believed: it then earns no points and is not ranked."""
     floor: FloorRecord | None = None
     reference_ms: float | None = None
+    reference: ReferenceRecord | None = None
     seed: str | None = None
     exit: str | None = None
     output: str = ""

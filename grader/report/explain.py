@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from grader.operators import shape_words
-from grader.record import ProfileRecord, Record, TestRecord
+from grader.record import ProfileRecord, Record, TestRecord, TimingRecord
 from grader.stopwatch import overhead
 
 WIDTH = 110
@@ -64,7 +64,8 @@ def _test(test: TestRecord) -> Iterator[str]:
     if test.floor is not None:
         floor = test.floor
         share = f"; {floor.tflops:.2f} TFLOP/s, {floor.share:.1%} of what is possible" if floor.share else ""
-        yield f"  the least time possible is {floor.ms:.4g} ms, for {floor.limit}{share}"
+        agrees = _agrees(max(term.ms for term in floor.terms), floor.ms, _CLOSE * floor.ms)
+        yield f"  the least time possible is {floor.ms:.4g} ms, for {floor.limit}{share}{agrees}"
         for term in floor.terms:
             yield from _wrapped(f"{term.name}: {term.ms:.4g} ms, from {term.source}", "    ")
     if test.speedup is not None and test.baseline is not None and test.gpu_ms:
@@ -74,23 +75,32 @@ def _test(test: TestRecord) -> Iterator[str]:
         yield from _wrapped(f"the sequential time: {test.baseline.description}", "    ")
         yield f"    source {test.baseline.source_sha256[:12]}"
     if test.reference_ms is not None and test.gpu_ms:
-        ratio = test.gpu_ms / test.reference_ms
-        yield f"  {ratio:.3f} times the reference solution's {test.reference_ms:.6g} ms of the same session"
+        yield from _reference(test, test.gpu_ms / test.reference_ms, test.reference_ms)
+
+
+def _reference(test: TestRecord, ratio: float, reference_ms: float) -> Iterator[str]:
+    yield f"  {ratio:.4f} times the {reference_ms:.6g} ms of the reference solution, timed in the same session"
+    if test.reference is not None:
+        yield f"    {test.reference.name}, source {test.reference.sha256[:12]}"
+        yield from _timing("reference's GPU time", reference_ms, test.reference.timing)
 
 
 def _time(test: TestRecord) -> Iterator[str]:
-    timing = test.timing
-    if timing is None:
+    if test.gpu_ms is None or test.timing is None:
         yield f"  GPU time {test.gpu_ms:.6g} ms, of one run; wall time {test.wall_s} s, limit {test.limit_s} s"
-        return
+    else:
+        yield from _timing("GPU time", test.gpu_ms, test.timing)
+
+
+def _timing(what: str, gpu_ms: float, timing: TimingRecord) -> Iterator[str]:
     counted = [run.gpu_ms for run in timing.runs if run.use == "counted"]
     interval = (
         f", {timing.confidence:.1%} interval {timing.low_ms:.6g} to {timing.high_ms:.6g}"
         if timing.low_ms is not None and timing.high_ms is not None and timing.confidence is not None
         else ", too few runs for an interval"
     )
-    agrees = _agrees(median(counted), timing.median_ms, _CLOSE * timing.median_ms) if counted else ""
-    yield f"  GPU time {test.gpu_ms:.6g} ms: median of {len(counted)} runs{interval}{agrees}"
+    agrees = _agrees(median(counted), gpu_ms, _CLOSE * gpu_ms) if counted else ""
+    yield f"  {what} {gpu_ms:.6g} ms: median of {len(counted)} runs{interval}{agrees}"
     yield from _wrapped(f"stopped: {timing.stopped}; rule: {timing.rule}", "    ")
     for run in timing.runs:
         clocks = f", {run.sm_mhz} MHz, {run.temperature_c} °C, {run.power_w:.0f} W" if run.sm_mhz else ""
@@ -149,6 +159,12 @@ def differences(first: Record, second: Record) -> list[str]:
     for what, one, other, therefore in pairs:
         if one != other:
             found.append(f"another {what}: {one} and {other}; {therefore}.")
+    references = {test.name: test.reference for test in first.tests if test.reference}
+    for test in second.tests:
+        one_ref, other_ref = references.get(test.name), test.reference
+        if one_ref is not None and other_ref is not None and one_ref.sha256 != other_ref.sha256:
+            found.append(f"another reference solution from {test.name} on; ratios to it do not compare.")
+            break
     baselines = {test.name: test.baseline for test in first.tests if test.baseline}
     for test in second.tests:
         one_base, other_base = baselines.get(test.name), test.baseline

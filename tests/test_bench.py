@@ -1,0 +1,132 @@
+"""Grading with times, from build to record, with an engine that needs no GPU (tests/timed_engine.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from grader.assignment import Assignment, FailedTests, ReferenceRatio, TimingRules
+from grader.bench import open_bench
+from grader.catalogue import TestcaseFiles, generate
+from grader.errors import GraderFault, UsageError
+from grader.grading import Grading, grade
+from grader.paths import course_root
+from grader.progress import Silent
+from grader.record import Record
+from grader.report.explain import differences, explain
+from grader.sandbox import runner
+from grader.submission import read_submission
+from grader.testcase import Suite, load_suite
+from tests.timed_engine import TimedC, program
+
+RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+HEADER = (course_root() / "reference/sequential.h").read_text()
+
+
+@pytest.fixture
+def rules(hw4: Assignment) -> Assignment:
+    """hw4's rules with a reference solution, ref.cu, and one sample as all its graded testcases."""
+    ratio = ReferenceRatio(part="speed", points=20, kind="reference_ratio", tests="s01", reference="ref.cu")
+    correct = FailedTests(part="correctness", points=60, kind="failed_tests", per_failure=3)
+    return hw4.model_copy(update={"rubric": (correct, ratio), "timing": TimingRules(budget_s=30)})
+
+
+@pytest.fixture
+def suite(hw4: Assignment) -> Suite:
+    whole = load_suite(hw4.testcases_file)
+    only = whole.select("s01")
+    return replace(whole, groups=dict.fromkeys(whole.groups, only))
+
+
+@pytest.fixture
+def graded(
+    rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Record]:
+    """Grades a program of so many milliseconds in a session with a reference of so many."""
+    cases = suite.select("s01")
+    files = TestcaseFiles(tmp_path / "files")
+    generate(cases[0], files, suite.seed(cases[0]), lambda done, total: None)
+    monkeypatch.setattr("grader.assignment.course_root", lambda: tmp_path)
+    folder = tmp_path / "reference" / "hw4"
+    folder.mkdir(parents=True)
+
+    def run(own_ms: float, reference: str, *, own: str = RIGHT) -> Record:
+        (folder / "ref.cu").write_text(reference)
+        hand_in = tmp_path / "alice" / "hw4.cu"
+        for place in (hand_in.parent, folder):
+            place.mkdir(exist_ok=True)
+            (place / "sequential.h").write_text(HEADER)
+        hand_in.write_text(program(own, own_ms))
+        engine = TimedC(tmp_path)
+        with open_bench(engine, rules, suite, files) as bench:
+            grading = Grading(rules, suite, files, cases, engine, None, bench)
+            return grade(grading, read_submission(hand_in, rules, runner(10)), Silent())
+
+    return run
+
+
+def test_a_reference_is_timed_in_the_same_session_and_its_times_are_in_the_record(graded: Callable[..., Record]) -> None:
+    record = graded(0.36, program(RIGHT, 0.25))
+    (test,) = record.tests
+    assert test.gpu_ms == pytest.approx(0.36)
+    assert test.reference is not None
+    assert test.reference.name == "ref.cu"
+    assert test.reference_ms == test.reference.timing.median_ms == pytest.approx(0.25)
+    assert len([run for run in test.reference.timing.runs if run.use == "counted"]) == 6
+    (_, part) = record.parts
+    # 1.44 times as long: 20 · log(12 / 1.44) / log(12 / 1.2)
+    assert part.points == pytest.approx(18.4)
+    assert "1.44 times as long as ref.cu" in part.how
+    text = explain(record)
+    assert "1.4400 times the 0.25 ms of the reference solution, timed in the same session" in text
+    assert f"ref.cu, source {test.reference.sha256[:12]}" in text
+    assert "reference's GPU time 0.25 ms: median of 6 runs" in text
+
+
+def test_full_marks_are_given_within_a_fifth_of_the_reference(graded: Callable[..., Record]) -> None:
+    assert graded(0.299, program(RIGHT, 0.25)).parts[1].points == 20
+
+
+def test_records_against_different_references_warn(graded: Callable[..., Record]) -> None:
+    one, other = graded(0.3, program(RIGHT, 0.25)), graded(0.3, program(RIGHT, 0.26))
+    assert any("another reference solution" in sentence for sentence in differences(one, other))
+    assert differences(one, one) == []
+
+
+def test_a_program_that_fails_has_no_time_and_needs_no_reference(graded: Callable[..., Record]) -> None:
+    record = graded(0.3, "does not compile", own="int main(void) { return 0; }")
+    assert record.tests[0].reference is None
+    assert record.parts[1].points == 0
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("int main( {", "ref.cu: the reference solution does not compile"),
+        (program("int main(void) { return 0; }", 0.2), "could not be timed on s01: on a fresh input it left no output"),
+    ],
+)
+def test_a_reference_that_cannot_be_timed_is_the_graders_fault(
+    graded: Callable[..., Record], reference: str, words: str
+) -> None:
+    with pytest.raises(GraderFault, match=words):
+        graded(0.3, reference)
+
+
+def test_a_reference_that_is_not_there_is_said_before_anything_runs(
+    rules: Assignment, suite: Suite, tmp_path: Path
+) -> None:
+    files = TestcaseFiles(tmp_path)
+    with pytest.raises(UsageError, match=r"speed compares with ref\.cu, which is not in .*reference/hw4"):
+        open_bench(TimedC(tmp_path), rules, suite, files).__enter__()
+
+
+def test_two_references_in_one_rubric_are_refused(rules: Assignment) -> None:
+    (_, ratio) = rules.rubric
+    other = ratio.model_copy(update={"part": "more", "reference": "other.cu"})
+    with pytest.raises(ValidationError, match=r"other\.cu and ref\.cu are both references"):
+        Assignment.model_validate(rules.model_dump() | {"rubric": [ratio.model_dump(), other.model_dump()]})
