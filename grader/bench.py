@@ -19,7 +19,8 @@ from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.floors import Floor, least_time
 from grader.gpu_facts import GpuFacts, gpu_facts, known_limits
-from grader.gpu_lock import gpu_to_ourselves
+from grader.gpu_lock import Hold, gpu_to_ourselves
+from grader.gpu_ready import Preparer, open_preparer
 from grader.gpu_state import Reader, nvml_reader
 from grader.measure import TimedRun, Timing, measure_case, rule_of
 from grader.metrics import named_metrics
@@ -66,13 +67,14 @@ class Bench:
     files: TestcaseFiles
     facts: GpuFacts | None
     read: Reader | None
+    preparer: Preparer
     _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
 
     @contextlib.contextmanager
-    def to_ourselves(self, progress: Progress) -> Iterator[None]:
+    def to_ourselves(self, progress: Progress) -> Iterator[Hold]:
         """No other grader uses this GPU while the block runs."""
-        with gpu_to_ourselves(self.engine.gpu.uuid, progress.line):
-            yield
+        with gpu_to_ourselves(self.engine.gpu.uuid, progress.line) as hold:
+            yield hold
 
     def is_timed(self, case: Case) -> bool:
         """Whether the assignment wants the case's time repeated until it is known well."""
@@ -165,8 +167,9 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
                 f"assignment/{rules.name}/assignment.yaml: rubric part {part.part} compares with {part.reference}, "
                 f"which is not in {shown(rules.reference_folder)}: put it there, or name another file."
             )
-    with nvml_reader(engine.gpu.uuid) as read:
-        yield Bench(engine, rules, suite, files, gpu_facts(engine.gpu.uuid), read)
+    uuid = engine.gpu.uuid
+    with nvml_reader(uuid) as read, open_preparer(uuid) as preparer:
+        yield Bench(engine, rules, suite, files, gpu_facts(uuid), read, preparer)
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:

@@ -21,6 +21,7 @@ from grader.diagnose import diagnose
 from grader.engine import Engine
 from grader.errors import MachineFault
 from grader.evidence import Witness, computed_on_the_host, doubts, flags_of
+from grader.gpu_ready import Prepared
 from grader.gpu_state import watching
 from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
 from grader.judge import Judgement, judge
@@ -85,7 +86,8 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     as a whole cannot go on; what befalls one test is in its record."""
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
-    with watch.stage("compile"):
+    ahead = grading.bench.preparer.ahead() if grading.bench is not None else contextlib.nullcontext()
+    with watch.stage("GPU made ready", less="compile"), ahead, watch.stage("compile"):
         built = build(submission, grading.assignment, grading.engine)
     return grade_built(grading, submission, built, progress, watch)
 
@@ -106,8 +108,11 @@ def grade_built(
     watch = watch or Stopwatch()
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
-    bench = grading.bench
-    with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
+    bench, prepared = grading.bench, Prepared("")
+    with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext() as hold:
+        if bench is not None and hold is not None and built.program is not None:
+            with watch.stage("GPU made ready"):
+                prepared = bench.preparer.now(hold, progress.line)
         by_case: dict[Case, _Tested] = {}
         for number, case in enumerate(shuffled(grading.cases)):  # its place in the order tells a program nothing
             progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
@@ -117,7 +122,12 @@ def grade_built(
         tested = [by_case[case] for case in grading.cases]
         profiles = _profiles(grading, built, tested, watch, progress)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
-    return _record(grading, submission, built, tuple(test.record for test in tested), profiles, timings, redrawn)
+    if prepared.warning:
+        submission = replace(submission, notes=(*submission.notes, prepared.warning))
+    tests = tuple(test.record for test in tested)
+    record = _record(grading, submission, built, tests, profiles, timings, redrawn)
+    machine = record.machine.model_copy(update={"gpu_prepared": prepared.sentence})
+    return record.model_copy(update={"machine": machine})
 
 
 def _on_fresh_draws(

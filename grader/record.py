@@ -209,11 +209,12 @@ class Scores(_Value):
 
 
 class MachineRecord(_Value):
-    """The machine that graded."""
+    """The machine that graded. `gpu_prepared`: what was done to the GPU before the submission's first run."""
 
     host: str
     cpu: str
     confinement: str
+    gpu_prepared: str = ""
 
 
 class Record(_Value):

@@ -43,9 +43,7 @@ def suite(hw4: Assignment) -> Suite:
 
 
 @pytest.fixture
-def graded(
-    rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Record]:
+def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
     """Grades a program of so many milliseconds in a session with a reference of so many."""
     cases = suite.select("s01")
     files = TestcaseFiles(tmp_path / "files")
@@ -69,7 +67,9 @@ def graded(
     return run
 
 
-def test_a_reference_is_timed_in_the_same_session_and_its_times_are_in_the_record(graded: Callable[..., Record]) -> None:
+def test_a_reference_is_timed_in_the_same_session_and_its_times_are_in_the_record(
+    graded: Callable[..., Record],
+) -> None:
     record = graded(0.36, program(RIGHT, 0.25))
     (test,) = record.tests
     assert test.gpu_ms == pytest.approx(0.36)

@@ -20,9 +20,11 @@ _CLOSE = 1e-6
 
 def explain(record: Record) -> str:
     """The whole account."""
+    prepared = record.machine.gpu_prepared
     lines = [
         f"{record.submission.id} · {record.assignment} · {record.created} · grader {record.grader}",
         f"on {record.engine.device}, " + ", ".join(f"{k} {v}" for k, v in record.engine.facts.items()),
+        *(_wrapped(f"the GPU before the first run: {prepared}", "") if prepared else ()),
         f"rules {record.assignment_sha256[:12]}, submission {record.submission.sha256[:12]}, "
         f"built with {' '.join(record.build.flags)} (from {record.build.flags_from})",
         "",
