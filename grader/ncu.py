@@ -76,13 +76,8 @@ def run_ncu(
         logs.mkdir()
         log = logs / f"{secrets.token_hex(8)}.csv"
         launch = engine.launch(program, (str(input_file.resolve()), str(folder / "output")), "", traced=False)
-        command = [str(ncu), "--csv", "--page", "raw", "--print-units", "base"]
-        command += ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
-        command += ["--log-file", str(log), "--metrics", ",".join(metrics)]
-        if invocations is not None:
-            command += ["--kernel-id", f":::{'|'.join(map(str, invocations))}"]
         job = sandbox.Job(
-            command=(*command, *launch.command),
+            command=(*ncu_options(ncu, log, metrics, invocations), *launch.command),
             folder=folder,
             environment=launch.environment,
             readable=(program, input_file.resolve(), engine.toolkit.root, *nvidia_tools(ncu), *launch.readable),
@@ -104,6 +99,17 @@ def run_ncu(
         if not launches:
             raise NotProfiled(_why_nothing(text + outcome.stderr, outcome.timed_out))
         return launches, outcome.wall_s
+
+
+def ncu_options(ncu: Path, log: Path, metrics: Sequence[str], invocations: Sequence[int] | None) -> tuple[str, ...]:
+    """The command line up to the program: raw numbers as CSV into `log`, of all processes, clocks and caches left
+    alone. `invocations` as in `run_ncu`."""
+    options = [str(ncu), "--csv", "--page", "raw", "--print-units", "base"]
+    options += ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
+    options += ["--log-file", str(log), "--metrics", ",".join(metrics)]
+    if invocations is not None:
+        options += ["--kernel-id", f":::{'|'.join(map(str, invocations))}"]
+    return tuple(options)
 
 
 def nvidia_tools(tool: Path) -> tuple[Path, ...]:

@@ -10,18 +10,21 @@ import pytest
 from pydantic import ValidationError
 
 from grader.assignment import Assignment, FailedTests, ReferenceRatio, TimingRules
-from grader.bench import open_bench
+from grader.bench import mean_occupancy, open_bench
 from grader.catalogue import TestcaseFiles, generate
 from grader.errors import GraderFault, UsageError
+from grader.gpu_facts import GpuFacts, known_limits
 from grader.grading import Grading, grade
 from grader.paths import course_root
 from grader.progress import Silent
-from grader.record import Record
+from grader.record import ProfileRecord, Record
 from grader.report.explain import differences, explain
 from grader.sandbox import runner
+from grader.stopwatch import Stopwatch
 from grader.submission import read_submission
 from grader.testcase import Suite, load_suite
-from tests.timed_engine import TimedC, program
+from grader.trace import read_trace
+from tests.timed_engine import TimedC, program, tool
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
 HEADER = (course_root() / "reference/sequential.h").read_text()
@@ -130,3 +133,76 @@ def test_two_references_in_one_rubric_are_refused(rules: Assignment) -> None:
     other = ratio.model_copy(update={"part": "more", "reference": "other.cu"})
     with pytest.raises(ValidationError, match=r"other\.cu and ref\.cu are both references"):
         Assignment.model_validate(rules.model_dump() | {"rubric": [ratio.model_dump(), other.model_dump()]})
+
+
+# ---- profiles and floors ----------------------------------------------------------------------------------------
+
+FIXTURES = Path(__file__).parent / "fixtures"
+SM = known_limits((9, 0))
+assert SM is not None
+H200 = GpuFacts(132, 1980, 3201, 6016, 62914560, SM)  # as its driver gave them
+
+
+def profile_of_naive(engine: TimedC, rules: Assignment, suite: Suite, tmp_path: Path) -> ProfileRecord:
+    """The profile for the score, of the trace and the counters that naive.cu left on an H200."""
+    files = TestcaseFiles(tmp_path / "files")
+    case = suite.cases["s01"]
+    generate(case, files, suite.seed(case), lambda done, total: None)
+    built = tmp_path / "program"
+    built.touch()
+    trace = read_trace(FIXTURES / "trace" / "h200_naive_s01.jsonl")
+    with open_bench(engine, rules, suite, files) as bench:
+        assert bench is not None
+        return bench.profile(built, case, trace, Stopwatch())
+
+
+@pytest.fixture
+def hw4_suite(hw4: Assignment) -> Suite:
+    return load_suite(hw4.testcases_file)
+
+
+def test_the_occupancy_for_the_score_is_weighed_by_time_and_traceable(
+    hw4: Assignment, hw4_suite: Suite, tmp_path: Path
+) -> None:
+    engine = TimedC(tmp_path / "toolkit")
+    recorded = engine.toolkit.root / "recorded.csv"
+    tool(engine.toolkit.root, "ncu", f'cat {recorded} > "$log"')
+    recorded.write_text((FIXTURES / "ncu" / "naive_s05.csv").read_text())
+    profile = profile_of_naive(engine, hw4, hw4_suite, tmp_path)
+    # 14.1, 6.1 and 2.1 µs of the trace at 29.92, 73.07 and 44.79 %, from the counters
+    kernels = {kernel.name.partition("(")[0]: kernel for kernel in profile.kernels}
+    weighed = sum(kernel.share * kernel.metrics["achieved_occupancy"][2] for kernel in profile.kernels)
+    assert profile.achieved == pytest.approx(weighed)
+    assert kernels["output_kernel"].metrics["achieved_occupancy"][2] == pytest.approx(0.2992)
+    assert kernels["output_kernel"].share == pytest.approx(14144 / (6080 + 2080 + 14144))
+    assert len(profile.counted) == 3 and all("launches profiled" in said for said in profile.counted)
+
+
+def test_without_counters_the_profile_says_why_and_keeps_what_the_trace_says(
+    hw4: Assignment, hw4_suite: Suite, tmp_path: Path
+) -> None:
+    engine = TimedC(tmp_path / "toolkit")
+    tool(engine.toolkit.root, "ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM" > "$log"')
+    profile = profile_of_naive(engine, hw4, hw4_suite, tmp_path)
+    assert profile.achieved is None
+    assert "only administrators" in profile.reason
+    assert [round(kernel.gpu_ms * 1e3, 2) for kernel in profile.kernels] == [14.14, 6.08, 2.08]
+    assert mean_occupancy((profile,)) == (None, f"s01: {profile.reason}")
+
+
+def test_a_time_below_what_the_gpu_can_do_is_refused_in_the_record(
+    graded: Callable[..., Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.bench.gpu_facts", lambda uuid: H200)
+    (test,) = graded(0.000002, program(RIGHT, 0.25)).tests  # 2 ns; the exponentials need 8, or 4
+    assert test.verdict == "passed"
+    assert "is less than the" in test.timing_refused
+    assert test.speedup is None and test.reference is None
+    assert test.floor is not None and test.floor.ms == max(term.ms for term in test.floor.terms)
+
+
+def test_what_was_done_to_the_gpu_beforehand_is_recorded(graded: Callable[..., Record]) -> None:
+    record = graded(0.3, program(RIGHT, 0.25))
+    assert "whether the GPU was idle is not known" in record.machine.gpu_prepared
+    assert "memory as the driver left it: " in record.machine.gpu_prepared
+    assert f"the GPU before the first run: {record.machine.gpu_prepared[:30]}" in explain(record)

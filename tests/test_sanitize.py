@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from grader import sanitize
+from grader.engine.base import Compiled
 from grader.errors import UsageError
-from grader.sanitize import CHECKS, Check, Report, parse_checks, parse_report, render
+from grader.process import Runner
+from grader.sanitize import CHECKS, Check, Report, parse_checks, parse_report, render, run_check
+from tests.timed_engine import TimedC, tool
 
 FIXTURES = Path(__file__).parent / "fixtures" / "sanitizer"
 
@@ -126,3 +131,90 @@ def test_checks_are_named_one_by_one_or_all_at_once() -> None:
     assert parse_checks("sync, memory") == ("memory", "sync")
     with pytest.raises(UsageError, match="there is no check 'memcheck'"):
         parse_checks("memcheck")
+
+
+# ---- running the tools ------------------------------------------------------------------------------------------
+
+FINDS_ITS_CANARY = 'case "$all" in *sanitizer-canary*) cat CANARY > "$log"; exit;; esac\n'
+CANARIES: dict[Check, str] = {
+    "memory": "out_of_bounds_memcheck",
+    "race": "race_racecheck",
+    "init": "uninitialised_initcheck",
+    "sync": "divergent_barrier_synccheck",
+}
+
+
+class WithCanary(TimedC):
+    """Its compiler makes a file of whatever it is given: nothing here is executed but the tool."""
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        output.touch()
+        return Compiled(None, "")
+
+
+def checked(folder: Path, check: Check, script: str, *, kernels: int = 3, canary: str = FINDS_ITS_CANARY) -> Report:
+    """What comes of a check with a script in the tool's place."""
+    engine = WithCanary(folder / "toolkit")
+    root = engine.toolkit.root
+    (root / "bin").mkdir(parents=True)
+    for name in FIXTURES.iterdir():
+        (root / name.name).write_text(name.read_text())
+    text = (canary + script).replace("CANARY", str(root / f"{CANARIES[check]}.txt")).replace("FIXTURES", str(root))
+    tool(root, "compute-sanitizer", text)
+    program = folder / "program"
+    program.touch()
+    return run_check(engine, program, ("in", "{output}"), check, readable=(), kernels=kernels)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_each_tool_is_called_by_its_own_name_and_its_log_is_read(check: Check, tmp_path: Path) -> None:
+    names = {"memory": "memcheck", "race": "racecheck", "init": "initcheck", "sync": "synccheck"}
+    script = f'case "$all" in *"--tool {names[check]}"*--log-file*program*in*output*) cat CANARY > "$log";; esac'
+    found = checked(tmp_path, check, script)
+    assert found.not_run == ""
+    assert found.errors > 0
+    assert found.findings[0].first.line is not None
+
+
+def test_nothing_found_is_good_news_only_when_the_canary_was_found(tmp_path: Path) -> None:
+    clean = 'cat FIXTURES/flash2_memcheck.txt > "$log"'
+    assert checked(tmp_path / "one", "memory", clean) == Report("memory")
+    blind = checked(tmp_path / "two", "memory", clean, canary="")
+    assert "does not find the fault in a known wrong program" in blind.not_run
+
+
+def test_a_program_without_kernels_counts_as_not_looked_at(tmp_path: Path) -> None:
+    found = checked(tmp_path, "memory", "exit 9", kernels=0)
+    assert found.not_run == "the program launched no kernel"
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ('echo "========= Error: Device not supported. Please refer to --help" > "$log"', "Device not supported"),
+        ('echo "========= Internal Sanitizer Error: out of memory" > "$log"', "Internal Sanitizer Error"),
+        ("exit 1", "ended without a summary"),
+    ],
+)
+def test_a_tool_that_could_not_look_says_so(script: str, words: str, tmp_path: Path) -> None:
+    found = checked(tmp_path, "memory", script)
+    assert words in found.not_run
+
+
+def test_a_tool_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitize, "WALL_S", 0.5)
+    found = checked(tmp_path, "race", "exec sleep 60")
+    assert found.not_run == "was stopped after 0.5 s"
+
+
+def test_without_the_tool_it_is_said_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grader.toolkit.shutil.which", lambda name: None)
+    found = run_check(TimedC(tmp_path), tmp_path, (), "memory", readable=(), kernels=1)
+    assert found.not_run == "compute-sanitizer is not installed: install the CUDA toolkit"

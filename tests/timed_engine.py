@@ -80,3 +80,14 @@ class TimedC(CudaEngine):
 def program(source: str, kernel_ms: float) -> str:
     """A C program whose trace says that it ran one kernel of `kernel_ms` milliseconds."""
     return f"const double kernel_ms = {kernel_ms};\n{source}"
+
+
+def tool(root: Path, name: str, script: str) -> Path:
+    """Puts a shell script in a tool's place. It sees files of `root`; $all is its command line, $log and $out are the
+    files that --log-file and -o name."""
+    path = root / "bin" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    find = 'while [ $# -gt 0 ]; do case "$1" in --log-file) log="$2";; -o) out="$2";; esac; shift; done'
+    path.write_text(f'#!/bin/sh\nall="$*"\n{find}\n{script}\n')
+    path.chmod(0o755)
+    return path
