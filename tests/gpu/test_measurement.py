@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from grader import catalogue, gpu_oracle
+from grader import catalogue, gpu_memory, gpu_oracle
 from grader.assignment import Assignment
 from grader.catalogue import TestcaseFiles
 from grader.engine.cuda import CudaEngine
 from grader.gpu_facts import gpu_facts, known_limits
+from grader.gpu_idle import use_reader, wait_until_idle
+from grader.gpu_memory import Filled, Filler
 from grader.gpu_state import nvml_reader, watching
 from grader.testcase import load_suite
 from tests.conftest import ROOT
@@ -64,6 +68,110 @@ def test_the_tiled_kernels_profile_has_the_published_occupancy(tmp_path: Path, g
     if gpu.gpu.name == "NVIDIA H200":
         assert 0.49 <= kernel["metrics"]["achieved_occupancy"]["avg"] <= 0.50
     assert "sampled: 12 of 12,800 launches" in said.out
+
+
+def test_a_reference_solution_is_timed_on_this_gpu_in_the_same_session(tmp_path: Path, gpu: CudaEngine) -> None:
+    """hw4 with a rubric of one part more: the ratio to flash2.cu, which is also what is handed in."""
+    course = tmp_path / "course"
+    for part in ("assignment/hw4", "reference/hw4"):
+        shutil.copytree(ROOT / part, course / part)
+    shutil.copy(ROOT / "reference/sequential.h", course / "reference")
+    (course / "testcases").mkdir()
+    shutil.copy(ROOT / "testcases/hw4.yaml", course / "testcases")
+    rules = course / "assignment/hw4/assignment.yaml"
+    part = "  - {part: speed, kind: reference_ratio, points: 20, tests: t25, reference: flash2.cu}\n"
+    rules.write_text(rules.read_text().replace("\nmetrics:", f"{part}\nmetrics:", 1))
+    path = tmp_path / "record.json"
+    said = grader(
+        "grade", ROOT / "reference/hw4/flash2.cu", "--engine", "cuda", "--tests", "t25", "--json", path,
+        GRADER_ROOT=str(course),
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    record = json.loads(path.read_text())
+    (test,) = record["tests"]
+    assert test["reference"]["name"] == "flash2.cu"
+    assert test["reference"]["sha256"] == record["submission"]["sha256"]
+    counted = [run for run in test["reference"]["timing"]["runs"] if run["use"] == "counted"]
+    assert len(counted) >= 6 and all(run["sm_mhz"] > 0 for run in counted)
+    assert test["reference_ms"] == test["reference"]["timing"]["median_ms"]
+    assert test["gpu_ms"] / test["reference_ms"] == pytest.approx(1, abs=0.01)
+    (speed,) = [part for part in record["parts"] if part["part"] == "speed"]
+    assert speed["points"] == 20
+    explained = grader("explain", path)
+    assert "of the reference solution, timed in the same session" in explained.out
+    assert "DOES NOT FOLLOW" not in explained.out
+
+
+# ---- the GPU between submissions --------------------------------------------------------------------------------
+
+PYCUDA = pytest.mark.skipif(not gpu_memory.available(), reason="pycuda is optional; memory is not filled without it")
+MARK = 0x5EC2E75E
+"""What one program leaves in the GPU's memory for another to find."""
+
+
+@pytest.fixture(scope="module")
+def fresh_memory(gpu: CudaEngine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/programs/measure/fresh_memory.cu, compiled for this GPU."""
+    program = tmp_path_factory.mktemp("fresh") / "fresh_memory"
+    source = ROOT / "tests/programs/measure/fresh_memory.cu"
+    subprocess.run([gpu.toolkit.nvcc, "-O3", f"-arch=sm_{gpu.gpu.architecture}", "-o", program, source], check=True)
+    return program
+
+
+def found_in(fresh_memory: Path, word: str) -> dict[str, float]:
+    """Bytes that a new program can get, and the shares of zeros, NaN and MARK it finds there (`look`), or leaves
+    MARK everywhere (`mark`)."""
+    done = subprocess.run([fresh_memory, word, hex(MARK)], capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def test_a_gpu_is_idle_only_while_nobody_computes_on_it(fresh_memory: Path, gpu: CudaEngine) -> None:
+    with use_reader(gpu.gpu.uuid) as used:
+        assert used is not None
+        assert wait_until_idle(used, print).idle is True
+        with subprocess.Popen([fresh_memory, "busy", hex(MARK)]) as other:
+            seen = []
+            while other.poll() is None:
+                use = used()
+                assert use is not None
+                seen.append(use)
+        print(f"while another program computed: {max(seen, key=lambda use: use.busy_percent or 0)}")
+        assert any(use.idle is False for use in seen)
+        after = wait_until_idle(used, print)
+    print(f"afterwards: {after.sentence}")
+    assert after.idle is True
+
+
+@PYCUDA
+def test_free_memory_is_filled_and_nothing_of_a_program_is_left_for_the_next(
+    fresh_memory: Path, gpu: CudaEngine
+) -> None:
+    left = found_in(fresh_memory, "mark")
+    filler = Filler(gpu.gpu.uuid)
+    try:
+        filled, again = filler.fill(), filler.fill()
+        with use_reader(gpu.gpu.uuid) as used:
+            waited = wait_until_idle(used, print)
+    finally:
+        filler.close()
+    assert isinstance(filled, Filled), filled
+    assert isinstance(again, Filled), again
+    seen = found_in(fresh_memory, "look")
+    print(f"filled: {filled.sentence}\nagain, by the same helper: {again.sentence}\nthen: {waited.sentence}")
+    print(f"a program wrote {left['bytes'] / 2**30:.1f} GiB; the next one, after filling, saw {seen}")
+    assert filled.filled >= 0.9 * filled.free
+    assert filled.free - filled.filled >= gpu_memory.MARGIN_BYTES
+    assert waited.idle is not False  # the helper has given back all it had, and holds no context
+    assert seen["mark"] * seen["bytes"] <= gpu_memory.MARGIN_BYTES  # 0 where the driver clears memory
+    assert seen["zero"] + seen["nan"] > 0.98
+
+
+@PYCUDA
+def test_a_record_says_how_the_gpu_was_made_ready(tmp_path: Path, gpu: CudaEngine) -> None:
+    record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "s01")
+    assert "GiB filled with NaN at" in record["machine"]["gpu_prepared"]
+    assert not any("GPU was not idle" in note for note in record["notes"])
 
 
 @pytest.mark.parametrize(
