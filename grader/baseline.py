@@ -11,8 +11,9 @@ from a public seed; and it is linear in the number of units (batches), so only a
 budget needs. The 944 MB of the largest testcase are never written for this. A Baseline says how much was
 measured and how much scaled.
 
-Of several runs within the budget the fastest counts: what disturbs a run on one core (interrupts, neighbours)
-only ever makes it slower.
+The budget is shared by several runs, three at least, of which the fastest counts: what disturbs a run on one core
+(interrupts, neighbours) only ever makes it slower. The slowest is kept beside it: the two are the interval in which
+all runs lay.
 """
 
 from __future__ import annotations
@@ -44,20 +45,24 @@ from grader.testcase import Case
 MAX_SAMPLE_BYTES = 128 << 20
 """Largest input written for a measurement; less than the budget is measured where it does not reach."""
 
-MAX_RUNS = 5
-"""Short cases are run this often, as long as the budget lasts."""
+LEAST_RUNS, MAX_RUNS = 3, 5
+"""A run may take the budget's third; short cases are run up to five times, as long as the budget lasts."""
+
+QUIET = 0.05
+"""On a core of its own the runs differ by some 1 %; above this share, something else was running."""
 
 GROWTH = 1.5
 """A sample that was done before the budget is enlarged to this many times what should fill the budget."""
 
 _COMPILE_LIMIT_S = 60
-_CACHE_VERSION = 1
+_CACHE_VERSION = 2
 
 
 @dataclass(frozen=True)
 class Baseline:
     """The sequential time of one shape. `seconds` is for the whole problem, `measured_seconds` for `done` of its
-    `total` iterations; both are computing only, of the fastest of `runs` runs."""
+    `total` iterations; both are computing only, of the fastest of `runs` runs. `slowest_seconds` is for the whole
+    problem, of the slowest of them."""
 
     shape: Shape
     seconds: float
@@ -71,6 +76,7 @@ class Baseline:
     flags: tuple[str, ...]
     source_sha256: str
     date: str
+    slowest_seconds: float
 
     @property
     def scaled(self) -> bool:
@@ -78,14 +84,21 @@ class Baseline:
 
     def describe(self) -> str:
         """What was measured and what was scaled, in a sentence."""
-        how = f"one core of {self.cpu}, {self.compiler}, {' '.join(self.flags)}"
+        how = f"core {self.core} of {self.cpu}, {self.compiler}, {' '.join(self.flags)}, {self.date[:10]}"
+        runs = f"fastest of {self.runs} runs, the slowest {self.spread:+.1%}"
+        if self.spread > QUIET:
+            runs += " (the machine was not quiet: `grader baseline --refresh` when it is)"
         if not self.scaled:
-            times = "once" if self.runs == 1 else f"fastest of {self.runs} runs"
-            return f"measured whole, {times}: {self.seconds:.4g} s ({how})."
+            return f"measured whole, {runs}: {self.seconds:.4g} s ({how})."
         return (
-            f"scaled from a sample: {self.measured_seconds:.3g} s measured for {self.done:,} of {self.total:,} "
-            f"iterations of equal cost, {self.seconds:.4g} s for all ({how})."
+            f"scaled from a sample, {runs}: {self.measured_seconds:.3g} s measured for {self.done:,} of "
+            f"{self.total:,} iterations of equal cost, {self.seconds:.4g} s for all ({how})."
         )
+
+    @property
+    def spread(self) -> float:
+        """How much longer the slowest run took than the fastest, as a share."""
+        return self.slowest_seconds / self.seconds - 1
 
 
 def time_baseline(
@@ -208,20 +221,22 @@ def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runn
     with _pinned() as core:
         shape = _write_sample(operator, case.shape, units, case.distribution, source)
         units = operator.units(shape)
-        times = _run_once(program, source, budget_s, folder, run)
+        each_s = budget_s / LEAST_RUNS
+        times = _run_once(program, source, each_s, folder, run)
         while times.done == times.total and units < min(whole, max(most, 2)):
-            wanted = GROWTH * budget_s / times.seconds * units
+            wanted = GROWTH * each_s / times.seconds * units
             units = max(units + 1, min(whole, most, int(min(wanted, float(whole)))))
             _write_sample(operator, case.shape, units, case.distribution, source)
-            times = _run_once(program, source, budget_s, folder, run)
-            if times.seconds >= 0.7 * budget_s:
+            times = _run_once(program, source, each_s, folder, run)
+            if times.seconds >= 0.7 * each_s:
                 break
-        runs, spent = 1, times.seconds
-        while runs < MAX_RUNS and spent + times.seconds <= budget_s:
-            again = _run_once(program, source, budget_s, folder, run)
-            runs, spent = runs + 1, spent + again.seconds
-            if again.per_iteration < times.per_iteration:
-                times = again
+        runs = [times]
+        while len(runs) < LEAST_RUNS or (
+            len(runs) < MAX_RUNS and sum(one.seconds for one in runs) + times.seconds <= budget_s
+        ):
+            runs.append(_run_once(program, source, each_s, folder, run))
+    times = min(runs, key=lambda one: one.per_iteration)
+    slowest = max(runs, key=lambda one: one.per_iteration)
     total = times.total * whole // units
     seconds = times.seconds if times.done == total else times.per_iteration * total
     return Baseline(
@@ -230,13 +245,14 @@ def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runn
         measured_seconds=times.seconds,
         done=times.done,
         total=total,
-        runs=runs,
+        runs=len(runs),
         cpu=key["cpu"],
         core=core,
         compiler=key["compiler"],
         flags=tuple(key["flags"]),
         source_sha256=key["source_sha256"],
         date=datetime.now(UTC).isoformat(timespec="seconds"),
+        slowest_seconds=slowest.per_iteration * total,
     )
 
 

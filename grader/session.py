@@ -104,7 +104,13 @@ def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
             progress.advance(number)
             timed = _time(rules, case, refresh)
             rows.append((case.name, _shape(case), f"{timed.seconds:.3f}", timed.describe()))
-    return tabulate(rows, headers=("test", "shape", "seconds", "how"), tablefmt="simple", disable_numparse=True)
+    return tabulate(
+        rows,
+        headers=("test", "shape", "seconds", "how"),
+        tablefmt="simple",
+        disable_numparse=True,
+        maxcolwidths=[None, None, None, 80],
+    )
 
 
 def list_assignments() -> str:
