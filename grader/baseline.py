@@ -49,7 +49,7 @@ LEAST_RUNS, MAX_RUNS = 3, 5
 """A run may take the budget's third; short cases are run up to five times, as long as the budget lasts."""
 
 QUIET = 0.05
-"""On a core of its own the runs differ by some 1 %; above this share, something else was running."""
+"""When the slowest run takes longer than the fastest by more than this share, something else was running."""
 
 GROWTH = 1.5
 """A sample that was done before the budget is enlarged to this many times what should fill the budget."""
