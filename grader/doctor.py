@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader import sandbox
+from grader import gpu_memory, sandbox
 from grader.engine.cuda import CudaEngine, find_gpu
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import GraderFault, MachineFault, UsageError
@@ -123,6 +123,11 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
     yield Finding("CUPTI", cupti is not None, str(cupti.library) if cupti else "not found", remedy)
     if cupti is not None:
         yield _check("GPU tracer", lambda: str(engine.tracer), "see the message; report it as a bug")
+    remedy = (
+        "pip install 'cuda-homework-grader[gpu]'; without it numpy makes expected outputs, slower, and GPU memory is "
+    )
+    remedy += "not filled with NaN between submissions"
+    yield Finding("pycuda", gpu_memory.available(), "installed" if gpu_memory.available() else "not found", remedy)
     for name, what in (("ncu", "occupancy and metrics"), ("compute-sanitizer", "memory checks on the GPU")):
         tool = toolkit.tool(name)
         yield Finding(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
