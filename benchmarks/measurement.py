@@ -41,6 +41,7 @@ from grader.engine import select_engine  # noqa: E402
 from grader.engine.cuda import CudaEngine, find_gpus  # noqa: E402
 from grader.metrics import DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, named_metrics  # noqa: E402
 from grader.ncu import parse_csv, run_ncu  # noqa: E402
+from grader.paths import cache_folder  # noqa: E402
 from grader.run import run_program  # noqa: E402
 from grader.sandbox import runner  # noqa: E402
 from grader.stopwatch import RUN_STAGES  # noqa: E402
@@ -363,7 +364,7 @@ def overhead(options: argparse.Namespace) -> None:
     """Wall time of grading everything over what compiling and running take."""
     print("### Overhead of grading\n")
     graded("reference/hw4/flash2.cu", "all")  # baselines, tracer and build come into the cache
-    shutil.rmtree(Path(os.environ["GRADER_CACHE"]) / "builds", ignore_errors=True)
+    shutil.rmtree(cache_folder() / "builds", ignore_errors=True)
     record, seconds = graded("reference/hw4/flash2.cu", "all")
     timings = record["timings"]
     own = sum(timings.get(stage, 0.0) for stage in RUN_STAGES)
