@@ -23,7 +23,7 @@ POLL_S = 0.1
 DRAWING_PERCENT = 5
 """What a desktop on the same GPU needs while nobody does anything."""
 EMPTY_BYTES = 256 << 20
-"""Memory in use, without what the driver reserves, on a GPU without contexts: some MiB; one context takes more."""
+"""With less in use, not counting what the driver reserves, a GPU is taken to hold nobody's context."""
 
 
 @dataclass(frozen=True)

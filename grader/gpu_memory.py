@@ -3,8 +3,8 @@
 Theory of operation. A helper process, this module run as a program, is asked by lines on its stdin. For each line it
 makes a CUDA context through pycuda, allocates what is free but for a margin, writes the pattern, gives all of it
 back, ends the context and answers with a line of JSON. Between two requests it holds no context, hence no memory of
-the GPU; the grader itself never has one. It is started when first asked and serves a whole session, because
-importing pycuda takes as long as the filling. It ends with its stdin, so also when the grader is killed.
+the GPU; nor does the grader while programs run. It is started when first asked and serves a whole session, so
+that pycuda is imported once. It ends with its stdin, so also when the grader is killed.
 
 Memory is asked for with cuMemAlloc: managed memory could be filled in the host's. The pattern, all bits set, is a NaN
 in float64, float32, float16 and bfloat16 alike, and -1 as an integer.
@@ -92,9 +92,10 @@ class Filler:
         if not available():
             return NOT_INSTALLED
         self.start()
-        if self._helper is None:
+        helper = self._helper
+        if helper is None:
             return "its helper process cannot be started"
-        answer = _asked(self._helper)
+        answer = _asked(helper)
         try:
             found = json.loads(answer)
             return found["problem"] if "problem" in found else Filled(**found)
@@ -119,7 +120,7 @@ def _asked(helper: subprocess.Popen[bytes]) -> bytes:
         helper.stdin.flush()
         answered, _, _ = select.select([helper.stdout], [], [], PATIENCE_S)
         return helper.stdout.readline() if answered else b""
-    except OSError:
+    except (OSError, ValueError):  # it has ended, or was closed meanwhile
         return b""
 
 

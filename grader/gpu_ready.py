@@ -42,10 +42,8 @@ class Preparer:
         """Make the GPU ready in the background while the block runs, if no grader is using it."""
         thread = threading.Thread(target=self._ahead, daemon=True)
         thread.start()
-        try:
-            yield
-        finally:
-            thread.join()
+        yield
+        thread.join()  # not after Ctrl-C: who stops the grader does not wait for a busy GPU
 
     def now(self, hold: Hold, say: Callable[[str], None]) -> Prepared:
         """Make the GPU ready, unless it is, under its lock. `say` gets a sentence when that takes time."""
