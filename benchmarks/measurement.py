@@ -50,7 +50,7 @@ from grader.trace import Trace, read_trace  # noqa: E402
 RULES = load_assignment("hw4")
 SUITE = load_suite(RULES.testcases_file)
 FILES = TestcaseFiles.beside(SUITE)
-RESULTS = Path(os.environ.get("OUT") or tempfile.mkdtemp(prefix="measurement-"))
+RESULTS = Path(os.environ.get("RESULTS_FOLDER") or tempfile.mkdtemp(prefix="measurement-"))
 
 
 def grader(*words: str, root: Path | None = None, gpu: str | None = None) -> tuple[str, float]:
