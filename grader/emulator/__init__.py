@@ -15,9 +15,9 @@ from grader.emulator.build import (
     EmulatedProgram,
     Unsupported,
     compile_program,
-    host_compiler_folders,
     runtime_identity,
 )
+from grader.emulator.native import host_compiler_folders
 from grader.emulator.ptxas import KernelInfo
 from grader.emulator.translate import Finding
 

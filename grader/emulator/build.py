@@ -1,9 +1,10 @@
 """From .cu files to an executable: nvcc, translation, the host's C compiler, link.
 
-x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──┐
-            └─────► x.ptx ── translate ── gcc ──┼── g++ ──► program
-                      └── ptxas: registers      │
-runtime/*.c ── gcc, cached ─────────────────────┘
+x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────────┐
+            └─────► x.ptx ── translate ─┬─ gcc ─────────┼── g++ ──► program
+                      │     templates ──┴─ gcc, cached ─┤
+                      └── ptxas: registers              │
+runtime/*.c ── gcc, cached ─────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -11,36 +12,30 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
+from grader.emulator.native import (
+    RUNTIME,
+    compile_c,
+    host_compiler,
+    host_identity,
+    lanes,
+    runtime_object,
+    template_objects,
+)
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.emulator.translate import Finding, Translation, translate_module
-from grader.errors import GraderFault, MachineFault
-from grader.paths import cache_folder
+from grader.errors import MachineFault
 from grader.process import Completed, Runner
 
-RUNTIME = Path(__file__).parent / "runtime"
-HOST_FLAGS = (
-    "-march=native",
-    "-mprefer-vector-width=512",
-    "-ffp-contract=off",
-    "-std=gnu17",
-    "-fno-strict-aliasing",
-)
-RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
-KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 PART_BYTES = 60_000  # C text compiled in one go
-HOT_BYTES = 200_000  # C text up to which gcc -O2 is quick enough; -Og takes half its time for code nearly as fast
 
 
 class CompileFailed(Exception):
@@ -100,7 +95,7 @@ def compile_program(
     parsed = NvccFlags.parse(flags, sources[0].parent)
     toolkit = _toolkit(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
-        runtime = pool.submit(_runtime_object, toolkit, run, work)
+        runtime = pool.submit(runtime_object, toolkit.include, run, work)
         units = list(pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources)))
         objects: list[Future[Path]] = []
         kernels: list[KernelInfo] = []
@@ -119,7 +114,7 @@ def compile_program(
             translation, found = translate_module(
                 module,
                 prefix=prefix,
-                lanes=_lanes(run, work),
+                lanes=lanes(),
                 registers={k.name: k.registers for k in kernels},
                 sanitize=sanitize,
             )
@@ -128,7 +123,9 @@ def compile_program(
                 continue
             glue = _linked_registration(units) if parsed.relocatable else ""
             for text, name, level in _sources(translation, prefix, glue):
-                objects.append(pool.submit(_gcc, text, work / f"unit{i}" / f"{name}.c", level, run))
+                objects.append(pool.submit(compile_c, text, work / f"unit{i}" / f"{name}.c", level, run))
+            for made in template_objects(translation.templates, translation.header, run, work):
+                objects.append(pool.submit(made))
         for i, unit in enumerate(units):
             objects.append(pool.submit(_rename_registration, unit, f"m{i}", run))
         if findings:
@@ -144,35 +141,11 @@ def runtime_identity() -> str:
     for path in sorted(Path(__file__).parent.rglob("*")):
         if path.suffix in (".py", ".c", ".h", ".inc"):
             digest.update(path.relative_to(RUNTIME.parent).as_posix().encode() + b"\0" + path.read_bytes())
-    digest.update(_host_identity().encode())
+    digest.update(host_identity().encode())
     return digest.hexdigest()
 
 
 # ---- tools --------------------------------------------------------------------------------------------------------
-
-
-def _host_compiler(language: str = "c") -> str:
-    names = (os.environ.get("CC"), "gcc", "cc") if language == "c" else (os.environ.get("CXX"), "g++", "c++")
-    for name in names:
-        if name and shutil.which(name):
-            return name
-    raise MachineFault("No C compiler found: the emulator needs gcc and g++ (apt install g++).")
-
-
-def host_compiler_folders() -> tuple[Path, ...]:
-    """Where the host's compilers are installed when that is not the system's /usr: CC=/opt/gcc/bin/gcc, say."""
-    programs = (Path(shutil.which(_host_compiler(language)) or "/usr/bin/cc").resolve() for language in ("c", "c++"))
-    return tuple({program.parent.parent for program in programs if not program.is_relative_to("/usr")})
-
-
-@lru_cache(maxsize=1)
-def _host_identity() -> str:
-    """The C compiler's version and the processor it compiles for."""
-    import subprocess
-
-    command = [_host_compiler(), "-march=native", "-Q", "--help=target", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout
 
 
 @dataclass(frozen=True)
@@ -199,41 +172,6 @@ def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
     found = _Toolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
     _toolkits[nvcc] = found
     return found
-
-
-@lru_cache(maxsize=4)
-def _lanes_of(compiler: str, isa: tuple[str, ...]) -> int:
-    import subprocess
-
-    done = subprocess.run(
-        [compiler, *HOST_FLAGS, *isa, "-dM", "-E", "-x", "c", "/dev/null"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    macros = set(re.findall(r"^#define (\w+)", done.stdout, re.M))
-    if {
-        "__AVX512F__",
-        "__AVX512DQ__",
-        "__AVX512BW__",
-        "__AVX512VL__",
-    } <= macros and "EMU_GENERIC" not in macros:
-        return 16
-    return 8 if "__AVX2__" in macros else 4
-
-
-def _lanes(run: Runner, work: Path) -> int:
-    """32-bit lanes of a vector register here: W of runtime/warp.h."""
-    return _lanes_of(_host_compiler(), _isa_flags())
-
-
-def _isa_flags() -> tuple[str, ...]:
-    """GRADER_EMULATOR_ISA=avx2|sse tries what other processors would run."""
-    wanted = os.environ.get("GRADER_EMULATOR_ISA", "")
-    return {
-        "avx2": ("-DEMU_GENERIC", "-mno-avx512f"),
-        "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx"),
-    }.get(wanted, ())
 
 
 def _checked(done: Completed) -> str:
@@ -305,42 +243,24 @@ def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple
             batch.append(part.text)
             size += len(part.text)
             if size > PART_BYTES:
-                yield translation.common + "\n".join(batch), f"{prefix}_{number}", _level(hot, size)
+                yield (
+                    translation.header + translation.common + "\n".join(batch),
+                    f"{prefix}_{number}",
+                    "-O2" if hot else "-O1",
+                )
                 batch, size, number = [], 0, number + 1
         if batch:
-            yield translation.common + "\n".join(batch), f"{prefix}_{number}", _level(hot, size)
+            yield (
+                translation.header + translation.common + "\n".join(batch),
+                f"{prefix}_{number}",
+                "-O2" if hot else "-O1",
+            )
             number += 1
     registration = (
         f"\nvoid **emu_register(struct module_info *);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
         f"{{ (void)image; return emu_register(&{prefix}_module); }}\n"
     )
     yield translation.tables + registration + glue, f"{prefix}_tables", "-O0"
-
-
-def _level(hot: bool, size: int) -> str:
-    return "-O2" if hot and size < HOT_BYTES else "-Og"
-
-
-def _gcc(text: str, path: Path, level: str, run: Runner) -> Path:
-    path.write_text(text)
-    out = path.with_suffix(".o")
-    command = [
-        _host_compiler(),
-        *KERNEL_FLAGS,
-        level,
-        *_isa_flags(),
-        f"-I{RUNTIME}",
-        "-c",
-        str(path),
-        "-o",
-        str(out),
-    ]
-    done = run(command, path.parent)
-    if done.exit_code != 0:
-        raise GraderFault(
-            f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}"
-        )
-    return out
 
 
 def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
@@ -367,46 +287,11 @@ def _linked_registration(units: Sequence[_Unit]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _runtime_object(toolkit: _Toolkit, run: Runner, work: Path) -> Path:
-    """The runtime as one object, compiled once per version and machine."""
-    digest = hashlib.sha256(_host_identity().encode())
-    sources = sorted(RUNTIME.glob("*.c"))
-    for path in sorted(RUNTIME.iterdir()):
-        if path.is_file():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    digest.update(" ".join((*RUNTIME_FLAGS, *_isa_flags(), str(toolkit.include))).encode())
-    home = cache_folder() / "native"
-    cached = home / f"emulator-runtime-{digest.hexdigest()[:24]}.o"
-    lent = work / "runtime.o"  # a copy: the linker may be confined to `work`
-    if cached.exists():
-        shutil.copyfile(cached, lent)
-        return lent
-    home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home) as folder:
-        parts = []
-        for source in sources:
-            part = Path(folder) / f"{source.stem}.o"
-            command = [
-                _host_compiler(), *RUNTIME_FLAGS, *_isa_flags(), f"-I{RUNTIME}", "-isystem", str(toolkit.include), "-c", str(source), "-o", str(part),
-            ]  # fmt: skip
-            done = run(command, Path(folder))
-            if done.exit_code != 0:
-                raise MachineFault(f"The emulator's runtime does not compile here ({source.name}):\n{done.output}")
-            parts.append(str(part))
-        whole = Path(folder) / "runtime.o"
-        done = run(["ld", "-r", *parts, "-o", str(whole)], Path(folder))
-        if done.exit_code != 0:
-            raise MachineFault(f"The emulator's runtime does not link here:\n{done.output}")
-        shutil.copyfile(whole, lent)
-        whole.replace(cached)
-    return lent
-
-
 # ---- link ---------------------------------------------------------------------------------------------------------------
 
 
 def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags: NvccFlags) -> str:
-    command = [_host_compiler("c++"), *map(str, objects), "-o", str(output), *flags.link, "-lpthread", "-lm"]
+    command = [host_compiler("c++"), *map(str, objects), "-o", str(output), *flags.link, "-lpthread", "-lm"]
     done = run(command, work)
     if done.exit_code == 0:
         return done.output

@@ -280,6 +280,13 @@ INLINE void lanes_exit(struct warp *w, u32 gone) {
     *w->alive -= (u32)__builtin_popcount(gone);
 }
 
+/* ---- threaded code (translate/template.py) ------------------------------------------------------------------------ */
+
+/* Runs rows of operands k … end: offsets in the frame F, sites and literals, as the template at hand numbers them. */
+typedef void template_function(struct warp *w, u8 *F, u32 m, const u32 *k, const u32 *end);
+/* Runs code … end. Each run of one template is its number, its length in words, and its rows. */
+void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates, const u32 *code, const u32 *end);
+
 #include "math.h.inc"
 #include "access.h.inc"
 #include "lanes.h.inc"

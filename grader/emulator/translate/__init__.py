@@ -2,5 +2,6 @@
 
 from grader.emulator.translate.module import Translation, translate_module
 from grader.emulator.translate.refusal import Finding, Refused
+from grader.emulator.translate.template import Template
 
-__all__ = ["Finding", "Refused", "Translation", "translate_module"]
+__all__ = ["Finding", "Refused", "Template", "Translation", "translate_module"]

@@ -91,7 +91,7 @@ def carry(w: Writer, instr: Instr) -> None:
             raise w.refuse()
     f = f"carry_{name}_u{bits}"
     u = f"u{bits}"
-    flag = w.var(w.web(Reg(CARRY))) if takes else "0u"
+    flag = w.cell(w.web(Reg(CARRY))) if takes else "0u"
     d = instr.operands[0]
     out = Reg(CARRY)
     if (

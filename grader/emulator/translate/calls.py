@@ -36,6 +36,7 @@ def _after(w: Writer, called: str, left: str) -> None:
 
 @handles("call")
 def call(w: Writer, instr: Instr) -> None:
+    w.pin()
     callee = instr.callee
     rows = [_rows(w, o) for o in instr.operands] + [_rows(w, o) for o in instr.results]
     if isinstance(callee, Sym):

@@ -1,4 +1,7 @@
-"""Writes one form (linear, general or slow) of one PTX function as C. See runtime/warp.h for what the forms are."""
+"""Writes the instructions of one form of a PTX function as C: operands, results, and the way to each family's code.
+
+See runtime/warp.h for what the forms are, control.py for what happens between blocks.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from grader.emulator.analysis.cfg import Block, Branch, Goto, Graph, Leave, Switch, is_barrier
+from grader.emulator.analysis.cfg import Graph
 from grader.emulator.analysis.effects import CARRY, is_special
 from grader.emulator.analysis.shapes import UNIFORM, Shape, Values
 from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
+from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.refusal import Refused
+from grader.emulator.translate.template import Code, fill, number_hole, offset_hole
 from grader.emulator.translate.types import BITS, FORMS, storage
 
 Expression = Callable[..., str]
@@ -51,13 +56,22 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
 
 
 class Writer:
-    """State while one form is written. Instruction families add methods' worth of code through HANDLERS."""
+    """State while one form is written. Instruction families add methods' worth of code through HANDLERS.
 
-    def __init__(self, layout: Layout, graph: Graph, values: Values, form: str, frame_shapes: list[Shape]) -> None:
+    With `code` the form is threaded: registers lie in the frame, and instructions become rows of `code`. Without, they
+    are C variables, and the text is for gcc to optimise as a whole.
+    """
+
+    def __init__(
+        self, layout: Layout, graph: Graph, values: Values, form: str, frame: Frame, code: Code | None = None
+    ) -> None:
         self.layout, self.graph, self.values, self.form = layout, graph, values, form
         self.function = layout.function
         self.slow = form == "slow"
-        self.frame_shapes = frame_shapes
+        self.frame, self.code = frame, code
+        self.places = frame.threaded(values) if code is not None else {}
+        self.in_row = False  # the text being written goes into a row
+        self.pinned = False  # and names what only this form has
         self.lines: list[str] = []
         self.used: set[int] = set()
         self.mask = "m"  # lanes for memory operations of the instruction at hand
@@ -70,7 +84,27 @@ class Writer:
     # ---- text ---------------------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
+        if self.in_row:
+            self.lines.append(text)
+            return
+        self.flush()
         self.lines.append(text)
+
+    def flush(self) -> None:
+        """Writes the call for the rows that are due before what follows."""
+        call = self.code.flush() if self.code is not None else None
+        if call is not None:
+            self.lines.append(call)
+
+    def pin(self) -> None:
+        """The instruction at hand names what only this form has, such as its arguments or a variable of its module."""
+        self.pinned = True
+
+    def number(self, value: int) -> str:
+        """A number that need not be known to gcc, as a C expression of type int."""
+        if not self.in_row or not -(1 << 31) <= value < 1 << 32:
+            return f"({value})"
+        return f"((i32){number_hole(value)})"
 
     def fresh(self, stem: str = "t") -> str:
         self.temp += 1
@@ -80,9 +114,9 @@ class Writer:
         count = 32 // self.lanes
         return range(count * 2 if FORMS[t].wide else count)
 
-    def site(self, kind: str, size: int = 0) -> int:
+    def site(self, kind: str, size: int = 0) -> str:
         assert self.instr is not None
-        return self.layout.site(self.instr.loc, kind, size)
+        return self.number(self.layout.site(self.instr.loc, kind, size))
 
     def refuse(self, what: str | None = None, advice: str | None = None) -> Refused:
         assert self.instr is not None
@@ -97,13 +131,30 @@ class Writer:
             raise self.refuse(f"the register {name}, which is not declared,")
         return storage(kind)
 
-    def var(self, web: int) -> str:
-        name = re.sub(r"\W", "_", self.values.register[web].lstrip("%"))
-        name = f"{name}_w{web}"
-        if self.slow and not self.values.local[web]:
-            return f"F->{name}"
+    def cell(self, web: int, part: str = "") -> str:
+        """Where a register is kept: its only value or its base (""), its stride ("_s") or a piece of it ("_0", …)."""
+        place = self.places.get(web)
+        if place is not None:
+            return self._in_frame(web, place, part)
         self.used.add(web)
-        return name
+        return f"{self.name(web)}{part}"
+
+    def frame_cell(self, web: int, part: str = "") -> str:
+        """Where the slow form looks for a register."""
+        return self._in_frame(web, self.frame.places[web], part)
+
+    def name(self, web: int) -> str:
+        stem = re.sub(r"\W", "_", self.values.register[web].lstrip("%"))
+        return f"{stem}_w{web}"
+
+    def _in_frame(self, web: int, place: int, part: str) -> str:
+        kept = self.declared(self.values.register[web])
+        base = offset_hole(place) if self.in_row else str(place)
+        if part == "_s":
+            return f"(*(i64 *)(F + {base} + 8))"
+        kind = "u32" if kept == "pred" else FORMS[kept].vector if part else FORMS[kept].scalar
+        at = f" + {int(part[1:]) * 4 * self.lanes}" if part else ""
+        return f"(*({kind} *)(F + {base}{at}))"
 
     def web_shape(self, web: int) -> Shape:
         return self.values.shape[web]
@@ -137,7 +188,7 @@ class Writer:
             return f"(({form.scalar})({self._special_scalar(operand.name)}))"
         web = self.web(operand)
         kept = self.declared(operand.name)
-        return self._convert_scalar(self.var(web), kept, t)
+        return self._convert_scalar(self.cell(web), kept, t)
 
     def _convert_scalar(self, text: str, kept: str, t: str) -> str:
         if kept == "pred":
@@ -165,7 +216,7 @@ class Writer:
         if t == "f32":
             if imm.width == 64:
                 return f"((float)q2d(0x{imm.value:x}ull))"
-            return f"u2f(0x{imm.value & 0xFFFFFFFF:x}u)" if imm.width else f"((float){imm.value})"
+            return f"u2f({self.number(imm.value & 0xFFFFFFFF)})" if imm.width else f"((float){imm.value})"
         if t == "f64":
             if imm.width == 32:
                 return f"((double)u2f(0x{imm.value:x}u))"
@@ -175,7 +226,11 @@ class Writer:
         if t[0] == "s" and value >> (bits - 1):
             value -= 1 << bits
         if bits == 64:
+            if self.in_row and -(1 << 31) <= value < 1 << 31:
+                return f"(({FORMS[t].scalar}){self.number(value)})"
             return f"((i64)0x{value & (1 << 64) - 1:x}ull)" if t[0] == "s" else f"0x{value:x}ull"
+        if self.in_row:
+            return f"(({FORMS[t].scalar}){self.number(value)})"
         return f"((i32)0x{value & 0xFFFFFFFF:x}u)" if t[0] == "s" else f"0x{value:x}u"
 
     def address_of(self, symbol: Sym) -> str:
@@ -183,12 +238,13 @@ class Writer:
         if name == "WARP_SZ":
             return "32u"
         if name in layout.shared:
-            return f"{layout.shared[name] + symbol.offset}u"
+            return f"((u32){self.number(layout.shared[name] + symbol.offset)})"
         if name in layout.local:
-            return f"(local_base + {layout.local[name] + symbol.offset}u)"
+            return f"(local_base + (u32){self.number(layout.local[name] + symbol.offset)})"
         if name in layout.params and self.function.entry:
-            return f"(PARAM_WINDOW + {layout.params[name] + symbol.offset})"
+            return f"(PARAM_WINDOW + (u64){self.number(layout.params[name] + symbol.offset)})"
         if name in layout.globals:
+            self.pin()
             return f"({layout.globals[name]} + {symbol.offset})"
         raise self.refuse(f"the address of {name}")
 
@@ -197,7 +253,7 @@ class Writer:
         if isinstance(operand, Reg) and not is_special(operand.name):
             web = self.web(operand)
             if self.web_shape(web).kind == 1:
-                return f"(({FORMS[t].scalar}){self.var(web)})"
+                return f"(({FORMS[t].scalar}){self.cell(web)})"
         elif isinstance(operand, Reg) and self._special_shape(operand.name).kind == 1:
             return "0u" if operand.name == "%laneid" else "w->tid0[0]"
         return self.s(operand, t)
@@ -208,7 +264,7 @@ class Writer:
             return "0"
         if shape.stride is not None:
             return f"({shape.stride}ll)"
-        return f"{self.var(self.web(operand))}_s"
+        return self.cell(self.web(operand), "_s")
 
     def v(self, operand: Operand, t: str, i: int) -> str:
         """Piece `i` of an operand as a C vector of type `t`."""
@@ -244,22 +300,21 @@ class Writer:
     def web_piece(self, web: int, i: int) -> str:
         kept = self.declared(self.values.register[web])
         shape = self.web_shape(web)
-        name = self.var(web)
         if shape.kind == 0:
-            return f"{FORMS[kept].broadcast}({name})"
+            return f"{FORMS[kept].broadcast}({self.cell(web)})"
         if shape.kind == 1:
-            stride = f"{name}_s" if shape.stride is None else f"({shape.stride})"
+            stride = self.cell(web, "_s") if shape.stride is None else f"({shape.stride})"
             if FORMS[kept].wide:
-                return f"(BQ({name}) + IOTAQ({i}) * BQ((u64)(i64){stride}))"
-            return f"(BU({name}) + IOTA({i}) * BU((u32){stride}))"
-        return f"{name}_{i}"
+                return f"(BQ({self.cell(web)}) + IOTAQ({i}) * BQ((u64)(i64){stride}))"
+            return f"(BU({self.cell(web)}) + IOTA({i}) * BU((u32){stride}))"
+        return self.cell(web, f"_{i}")
 
     def pred(self, operand: Operand) -> str:
         """A predicate operand as a lane mask."""
         if isinstance(operand, Imm):
             return "~0u" if operand.value else "0u"
         assert isinstance(operand, Reg)
-        name = self.var(self.web(operand))
+        name = self.cell(self.web(operand))
         return f"(~{name})" if operand.negated else name
 
     # ---- special registers ----------------------------------------------------------------------------------------
@@ -332,10 +387,9 @@ class Writer:
             for i in self.pieces(kept):
                 self._put_piece(web, kept, i, f"{FORMS[kept].broadcast}({text})")
             return
-        name = self.var(web)
-        self.line(f"{name} = {text};")
+        self.line(f"{self.cell(web)} = {text};")
         if shape.kind == 1 and shape.stride is None:
-            self.line(f"{name}_s = {stride};")
+            self.line(f"{self.cell(web, '_s')} = {stride};")
 
     def _store_scalar(self, text: str, t: str, kept: str) -> str:
         if t in ("f32", "f64") and t == kept:
@@ -392,7 +446,7 @@ class Writer:
         return text
 
     def _put_piece(self, web: int, kept: str, i: int, text: str) -> None:
-        name = f"{self.var(web)}_{i}"
+        name = self.cell(web, f"_{i}")
         form = FORMS[kept]
         text = f"({form.vector})({text})"
         if self.needs_blend(web):
@@ -405,7 +459,7 @@ class Writer:
         if isinstance(operand, Reg) and operand.name == "_":
             return
         web = self.result_web(operand)
-        name = self.var(web)
+        name = self.cell(web)
         if self.web_shape(web).kind == 2 and self.needs_blend(web):
             self.line(f"{name} = (({text}) & {self.blend}) | ({name} & ~{self.blend});")
         else:
@@ -428,7 +482,22 @@ class Writer:
     # ---- instructions and blocks --------------------------------------------------------------------------------------
 
     def write(self, instr: Instr) -> None:
+        """Writes an instruction: into the text, or as a row of threaded code."""
         self.instr = instr
+        if self.code is None:
+            self._write(instr)
+            return
+        start, self.temp, self.in_row, self.pinned = len(self.lines), 0, True, False
+        self._write(instr)
+        text = "\n".join(self.lines[start:])
+        del self.lines[start:]
+        self.in_row = False
+        if self.pinned:
+            self.line(f"{{\n{fill(text)}\n}}")
+        elif text:
+            self.code.add(text)
+
+    def _write(self, instr: Instr) -> None:
         self.mask = "m"
         self.blend = "m" if self.slow else None
         guard = instr.guard
@@ -458,351 +527,3 @@ class Writer:
             self.line("}")
         if closing:
             self.line(closing)
-
-    def write_block(self, block: Block) -> None:
-        self.block = block.number
-        self.line(f"B{block.number}: ;")
-        self.line("{")
-        local_start = len(self.lines)
-        outer_used = self.used
-        if self.slow:
-            self.used = set()
-        if self.values is not None and id_in(block, self.layout.guards) and self.form == "linear":
-            self._guard_entry(block)
-        for instr in block.instrs:
-            if is_barrier(instr) and self.slow:
-                self._slow_barrier(instr, block)
-                break
-            self.write(instr)
-        else:
-            self._terminate(block)
-        if self.slow:
-            declarations = [d for web in sorted(self.used) for d in self._declare(web)]
-            self.lines[local_start:local_start] = declarations
-            self.used = outer_used
-        self.line("}")
-
-    def _guard_entry(self, block: Block) -> None:
-        """Leaves the linear form for good when an affine index would wrap around in 32 bits."""
-        instr = block.instrs[0]
-        self.instr = instr
-        d = instr.operands[0]
-        if self.result_shape(d).kind != 1 or instr.guard is not None:
-            return
-        checks = []
-        signed = instr.mods[-1] == "s32"
-        for operand in instr.operands[1:3] if instr.op != "cvt" else instr.operands[1:]:
-            if self.shape(operand).kind == 1:
-                f = "wraps_i" if signed else "wraps_u"
-                checks.append(f"{f}({self.base(operand, 'u32')}, {self.stride(operand)})")
-        if not checks:
-            return
-        self.line(f"if (UNLIKELY({' || '.join(checks)})) {{")
-        self._spill(self.values.live_in[block.number])
-        self._call_slow([(block.number, "m")], -1)
-        self._leave_after_slow()
-        self.line("}")
-
-    # ---- frame traffic ------------------------------------------------------------------------------------------------
-
-    def _spill(self, webs: set[int]) -> None:
-        for web in sorted(webs):
-            if self.values.local[web]:
-                continue
-            field_name = f"F->{re.sub(chr(92) + 'W', '_', self.values.register[web].lstrip('%'))}_w{web}"
-            kept = self.declared(self.values.register[web])
-            if kept == "pred" or self.frame_shapes[web].kind == 0:
-                self.line(f"{field_name} = {self.var(web)};")
-                continue
-            if self.frame_shapes[web].kind == 1:
-                self.line(f"{field_name} = {self.var(web)};")
-                if self.frame_shapes[web].stride is None:
-                    shape = self.web_shape(web)
-                    stride = (
-                        "0"
-                        if shape.kind == 0
-                        else str(shape.stride)
-                        if shape.stride is not None
-                        else f"{self.var(web)}_s"
-                    )
-                    self.line(f"{field_name}_s = {stride};")
-                continue
-            for i in self.pieces(kept):
-                self.line(f"{field_name}_{i} = {self.web_piece(web, i)};")
-
-    def _reload(self, webs: set[int], changed: set[int]) -> None:
-        for web in sorted(webs & changed):
-            if self.values.local[web]:
-                continue
-            field_name = f"F->{re.sub(chr(92) + 'W', '_', self.values.register[web].lstrip('%'))}_w{web}"
-            kept = self.declared(self.values.register[web])
-            shape, kept_shape = self.web_shape(web), self.frame_shapes[web]
-            name = self.var(web)
-            if kept == "pred" or kept_shape.kind == 0:
-                self.line(f"{name} = {field_name};")
-            elif shape.kind == 2:
-                for i in self.pieces(kept):
-                    self.line(f"{name}_{i} = {field_name}_{i};")
-            elif kept_shape.kind == 1:
-                self.line(f"{name} = {field_name};")
-                if shape.stride is None:
-                    self.line(
-                        f"{name}_s = {field_name}_s;"
-                        if kept_shape.stride is None
-                        else f"{name}_s = {kept_shape.stride};"
-                    )
-            else:  # a vector in the frame that this form knows to be even: any two neighbouring live lanes tell
-                lanes = f"((const {FORMS[kept].scalar} *)&{field_name}_0)"
-                if shape.kind == 0:
-                    self.line(f"{name} = {lanes}[__builtin_ctz(m)];")
-                elif shape.stride is not None:
-                    self.line(
-                        f"{name} = {lanes}[__builtin_ctz(m)] - (u32)__builtin_ctz(m) * ({FORMS[kept].scalar})({shape.stride}ll);"
-                    )
-                else:
-                    t = FORMS[kept].scalar
-                    self.line(f"affine_from_lanes_{t}((const {t} *)&{field_name}_0, m, &{name}, &{name}_s);")
-
-    # ---- control flow ---------------------------------------------------------------------------------------------------
-
-    def region(self, block: Block) -> set[int]:
-        """Blocks that lanes may run between a branch at the end of `block` and its post-dominator."""
-        stop = self.graph.postdominator[block.number]
-        seen: set[int] = set()
-        work = list(block.successors)
-        while work:
-            node = work.pop()
-            if node in seen or node in (stop, self.graph.exit):
-                continue
-            seen.add(node)
-            work.extend(self.graph.blocks[node].successors)
-        return seen
-
-    def _goto(self, target: int) -> None:
-        back = target <= self.block
-        if self.slow:
-            if back:
-                self._poll()
-            self.line(f"if ({target}u < next) goto B{target};")
-            self.line(f"pend[{target}] |= m; goto dispatch;")
-            return
-        if back:
-            self._poll()
-        self.line(f"goto B{target};")
-
-    def _poll(self) -> None:
-        loc = self._end_loc()
-        site = self.layout.site(loc, "LOOP", 0)
-        self.line(f"if (UNLIKELY(--w->fuel == 0)) rt_poll(w, {site});")
-
-    def _end_loc(self) -> Loc:
-        block = self.graph.blocks[self.block]
-        if isinstance(block.end, Branch | Switch):
-            return block.end.loc
-        return block.instrs[-1].loc if block.instrs else self.function.loc
-
-    def _end_web(self, block: Block) -> int:
-        return next(iter(self.values.web_at_end[block.number].values()))
-
-    def _is_leave(self, number: int) -> bool:
-        block = self.graph.blocks[number]
-        return isinstance(block.end, Leave) and not block.instrs
-
-    def _leave(self, end: Leave) -> None:
-        if end.exits or self.function.entry:
-            self.line("lanes_exit(w, m);")
-        if self.slow:
-            if end.exits and not self.function.entry:
-                self.line("exited |= m;")
-            self.line("goto dispatch;")
-        elif self.function.entry:
-            self.line("return RETURN_;")
-        else:
-            self.line("left_exited |= m; return LEFT_;" if end.exits else "return LEFT_;")
-
-    def _terminate(self, block: Block) -> None:
-        end = block.end
-        if isinstance(end, Leave):
-            self._leave(end)
-        elif isinstance(end, Goto):
-            self._goto(end.target)
-        elif isinstance(end, Switch):
-            self._switch(block, end)
-        elif end.taken == end.fallthrough:
-            self._goto(end.taken)
-        else:
-            web = self._end_web(block)
-            name = self.var(web)
-            p = f"(~{name})" if end.condition.negated else name
-            if self.web_shape(web).kind == 0:
-                self.line(f"if ({p}) {{")
-                self._goto(end.taken)
-                self.line("}")
-                self._goto(end.fallthrough)
-            else:
-                self._parting(block, end, p)
-
-    def _parting(self, block: Block, end: Branch, p: str) -> None:
-        """A branch on a condition that lanes may disagree about."""
-        self.line(f"const u32 go = {p} & m;")
-        self.line("if (go == m) {")
-        self._goto(end.taken)
-        self.line("} else if (go == 0) {")
-        self._goto(end.fallthrough)
-        self.line("}")
-        if self.slow:
-            first, second = sorted((end.taken, end.fallthrough))
-            a, b = ("go", "m & ~go") if end.taken == first else ("m & ~go", "go")
-            # The higher-numbered side waits; the lower may go on at once unless others are due before it.
-            self.line(f"{{ const u32 ma = {a}, mb = {b};")
-            self.line(f"pend[{second}] |= mb; if ({second}u < next) next = {second};")
-            self.line("m = ma;")
-            if first <= self.block:
-                self._poll()
-            self.line(f"if ({first}u < next) goto B{first};")
-            self.line(f"pend[{first}] |= m; goto dispatch; }}")
-            return
-        sides = {end.taken: "go", end.fallthrough: "m & ~go"}
-        for gone, stay in ((end.taken, end.fallthrough), (end.fallthrough, end.taken)):
-            leaves = self.graph.blocks[gone].end
-            if self._is_leave(gone) and isinstance(leaves, Leave) and (self.function.entry or not leaves.exits):
-                if self.function.entry:
-                    self.line(f"lanes_exit(w, {sides[gone]});")
-                self.line(f"m = {sides[stay]};")
-                self._goto(stay)
-                return
-        stop = self.graph.postdominator[block.number]
-        region = self.region(block)
-        live: set[int] = set()
-        for s in block.successors:
-            live |= self.values.live_in[s]
-        after = self.values.live_in[stop] if stop < self.graph.exit else set()
-        self._spill(live | after)
-        self._call_slow(list(sides.items()), stop if stop < self.graph.exit else -1)
-        if stop >= self.graph.exit:
-            self._leave_after_slow()
-            return
-        if self.function.entry:
-            self.line("if (m == 0) return RETURN_;")
-        else:
-            self.line("if (m == 0) return LEFT_;")
-        changed = {self.values.of_write(i, n) for b in region for i in self.graph.blocks[b].instrs for n in _written(i)}
-        self._reload(after, changed)
-        self._goto(stop)
-
-    def _leave_after_slow(self) -> None:
-        self.line("return RETURN_;" if self.function.entry else "return LEFT_;")
-
-    def _call_slow(self, pending: list[tuple[int, str]], stop: int) -> None:
-        """Runs the slow form from the given blocks until all lanes are at `stop` (-1: until all have left)."""
-        self.line(f"{{ u32 pend[{len(self.graph.blocks) + 1}]; memset(pend, 0, sizeof pend);")
-        for number, mask in pending:
-            self.line(f"pend[{number}] = {mask};")
-        args = "" if self.function.entry else ", prm"
-        extra = "" if self.function.entry else ", &left_exited"
-        self.line(
-            f"m = {self.layout.symbol}_slow(w, F, pend, {min(n for n, _ in pending)}u, {stop}{args}{extra}, local_base); }}"
-        )
-
-    def _switch(self, block: Block, end: Switch) -> None:
-        web = self._end_web(block)
-        name = self.var(web)
-        if self.web_shape(web).kind == 0:
-            self.line(f"switch ({name}) {{")
-            for i, target in enumerate(end.targets):
-                self.line(f"{'default' if i == len(end.targets) - 1 else f'case {i}'}: {{")
-                self._goto(target)
-                self.line("}")
-            self.line("}")
-            return
-        # Lanes choose their own ways.
-        kept = self.declared(self.values.register[web])
-        self.line("u32 index[32] __attribute__((aligned(64)));")
-        for i in self.pieces("u32"):
-            self.line(f"*(VU *)&index[{i * self.lanes}] = {self.web_piece(web, i) if kept == 'u32' else '0'};")
-        if self.slow:
-            self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) {")
-            self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
-            self.line("u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < next) next = b; }")
-            self.line("goto dispatch;")
-            return
-        stop = self.graph.postdominator[block.number]
-        live: set[int] = set()
-        for s in block.successors:
-            live |= self.values.live_in[s]
-        after = self.values.live_in[stop] if stop < self.graph.exit else set()
-        self._spill(live | after)
-        self.line(f"{{ u32 pend[{len(self.graph.blocks) + 1}]; memset(pend, 0, sizeof pend); u32 first = ~0u;")
-        self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
-        self.line(
-            "for (u32 l = 0; l < 32; l++) if (m >> l & 1) { u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b; }"
-        )
-        args = "" if self.function.entry else ", prm"
-        extra = "" if self.function.entry else ", &left_exited"
-        self.line(
-            f"m = {self.layout.symbol}_slow(w, F, pend, first, {stop if stop < self.graph.exit else -1}{args}{extra}, local_base); }}"
-        )
-        if stop >= self.graph.exit:
-            self._leave_after_slow()
-            return
-        self.line("if (m == 0) return RETURN_;" if self.function.entry else "if (m == 0) return LEFT_;")
-        changed = {
-            self.values.of_write(i, n)
-            for b in self.region(block)
-            for i in self.graph.blocks[b].instrs
-            for n in _written(i)
-        }
-        self._reload(after, changed)
-        self._goto(stop)
-
-    def _slow_barrier(self, instr: Instr, block: Block) -> None:
-        """Lanes of a divided warp arrive: they wait until the others have arrived, or have all left."""
-        self.instr = instr
-        end = block.end
-        assert isinstance(end, Goto)
-        if "red" in instr.mods:
-            self.line(
-                f"if (m != w->live) rt_fault(w, {self.site('BARRIER')}, lowest_lane(m), 719, "
-                '"a barrier with a reduction (__syncthreads_count and its like) that only some threads of a warp reach");'
-            )
-            self.write(instr)
-            self._goto(end.target)
-            return
-        from grader.emulator.translate.barriers import barrier_operands
-
-        number, threads = barrier_operands(self, instr)
-        self.line(f"rt_divided_barrier(w, {self.site('BARRIER')}, m);")
-        self.line(
-            f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;"
-        )
-        self.line(f"wait_site = {self.site('BARRIER')}; goto dispatch;")
-
-    # ---- declarations -----------------------------------------------------------------------------------------------------
-
-    def _declare(self, web: int) -> list[str]:
-        kept = self.declared(self.values.register[web])
-        name = re.sub(r"\W", "_", self.values.register[web].lstrip("%")) + f"_w{web}"
-        return declaration(name, kept, self.web_shape(web), 32 // self.lanes)
-
-
-def declaration(name: str, kept: str, shape: Shape, pieces: int) -> list[str]:
-    """C declarations of a register's variables."""
-    if kept == "pred":
-        return [f"u32 {name};"]
-    form = FORMS[kept]
-    if shape.kind == 0:
-        return [f"{form.scalar} {name};"]
-    if shape.kind == 1:
-        return [f"{form.scalar} {name};"] + ([f"i64 {name}_s;"] if shape.stride is None else [])
-    count = pieces * 2 if form.wide else pieces
-    return [f"{form.vector} {', '.join(f'{name}_{i}' for i in range(count))};"]
-
-
-def id_in(block: Block, ids: set[int]) -> bool:
-    return bool(block.instrs) and id(block.instrs[0]) in ids
-
-
-def _written(instr: Instr) -> tuple[str, ...]:
-    from grader.emulator.analysis.effects import written
-
-    return written(instr)

@@ -34,7 +34,7 @@ def space_of(instr: Instr) -> str:
 def address(w: Writer, mem: Mem, t: str) -> tuple[Operand, str]:
     """The base operand, and its C offset suffix."""
     base = mem.base
-    return base, (f" + ({t}){mem.offset}" if mem.offset else "")
+    return base, (f" + ({t}){w.number(mem.offset)}" if mem.offset else "")
 
 
 def uniform_address(w: Writer, mem: Mem, t: str) -> str:
@@ -86,8 +86,7 @@ def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
 def vector_address(w: Writer, mem: Mem, t: str, i: int) -> str:
     text = w.v(mem.base, t, i)
     if mem.offset:
-        offset = mem.offset & ((1 << 64) - 1 if t == "u64" else 0xFFFFFFFF)
-        text = f"({text} + {FORMS[t].broadcast}(0x{offset:x}{'ull' if t == 'u64' else 'u'}))"
+        text = f"({text} + {FORMS[t].broadcast}(({t}){w.number(mem.offset)}))"
     return text
 
 
@@ -221,12 +220,12 @@ def load(w: Writer, instr: Instr) -> None:
         deliver(w, item, t, raw, c)
 
 
-def scalar_read(p: str, offset: int, bits: int) -> str:
+def scalar_read(p: str, offset: int | str, bits: int) -> str:
     kind = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}[bits]
     return f"*(const {kind} *)({p} + {offset})"
 
 
-def pointer(w: Writer, mem: Mem, space: str, site: int, total: int, kind: int) -> None:
+def pointer(w: Writer, mem: Mem, space: str, site: str, total: int, kind: int) -> None:
     """Declares `u8 *p`: where lane 0's access goes (U and A shapes), or the origin that vector offsets count from; NULL
     when the quick check fails. Vector shapes also declare their offsets, o0… (VU in shared memory, VQ elsewhere)."""
     shift = total.bit_length() - 1
@@ -319,7 +318,7 @@ def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
     return ("w" if t == "u32" else "q"), "aa"
 
 
-def cold_load(w: Writer, mem: Mem, space: str, site: int, raw: Raw, count: int, size: int) -> None:
+def cold_load(w: Writer, mem: Mem, space: str, site: str, raw: Raw, count: int, size: int) -> None:
     form, arguments = address_arguments(w, mem, space)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} oo[{32 * count}] __attribute__((aligned(64)));")
@@ -383,7 +382,7 @@ def load_param(w: Writer, instr: Instr, mem: Mem, t: str, items: tuple[Operand, 
             offset += layout.params[base.name]
             for c, item in enumerate(items):
                 raw = declare_raw(w, 1, bits, True)
-                w.line(f"{raw.names[0][0]} = {scalar_read('w->params', offset + c * size, bits)};")
+                w.line(f"{raw.names[0][0]} = {scalar_read('w->params', w.number(offset + c * size), bits)};")
                 deliver(w, item, t, raw, 0)
             return
         rows = param_rows(w, base.name)
@@ -408,7 +407,9 @@ def load_param(w: Writer, instr: Instr, mem: Mem, t: str, items: tuple[Operand, 
 def param_rows(w: Writer, name: str) -> str:
     """C expression of the rows of a .param variable of a function: one of its own formals, or of a call."""
     if not w.function.entry and name in w.layout.params:
+        w.pin()
         return f"prm[{w.layout.params[name]}]"
+    w.pin()
     return "P_" + "".join(c if c.isalnum() else "_" for c in name)
 
 
@@ -554,7 +555,7 @@ def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> 
             w.line(f"*(VQ *)&{name}[{place_at}] = {f}((VU){w.v(item, read, i // 2)});")
 
 
-def cold_store(w: Writer, mem: Mem, space: str, site: int, items: tuple[Operand, ...], read: str, size: int) -> None:
+def cold_store(w: Writer, mem: Mem, space: str, site: str, items: tuple[Operand, ...], read: str, size: int) -> None:
     form, arguments = address_arguments(w, mem, space)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} vv[{32 * len(items)}] __attribute__((aligned(64)));")

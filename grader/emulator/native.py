@@ -1,0 +1,203 @@
+"""The host's C compiler: what it compiles for, translated kernels, and what is kept of its work between builds.
+
+Two things are kept in the cache, below `native/`: the runtime as one object, and the object code of templates. Both are
+functions of the grader's files, the compiler and, for a template, of its text; no program's names or data go into
+them. They are compiled in a folder of the cache, which nothing of a submission can see, and lent to a build as copies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+from grader.emulator.translate import Template
+from grader.errors import GraderFault, MachineFault
+from grader.paths import cache_folder
+from grader.process import Runner
+
+RUNTIME = Path(__file__).parent / "runtime"
+HOST_FLAGS = (
+    "-march=native",
+    "-mprefer-vector-width=512",
+    "-ffp-contract=off",
+    "-std=gnu17",
+    "-fno-strict-aliasing",
+)
+RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
+TEMPLATE_LEVEL = "-O1"
+TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that is worth a compiler of its own
+KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
+
+# ---- the compiler ----------------------------------------------------------------------------------------------------
+
+
+def host_compiler(language: str = "c") -> str:
+    names = (os.environ.get("CC"), "gcc", "cc") if language == "c" else (os.environ.get("CXX"), "g++", "c++")
+    for name in names:
+        if name and shutil.which(name):
+            return name
+    raise MachineFault("No C compiler found: the emulator needs gcc and g++ (apt install g++).")
+
+
+def host_compiler_folders() -> tuple[Path, ...]:
+    """Where the host's compilers are installed when that is not the system's /usr: CC=/opt/gcc/bin/gcc, say."""
+    programs = (Path(shutil.which(host_compiler(language)) or "/usr/bin/cc").resolve() for language in ("c", "c++"))
+    return tuple({program.parent.parent for program in programs if not program.is_relative_to("/usr")})
+
+
+@lru_cache(maxsize=1)
+def host_identity() -> str:
+    """The C compiler's version and the processor it compiles for."""
+    command = [host_compiler(), "-march=native", "-Q", "--help=target", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+@lru_cache(maxsize=4)
+def _lanes_of(compiler: str, isa: tuple[str, ...]) -> int:
+    done = subprocess.run(
+        [compiler, *HOST_FLAGS, *isa, "-dM", "-E", "-x", "c", "/dev/null"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    macros = set(re.findall(r"^#define (\w+)", done.stdout, re.M))
+    if {
+        "__AVX512F__",
+        "__AVX512DQ__",
+        "__AVX512BW__",
+        "__AVX512VL__",
+    } <= macros and "EMU_GENERIC" not in macros:
+        return 16
+    return 8 if "__AVX2__" in macros else 4
+
+
+def lanes() -> int:
+    """32-bit lanes of a vector register here: W of runtime/warp.h."""
+    return _lanes_of(host_compiler(), isa_flags())
+
+
+def isa_flags() -> tuple[str, ...]:
+    """GRADER_EMULATOR_ISA=avx2|sse tries what other processors would run."""
+    wanted = os.environ.get("GRADER_EMULATOR_ISA", "")
+    return {
+        "avx2": ("-DEMU_GENERIC", "-mno-avx512f"),
+        "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx"),
+    }.get(wanted, ())
+
+
+def compile_c(text: str, path: Path, level: str, run: Runner) -> Path:
+    """Compiles generated C, written to `path`, to an object beside it."""
+    path.write_text(text)
+    out = path.with_suffix(".o")
+    command = [
+        host_compiler(),
+        *KERNEL_FLAGS,
+        level,
+        *isa_flags(),
+        f"-I{RUNTIME}",
+        "-c",
+        str(path),
+        "-o",
+        str(out),
+    ]
+    done = run(command, path.parent)
+    if done.exit_code != 0:
+        raise GraderFault(
+            f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}"
+        )
+    return out
+
+
+# ---- what is kept -------------------------------------------------------------------------------------------------
+
+
+def runtime_object(include: Path, run: Runner, work: Path) -> Path:
+    """The runtime as one object, compiled once per version and machine."""
+    digest = hashlib.sha256(host_identity().encode())
+    sources = sorted(RUNTIME.glob("*.c"))
+    for path in sorted(RUNTIME.iterdir()):
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    digest.update(" ".join((*RUNTIME_FLAGS, *isa_flags(), str(include))).encode())
+    home = cache_folder() / "native"
+    cached = home / f"emulator-runtime-{digest.hexdigest()[:24]}.o"
+    lent = work / "runtime.o"  # a copy: the linker may be confined to `work`
+    if cached.exists():
+        shutil.copyfile(cached, lent)
+        return lent
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        parts = []
+        for source in sources:
+            part = Path(folder) / f"{source.stem}.o"
+            command = [
+                host_compiler(), *RUNTIME_FLAGS, *isa_flags(), f"-I{RUNTIME}", "-isystem", str(include),
+                "-c", str(source), "-o", str(part),
+            ]  # fmt: skip
+            done = run(command, Path(folder))
+            if done.exit_code != 0:
+                raise MachineFault(f"The emulator's runtime does not compile here ({source.name}):\n{done.output}")
+            parts.append(str(part))
+        whole = Path(folder) / "runtime.o"
+        done = run(["ld", "-r", *parts, "-o", str(whole)], Path(folder))
+        if done.exit_code != 0:
+            raise MachineFault(f"The emulator's runtime does not link here:\n{done.output}")
+        shutil.copyfile(whole, lent)
+        whole.replace(cached)
+    return lent
+
+
+def template_objects(templates: Sequence[Template], header: str, run: Runner, work: Path) -> list[Callable[[], Path]]:
+    """What gives the objects that hold these templates: those in the cache, and as many compilations as there are
+    cores for the others. An object may hold templates that are not asked for; all are weak symbols."""
+    home = cache_folder() / "native" / f"templates-{_template_key(header)}"
+    home.mkdir(parents=True, exist_ok=True)
+    missing = {t.name: t for t in templates}
+    objects: list[Callable[[], Path]] = []
+    for kept in sorted(home.glob("*.json")):
+        names = missing.keys() & json.loads(kept.read_text())
+        if names:
+            objects.append(partial(_lend, kept.with_suffix(".o"), work))
+            missing = {name: t for name, t in missing.items() if name not in names}
+    batches = max(1, min(os.cpu_count() or 1, sum(len(t.text) for t in missing.values()) // TEMPLATE_BATCH_BYTES))
+    by_size = sorted(missing.values(), key=lambda t: -len(t.text))
+    for i in range(batches if missing else 0):
+        objects.append(partial(_compile_templates, by_size[i::batches], header, home, run, work))
+    return objects
+
+
+def _template_key(header: str) -> str:
+    """A hash over all that the object code of a template depends on beside its text."""
+    digest = hashlib.sha256(repr((host_identity(), KERNEL_FLAGS, TEMPLATE_LEVEL, isa_flags(), header)).encode())
+    for path in sorted(RUNTIME.iterdir()):
+        if path.suffix in (".h", ".inc"):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _compile_templates(templates: Sequence[Template], header: str, home: Path, run: Runner, work: Path) -> Path:
+    text = header + "".join(t.text for t in templates)
+    name = hashlib.sha256(text.encode()).hexdigest()[:24]
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        made = compile_c(text, Path(folder) / f"{name}.c", TEMPLATE_LEVEL, run)
+        names = made.with_suffix(".json")
+        names.write_text(json.dumps([t.name for t in templates]))
+        made.replace(home / made.name)
+        names.replace(home / names.name)  # only now does another build see the object
+    return _lend(home / made.name, work)
+
+
+def _lend(kept: Path, work: Path) -> Path:
+    """A copy of a cached file for the linker, which may be confined to `work`."""
+    lent = work / f"kept-{kept.name}"
+    shutil.copyfile(kept, lent)
+    return lent

@@ -1,0 +1,307 @@
+"""Writes one form of a PTX function: its blocks, and how control passes between them and between forms."""
+
+from __future__ import annotations
+
+from grader.emulator.analysis.cfg import Block, Branch, Goto, Leave, Switch, is_barrier
+from grader.emulator.analysis.effects import read, written
+from grader.emulator.ptx import Instr
+from grader.emulator.ptx.model import Loc
+from grader.emulator.translate.barriers import barrier_operands
+from grader.emulator.translate.function import Writer
+from grader.emulator.translate.types import FORMS
+
+
+class FormWriter(Writer):
+    """Adds to the instructions' writer what surrounds instructions."""
+
+    def write_block(self, block: Block) -> None:
+        self.block = block.number
+        self.line(f"B{block.number}: ;")
+        self.line("{")
+        if self.form == "linear" and block.instrs and id(block.instrs[0]) in self.layout.guards:
+            self._guard_entry(block)
+        for instr in block.instrs:
+            if is_barrier(instr) and self.slow:
+                self._slow_barrier(instr, block)
+                break
+            self.write(instr)
+        else:
+            self._terminate(block)
+        self.line("}")
+
+    def _guard_entry(self, block: Block) -> None:
+        """Leaves the linear form for good when an affine index would wrap around in 32 bits."""
+        instr = block.instrs[0]
+        self.instr = instr
+        d = instr.operands[0]
+        if self.result_shape(d).kind != 1 or instr.guard is not None:
+            return
+        checks = []
+        signed = instr.mods[-1] == "s32"
+        for operand in instr.operands[1:3] if instr.op != "cvt" else instr.operands[1:]:
+            if self.shape(operand).kind == 1:
+                f = "wraps_i" if signed else "wraps_u"
+                checks.append(f"{f}({self.base(operand, 'u32')}, {self.stride(operand)})")
+        if not checks:
+            return
+        self.line(f"if (UNLIKELY({' || '.join(checks)})) {{")
+        self._spill(self.values.live_in[block.number])
+        self._call_slow(f"pend[{block.number}] = m;", f"{block.number}u", -1)
+        self._leave_after_slow()
+        self.line("}")
+
+    # ---- frame traffic ------------------------------------------------------------------------------------------------
+
+    def _in_place(self, web: int) -> bool:
+        """Whether this form keeps a register where, and as, the slow form does."""
+        return self.places.get(web) == self.frame.places[web]
+
+    def _spill(self, webs: set[int]) -> None:
+        for web in sorted(webs):
+            if self.values.local[web] or self._in_place(web):
+                continue
+            kept = self.declared(self.values.register[web])
+            general, shape = self.frame.general.shape[web], self.web_shape(web)
+            if kept == "pred" or general.kind < 2:
+                self.line(f"{self.frame_cell(web)} = {self.cell(web)};")
+                if kept != "pred" and general.kind == 1 and general.stride is None:
+                    stride = self.cell(web, "_s") if shape.kind == 1 and shape.stride is None else str(shape.stride)
+                    self.line(f"{self.frame_cell(web, '_s')} = {stride};")
+                continue
+            for i in self.pieces(kept):
+                self.line(f"{self.frame_cell(web, f'_{i}')} = {self.web_piece(web, i)};")
+
+    def _reload(self, webs: set[int]) -> None:
+        for web in sorted(webs):
+            if self.values.local[web] or self._in_place(web):
+                continue
+            kept = self.declared(self.values.register[web])
+            general, shape = self.frame.general.shape[web], self.web_shape(web)
+            dynamic = shape.kind == 1 and shape.stride is None
+            if kept == "pred" or general.kind == 0:
+                self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
+            elif shape.kind == 2:
+                for i in self.pieces(kept):
+                    self.line(f"{self.cell(web, f'_{i}')} = {self.frame_cell(web, f'_{i}')};")
+            elif general.kind == 1:
+                self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
+                if dynamic:
+                    stride = self.frame_cell(web, "_s") if general.stride is None else str(general.stride)
+                    self.line(f"{self.cell(web, '_s')} = {stride};")
+            else:  # a vector in the frame that this form knows to be even: any two neighbouring live lanes tell
+                t = FORMS[kept].scalar
+                lanes = f"((const {t} *)&{self.frame_cell(web, '_0')})"
+                first = f"{lanes}[__builtin_ctz(m)]"
+                if shape.kind == 0:
+                    self.line(f"{self.cell(web)} = {first};")
+                elif dynamic:
+                    self.line(f"affine_from_lanes_{t}({lanes}, m, &{self.cell(web)}, &{self.cell(web, '_s')});")
+                else:
+                    self.line(f"{self.cell(web)} = {first} - (u32)__builtin_ctz(m) * ({t})({shape.stride}ll);")
+
+    def _run_apart(self, block: Block, start: str, first: str) -> None:
+        """Has the slow form run the lanes that part after `block`, and goes on where they meet. `start` fills `pend`."""
+        stop = self.graph.postdominator[block.number]
+        meet = stop < self.graph.exit
+        region = [self.graph.blocks[number] for number in self.region(block)]
+        live = set().union(*(self.values.live_in[s] for s in block.successors))
+        after = self.values.live_in[stop] if meet else set()
+        changed = {self.values.of_write(i, name) for b in region for i in b.instrs for name in written(i)}
+        needed = live | after
+        # A barrier may keep the slow form to the warp's end. Otherwise it sees only what its region names.
+        if not any(is_barrier(i) for b in region for i in b.instrs):
+            reads = {self.values.of_read(i, name) for b in region for i in b.instrs for name in read(i)}
+            needed &= changed | reads | {web for b in region for web in self.values.web_at_end[b.number].values()}
+        self._spill(needed)
+        self._call_slow(start, first, stop if meet else -1)
+        if not meet:
+            self._leave_after_slow()
+            return
+        self.line(f"if (m == 0) {self._leave_text()}")
+        self._reload(after & changed)
+        self._goto(stop)
+
+    # ---- control flow ---------------------------------------------------------------------------------------------------
+
+    def region(self, block: Block) -> set[int]:
+        """Blocks that lanes may run between a branch at the end of `block` and its post-dominator."""
+        stop = self.graph.postdominator[block.number]
+        seen: set[int] = set()
+        work = list(block.successors)
+        while work:
+            node = work.pop()
+            if node in seen or node in (stop, self.graph.exit):
+                continue
+            seen.add(node)
+            work.extend(self.graph.blocks[node].successors)
+        return seen
+
+    def _goto(self, target: int) -> None:
+        back = target <= self.block
+        if self.slow:
+            if back:
+                self._poll()
+            self.line(f"if ({target}u < next) goto B{target};")
+            self.line(f"pend[{target}] |= m; goto dispatch;")
+            return
+        if back:
+            self._poll()
+        self.line(f"goto B{target};")
+
+    def _poll(self) -> None:
+        loc = self._end_loc()
+        site = self.layout.site(loc, "LOOP", 0)
+        self.line(f"if (UNLIKELY(--w->fuel == 0)) rt_poll(w, {site});")
+
+    def _end_loc(self) -> Loc:
+        block = self.graph.blocks[self.block]
+        if isinstance(block.end, Branch | Switch):
+            return block.end.loc
+        return block.instrs[-1].loc if block.instrs else self.function.loc
+
+    def _end_web(self, block: Block) -> int:
+        return next(iter(self.values.web_at_end[block.number].values()))
+
+    def _is_leave(self, number: int) -> bool:
+        block = self.graph.blocks[number]
+        return isinstance(block.end, Leave) and not block.instrs
+
+    def _leave(self, end: Leave) -> None:
+        if end.exits or self.function.entry:
+            self.line("lanes_exit(w, m);")
+        if self.slow:
+            if end.exits and not self.function.entry:
+                self.line("exited |= m;")
+            self.line("goto dispatch;")
+        elif self.function.entry:
+            self.line("return RETURN_;")
+        else:
+            self.line("left_exited |= m; return LEFT_;" if end.exits else "return LEFT_;")
+
+    def _terminate(self, block: Block) -> None:
+        end = block.end
+        if isinstance(end, Leave):
+            self._leave(end)
+        elif isinstance(end, Goto):
+            self._goto(end.target)
+        elif isinstance(end, Switch):
+            self._switch(block, end)
+        elif end.taken == end.fallthrough:
+            self._goto(end.taken)
+        else:
+            web = self._end_web(block)
+            name = self.cell(web)
+            p = f"(~{name})" if end.condition.negated else name
+            if self.web_shape(web).kind == 0:
+                self.line(f"if ({p}) {{")
+                self._goto(end.taken)
+                self.line("}")
+                self._goto(end.fallthrough)
+            else:
+                self._parting(block, end, p)
+
+    def _parting(self, block: Block, end: Branch, p: str) -> None:
+        """A branch on a condition that lanes may disagree about."""
+        self.line(f"const u32 go = {p} & m;")
+        self.line("if (go == m) {")
+        self._goto(end.taken)
+        self.line("} else if (go == 0) {")
+        self._goto(end.fallthrough)
+        self.line("}")
+        if self.slow:
+            first, second = sorted((end.taken, end.fallthrough))
+            a, b = ("go", "m & ~go") if end.taken == first else ("m & ~go", "go")
+            # The higher-numbered side waits; the lower may go on at once unless others are due before it.
+            self.line(f"{{ const u32 ma = {a}, mb = {b};")
+            self.line(f"pend[{second}] |= mb; if ({second}u < next) next = {second};")
+            self.line("m = ma;")
+            if first <= self.block:
+                self._poll()
+            self.line(f"if ({first}u < next) goto B{first};")
+            self.line(f"pend[{first}] |= m; goto dispatch; }}")
+            return
+        sides = {end.taken: "go", end.fallthrough: "m & ~go"}
+        for gone, stay in ((end.taken, end.fallthrough), (end.fallthrough, end.taken)):
+            leaves = self.graph.blocks[gone].end
+            if self._is_leave(gone) and isinstance(leaves, Leave) and (self.function.entry or not leaves.exits):
+                if self.function.entry:
+                    self.line(f"lanes_exit(w, {sides[gone]});")
+                self.line(f"m = {sides[stay]};")
+                self._goto(stay)
+                return
+        pending = " ".join(f"pend[{number}] = {mask};" for number, mask in sides.items())
+        self._run_apart(block, pending, f"{min(sides)}u")
+
+    def _leave_text(self) -> str:
+        return "return RETURN_;" if self.function.entry else "return LEFT_;"
+
+    def _leave_after_slow(self) -> None:
+        self.line(self._leave_text())
+
+    def _call_slow(self, start: str, first: str, stop: int) -> None:
+        """Runs the slow form, from the blocks that `start` enters into `pend` and of which `first` is the lowest, until
+        all lanes are at `stop` (-1: until all have left)."""
+        self.line(f"{{ u32 pend[{len(self.graph.blocks) + 1}]; memset(pend, 0, sizeof pend);")
+        self.line(start)
+        extra = "" if self.function.entry else ", prm, &left_exited"
+        self.line(f"m = {self.layout.symbol}_slow(w, F, pend, {first}, {stop}{extra}, local_base); }}")
+
+    def _switch(self, block: Block, end: Switch) -> None:
+        web = self._end_web(block)
+        if self.web_shape(web).kind == 0:
+            self.line(f"switch ({self.cell(web)}) {{")
+            for i, target in enumerate(end.targets):
+                self.line(f"{'default' if i == len(end.targets) - 1 else f'case {i}'}: {{")
+                self._goto(target)
+                self.line("}")
+            self.line("}")
+            return
+        # Lanes choose their own ways.
+        kept = self.declared(self.values.register[web])
+        self.line("u32 index[32] __attribute__((aligned(64)));")
+        for i in self.pieces("u32"):
+            self.line(f"*(VU *)&index[{i * self.lanes}] = {self.web_piece(web, i) if kept == 'u32' else '0'};")
+        self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
+        if self.slow:
+            self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) {")
+            self.line("u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < next) next = b; }")
+            self.line("goto dispatch;")
+            return
+        each = "u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b;"
+        start = f"u32 first = ~0u; for (u32 l = 0; l < 32; l++) if (m >> l & 1) {{ {each} }}"
+        self._run_apart(block, start, "first")
+
+    def _slow_barrier(self, instr: Instr, block: Block) -> None:
+        """Lanes of a divided warp arrive: they wait until the others have arrived, or have all left."""
+        self.instr = instr
+        end = block.end
+        assert isinstance(end, Goto)
+        if "red" in instr.mods:
+            self.line(
+                f"if (m != w->live) rt_fault(w, {self.site('BARRIER')}, lowest_lane(m), 719, "
+                '"a barrier with a reduction (__syncthreads_count and its like) that only some threads of a warp reach");'
+            )
+            self.write(instr)
+            self._goto(end.target)
+            return
+        number, threads = barrier_operands(self, instr)
+        self.line(f"rt_divided_barrier(w, {self.site('BARRIER')}, m);")
+        self.line(
+            f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;"
+        )
+        self.line(f"wait_site = {self.site('BARRIER')}; goto dispatch;")
+
+    # ---- declarations -----------------------------------------------------------------------------------------------------
+
+    def declarations(self) -> list[str]:
+        """C declarations of the registers that the text uses and that are not in the frame."""
+        return [self._declare(web) for web in sorted(self.used)]
+
+    def _declare(self, web: int) -> str:
+        kept, name, shape = self.declared(self.values.register[web]), self.name(web), self.web_shape(web)
+        if kept == "pred":
+            return f"u32 {name};"
+        form = FORMS[kept]
+        if shape.kind == 2:
+            return f"{form.vector} {', '.join(f'{name}_{i}' for i in self.pieces(kept))};"
+        return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.kind == 1 and shape.stride is None else "")

@@ -1,0 +1,248 @@
+"""All forms of one function: which it gets, their frame, and the C around their blocks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
+from grader.emulator.analysis.effects import CARRY, written
+from grader.emulator.analysis.shapes import Values, analyse
+from grader.emulator.ptx import Instr
+from grader.emulator.translate.control import FormWriter
+from grader.emulator.translate.frame import Frame
+from grader.emulator.translate.function import Layout
+from grader.emulator.translate.shape_rules import ShapeRules, is_widening_guard
+from grader.emulator.translate.template import Code, Templates
+from grader.emulator.translate.types import storage
+
+
+@dataclass(frozen=True)
+class Part:
+    """C text of one form of one function. `hot`: worth optimising well."""
+
+    text: str
+    hot: bool
+
+
+def write_forms(layout: Layout, templates: Templates, table: str, *, compiled: bool) -> list[Part]:
+    """The parts of a function. `compiled`: gcc sees its fast forms as a whole, rather than as rows of `templates`, which
+    C knows by the name `table`."""
+    return _FunctionText(layout, templates, table, compiled).parts()
+
+
+class _FunctionText:
+    def __init__(self, layout: Layout, templates: Templates, table: str, compiled: bool) -> None:
+        self.layout, self.templates, self.table, self.compiled = layout, templates, table, compiled
+        self.function = layout.function
+
+    def parts(self) -> list[Part]:
+        function = self.function
+        per_lane = frozenset(v.name for v in function.variables if v.space == "param") | (
+            frozenset() if function.entry else frozenset(self.layout.params)
+        )
+        linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True)
+        graph = build(function)
+        values = analyse(graph, linear_rules, _predicate)
+        guards = {
+            id(i)
+            for b in graph.blocks
+            for i in b.instrs
+            if is_widening_guard(i) and i.guard is None and _affine_result(values, i)
+        }
+        if guards:
+            graph = build(function, frozenset(guards))
+            values = analyse(graph, linear_rules, _predicate)
+        self.layout.guards = guards
+        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False)
+        general = analyse(graph, general_rules, _predicate)
+        if general.register != values.register:
+            raise AssertionError("forms of one function must have the same webs")
+        self.blocks = len(graph.blocks)
+        self.frame = Frame(graph, general, self._kept)
+        fast = graph.reducible
+        needed = self._slow_blocks(graph, general, values, bool(guards))
+        texts = []
+        if needed:
+            texts.append((self._slow(graph, general, needed), False))
+        if fast:
+            texts.append((self._fast(graph, values, "linear"), self.compiled))
+            texts.append((self._fast(graph, general, "general"), self.compiled))
+        texts.append((self._entry(fast), False))
+        prototypes = self._prototypes()
+        return [Part(prototypes + text, hot) for text, hot in texts]
+
+    def _kept(self, register: str) -> str:
+        return "pred" if register == CARRY else storage(self.function.registers.get(register, "b32"))
+
+    def _code(self, form: str) -> Code:
+        return Code(self.templates, self.table, f"{self.layout.symbol}_{form}_code")
+
+    def _prototypes(self) -> str:
+        symbol, args = self.layout.symbol, self._arguments()
+        frame = "u8 *F"
+        exited = "" if self.function.entry else ", u32 *exited_out"
+        return (
+            f"\nu32 {symbol}_slow(struct warp *w, {frame}, u32 *pend, u32 next, int stop{args}{exited}, u32 local_base);\n"
+            f"u32 {symbol}_linear(struct warp *w, u32 m, {frame}{args}, u32 local_base);\n"
+            f"u32 {symbol}_general(struct warp *w, u32 m, {frame}{args}, u32 local_base);\n"
+        )
+
+    def _slow_blocks(self, graph: Graph, general: Values, linear: Values, guards: bool) -> set[int]:
+        everything = {b.number for b in graph.blocks}
+        if guards or not graph.reducible:
+            return everything
+        needed: set[int] = set()
+        for number in general.divergent | linear.divergent:
+            block = graph.blocks[number]
+            stop = graph.postdominator[number]
+            work = list(block.successors)
+            while work:
+                node = work.pop()
+                if node in needed or node == graph.exit:
+                    continue
+                if node == stop:
+                    continue
+                needed.add(node)
+                work.extend(graph.blocks[node].successors)
+        if any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs):
+            return everything
+        return needed
+
+    def _param_variables(self) -> list[str]:
+        return [
+            f"u32 P_{re.sub(chr(92) + 'W', '_', v.name)}[{max(1, -(-v.size // 4)) * 32}] __attribute__((aligned(64)));"
+            for v in self.function.variables
+            if v.space == "param"
+        ]
+
+    def _preamble(self) -> list[str]:
+        return [
+            "u8 *const sh = w->shared; const u32 shn = w->shared_size; (void)sh; (void)shn; (void)local_base;",
+            *self._param_variables(),
+        ]
+
+    def _arguments(self) -> str:
+        return "" if self.function.entry else ", u32 **prm"
+
+    def _slow(self, graph: Graph, general: Values, needed: set[int]) -> str:
+        code = self._code("slow")
+        writer = FormWriter(self.layout, graph, general, "slow", self.frame, code)
+        symbol = self.layout.symbol
+        n = len(graph.blocks)
+        has_barrier = any(is_barrier(i) for b in graph.blocks if b.number in needed for i in b.instrs)
+        exited = "" if self.function.entry else ", u32 *exited_out"
+        writer.line(
+            f"u32 {symbol}_slow(struct warp *w, u8 *F, u32 *pend, u32 next, int stop"
+            f"{self._arguments()}{exited}, u32 local_base) {{"
+        )
+        for text in self._preamble():
+            writer.line(text)
+        writer.line("u32 m = 0, exited = 0; (void)exited;")
+        if has_barrier:
+            writer.line(
+                f"u32 wait_at[{n + 1}], wait_id[{n + 1}], wait_threads[{n + 1}], waiting = 0, wait_site = 0; memset(wait_at, 0, sizeof wait_at);"
+            )
+        table = ", ".join(f"&&B{i}" if i in needed else "&&missing" for i in range(n + 1))
+        writer.line(f"static const void *const to[] = {{{table}}};")
+        writer.line("dispatch:;")
+        # `next` is the lowest pending block; when it was `stop` and nothing else is pending, all lanes are there.
+        writer.line(f"while (next < {n}u && pend[next] == 0) next++;")
+        writer.line(f"if (next >= {n}u) {{")
+        if has_barrier:
+            writer.line("if (waiting) {")
+            writer.line(
+                f"u32 id = 0, threads = 0, lanes = 0; for (u32 b = 0; b < {n}u; b++) if (wait_at[b]) {{ id = wait_id[b]; threads = wait_threads[b]; break; }}"
+            )
+            writer.line(
+                f"for (u32 b = 0; b < {n}u; b++) if (wait_at[b] && wait_id[b] == id) {{ lanes |= wait_at[b]; pend[b] |= wait_at[b]; wait_at[b] = 0; }}"
+            )
+            writer.line(
+                "waiting &= ~lanes; rt_barrier(w, wait_site, id, threads, lanes, 0); next = 0; goto dispatch; }"
+            )
+        if not self.function.entry:
+            writer.line("*exited_out |= exited;")
+        writer.line("return 0; }")
+        # Lanes past `stop` cannot be pending while others are before it: blocks are numbered that way. Only lanes that
+        # wait at a barrier can be missing there; then the slow form keeps the warp to its end.
+        if has_barrier:
+            writer.line("if ((int)next == stop && waiting) stop = -1;")
+        writer.line(
+            f"if ((int)next == stop) {{ {'' if self.function.entry else '*exited_out |= exited; '}return pend[next]; }}"
+        )
+        writer.line("m = pend[next]; pend[next] = 0;")
+        writer.line("{ const u32 at = next++; while (next < " + f"{n}u && pend[next] == 0) next++; goto *to[at]; }}")
+        for block in graph.blocks:
+            if block.number in needed:
+                writer.write_block(block)
+        writer.line("missing: __builtin_unreachable();\n}")
+        return code.table() + _fix_gotos(writer.lines, needed)
+
+    def _fast(self, graph: Graph, values: Values, form: str) -> str:
+        code = None if self.compiled else self._code(form)
+        writer = FormWriter(self.layout, graph, values, form, self.frame, code)
+        header = f"u32 {self.layout.symbol}_{form}(struct warp *w, u32 m, u8 *F{self._arguments()}, u32 local_base) {{"
+        for block in graph.blocks:
+            writer.write_block(block)
+        lines = [code.table() if code is not None else "", header, *self._preamble(), "(void)F;"]
+        if self.function.entry:
+            lines.append("#define RETURN_ 0")
+        else:
+            lines.append("const u32 m_entry = m; u32 left_exited = 0;\n#define LEFT_ (m_entry & ~left_exited)")
+        lines += writer.declarations()
+        return "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_", ""])
+
+    def _entry(self, fast: bool) -> str:
+        symbol = self.layout.symbol
+        args = "" if self.function.entry else ", prm"
+        local = self.layout.local_bytes
+        lines = [
+            f"u32 {symbol}(struct warp *w, u32 m, u32 **prm) {{",
+            f"(void)prm; u32 r; u8 F[{self.frame.size}] __attribute__((aligned(64)));",
+            "const u32 local_base = *(u32 *)F = w->local_top;",
+        ]
+        if local:
+            lines.append(
+                f'w->local_top += {local}; if (UNLIKELY(w->local_top > w->local_size)) rt_fault(w, ~0u, lowest_lane(m), 700, "local memory (stack) overflow: %u bytes a thread", w->local_size);'
+            )
+        if fast:
+            call = f"(w, m, F{args}, local_base)"
+            lines.append(f"r = w->linear ? {symbol}_linear{call} : {symbol}_general{call};")
+        else:
+            extra = "" if self.function.entry else ", prm, &left"
+            lines += [
+                f"u32 left = 0, pend[{self.blocks + 1}]; memset(pend, 0, sizeof pend); pend[0] = m;",
+                f"{symbol}_slow(w, F, pend, 0, -1{extra}, local_base); r = m & ~left;",
+            ]
+        lines.append("w->local_top = local_base; return r;\n}")
+        return "\n".join(lines)
+
+
+def _fix_gotos(lines: list[str], needed: set[int]) -> str:
+    """In the slow form, blocks outside every divided region are not written: a goto to one parks the lanes instead."""
+    text = []
+    for line in lines:
+        match = re.match(r"if \((\d+)u < next\) goto B(\d+);$", line)
+        if match and int(match[1]) not in needed:
+            continue
+        # Going straight on is right only if the target is not where the caller wants the lanes back.
+        if match:
+            line = f"if ({match[1]}u < next && {match[1]} != stop) goto B{match[2]};"
+        match = re.match(r"pend\[(\d+)\] \|= m; goto dispatch;( })?$", line)
+        if match:
+            line = f"pend[{match[1]}] |= m; if ({match[1]}u < next) next = {match[1]}u; goto dispatch;{match[2] or ''}"
+        text.append(line)
+    return "\n".join(text)
+
+
+def _predicate(block: Block) -> str | None:
+    end = block.end
+    if isinstance(end, Branch):
+        return end.condition.name
+    if isinstance(end, Switch):
+        return end.index.name
+    return None
+
+
+def _affine_result(values: Values, instr: Instr) -> bool:
+    return any(values.shape[values.of_write(instr, n)].kind == 1 for n in written(instr))

@@ -1,0 +1,99 @@
+"""Where the registers of a function lie in its frame, the memory that its forms share.
+
+The first word holds `local_base`. Every register that lives across blocks has a place for its general shape, where the
+slow form finds it. In threaded forms all registers are in the frame: those that keep their shape share the general
+form's place, those that a form knows to be more even have one of their own, and those of a single block take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grader.emulator.analysis.cfg import Graph
+from grader.emulator.analysis.effects import read, written
+from grader.emulator.analysis.shapes import Shape, Values
+from grader.emulator.translate.types import FORMS
+
+ROW_BYTES = 128  # 32 lanes of 32 bits
+SCALAR_BYTES = 16  # a base and a stride
+_HEADER_BYTES = 64
+
+
+class Frame:
+    """Places by web. `kept` gives the type in which a register is stored."""
+
+    def __init__(self, graph: Graph, general: Values, kept: Callable[[str], str]) -> None:
+        self.graph, self.general, self.kept = graph, general, kept
+        self.size = _HEADER_BYTES
+        crossing = [web for web in range(len(general.register)) if not general.local[web]]
+        self.places = self._place(general, crossing)
+
+    def bytes_of(self, web: int, shape: Shape) -> int:
+        kept = self.kept(self.general.register[web])
+        if kept == "pred" or shape.kind < 2:
+            return SCALAR_BYTES
+        return ROW_BYTES * (2 if FORMS[kept].wide else 1)
+
+    def _place(self, values: Values, webs: list[int]) -> dict[int, int]:
+        """Scalars first, so that rows stay aligned to vectors with no gaps between."""
+        places: dict[int, int] = {}
+        for web in sorted(webs, key=lambda web: (self.bytes_of(web, values.shape[web]) > SCALAR_BYTES, web)):
+            size = self.bytes_of(web, values.shape[web])
+            if size > SCALAR_BYTES:
+                self.size = -(-self.size // 64) * 64
+            places[web] = self.size
+            self.size += size
+        self.size = -(-self.size // 64) * 64
+        return places
+
+    def threaded(self, values: Values) -> dict[int, int]:
+        """Places of all webs of a threaded form."""
+        general = self.general
+        own = [w for w in range(len(values.register)) if not values.local[w] and values.shape[w] != general.shape[w]]
+        places = {w: p for w, p in self.places.items() if values.shape[w] == general.shape[w]}
+        places |= self._place(values, own)
+        turns = self._turns(values)
+        counts: dict[int, int] = {}
+        for size, index in turns.values():
+            counts[size] = max(counts.get(size, 0), index + 1)
+        begin: dict[int, int] = {}
+        for size in sorted(counts):
+            begin[size] = self.size
+            self.size += -(-size * counts[size] // 64) * 64
+        return places | {web: begin[size] + size * index for web, (size, index) in turns.items()}
+
+    def _turns(self, values: Values) -> dict[int, tuple[int, int]]:
+        """For webs of a single block: size class and index of a place that is free while the web is needed."""
+        turns: dict[int, tuple[int, int]] = {}
+        for block in self.graph.blocks:
+            last: dict[int, int] = {}
+            touched: list[list[int]] = []
+            for at, instr in enumerate(block.instrs):
+                webs = [values.of_read(instr, name) for name in read(instr)]
+                webs += [values.of_write(instr, name) for name in written(instr)]
+                webs = [web for web in dict.fromkeys(webs) if values.local[web]]
+                touched.append(webs)
+                last.update(dict.fromkeys(webs, at))
+            for web in values.web_at_end[block.number].values():
+                last[web] = len(block.instrs)
+            free: dict[int, list[int]] = {}
+            used: dict[int, int] = {}
+            for at, webs in enumerate(touched):
+                for web in webs:
+                    if web in turns:
+                        continue
+                    size = self.bytes_of(web, values.shape[web])
+                    if free.get(size):
+                        index = free[size].pop()
+                    else:
+                        index = used[size] = used.get(size, -1) + 1
+                    turns[web] = (size, index)
+                for web in webs:  # only now: a result must not lie where an operand is
+                    if last[web] == at:
+                        size, index = turns[web]
+                        free.setdefault(size, []).append(index)
+            for web in values.web_at_end[block.number].values():  # read by the branch alone
+                if values.local[web] and web not in turns:
+                    size = self.bytes_of(web, values.shape[web])
+                    turns[web] = (size, used.get(size, -1) + 1)
+        return turns
