@@ -246,14 +246,14 @@ def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple
                 yield (
                     translation.header + translation.common + "\n".join(batch),
                     f"{prefix}_{number}",
-                    "-O2" if hot else "-O1",
+                    "-Og" if hot else "-O1",
                 )
                 batch, size, number = [], 0, number + 1
         if batch:
             yield (
                 translation.header + translation.common + "\n".join(batch),
                 f"{prefix}_{number}",
-                "-O2" if hot else "-O1",
+                "-Og" if hot else "-O1",
             )
             number += 1
     registration = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from grader.emulator.analysis.cfg import Block, Branch, Goto, Leave, Switch, is_barrier
 from grader.emulator.analysis.effects import read, written
 from grader.emulator.ptx import Instr
@@ -14,12 +16,17 @@ from grader.emulator.translate.types import FORMS
 class FormWriter(Writer):
     """Adds to the instructions' writer what surrounds instructions."""
 
-    def write_block(self, block: Block) -> None:
+    def write_block(self, block: Block, *, compiled: bool = False) -> None:
         self.block = block.number
         self.line(f"B{block.number}: ;")
         self.line("{")
         if self.form == "linear" and block.instrs and id(block.instrs[0]) in self.layout.guards:
             self._guard_entry(block)
+        if compiled:
+            self._in_variables(block)
+            self._terminate(block)
+            self.line("}")
+            return
         for instr in block.instrs:
             if is_barrier(instr) and self.slow:
                 self._slow_barrier(instr, block)
@@ -28,6 +35,44 @@ class FormWriter(Writer):
         else:
             self._terminate(block)
         self.line("}")
+
+    def _in_variables(self, block: Block) -> None:
+        """Writes a block's instructions with registers in C variables, which are loaded before and stored after."""
+        self.flush()
+        start = len(self.lines)
+        self.in_variables, self.used = True, set()
+        for instr in block.instrs:
+            self.write(instr)
+        self.in_variables = False
+        crossing = sorted(web for web in self.used if not self.values.local[web])
+        changed = {self.values.of_write(i, name) for i in block.instrs for name in written(i)}
+        declarations = [self._declare(web) for web in sorted(self.used)]
+        live = self.values.live_in[block.number]
+        loads = [f"{v} = {f};" for web in crossing if web in live for v, f in self._copies(web)]
+        self.lines[start:start] = ["{", *declarations, *loads]
+        ends = self.values.web_at_end[block.number].values()
+        stored = [web for web in sorted(self.used) if web in changed and (web in crossing or web in ends)]
+        self.lines += [f"{f} = {v};" for web in stored for v, f in self._copies(web)] + ["}"]
+
+    def _copies(self, web: int) -> Iterator[tuple[str, str]]:
+        """Pairs of a variable and where it lies in the frame."""
+        kept, shape, place = self.declared(self.values.register[web]), self.web_shape(web), self.places[web]
+        parts = [""]
+        if kept != "pred" and shape.kind == 2:
+            parts = [f"_{i}" for i in self.pieces(kept)]
+        elif kept != "pred" and shape.kind == 1 and shape.stride is None:
+            parts = ["", "_s"]
+        for part in parts:
+            yield f"{self.name(web)}{part}", self._in_frame(web, place, part)
+
+    def _declare(self, web: int) -> str:
+        kept, name, shape = self.declared(self.values.register[web]), self.name(web), self.web_shape(web)
+        if kept == "pred":
+            return f"u32 {name};"
+        form = FORMS[kept]
+        if shape.kind == 2:
+            return f"{form.vector} {', '.join(f'{name}_{i}' for i in self.pieces(kept))};"
+        return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.kind == 1 and shape.stride is None else "")
 
     def _guard_entry(self, block: Block) -> None:
         """Leaves the linear form for good when an affine index would wrap around in 32 bits."""
@@ -54,7 +99,7 @@ class FormWriter(Writer):
 
     def _in_place(self, web: int) -> bool:
         """Whether this form keeps a register where, and as, the slow form does."""
-        return self.places.get(web) == self.frame.places[web]
+        return self.places[web] == self.frame.places[web]
 
     def _spill(self, webs: set[int]) -> None:
         for web in sorted(webs):
@@ -290,18 +335,3 @@ class FormWriter(Writer):
             f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;"
         )
         self.line(f"wait_site = {self.site('BARRIER')}; goto dispatch;")
-
-    # ---- declarations -----------------------------------------------------------------------------------------------------
-
-    def declarations(self) -> list[str]:
-        """C declarations of the registers that the text uses and that are not in the frame."""
-        return [self._declare(web) for web in sorted(self.used)]
-
-    def _declare(self, web: int) -> str:
-        kept, name, shape = self.declared(self.values.register[web]), self.name(web), self.web_shape(web)
-        if kept == "pred":
-            return f"u32 {name};"
-        form = FORMS[kept]
-        if shape.kind == 2:
-            return f"{form.vector} {', '.join(f'{name}_{i}' for i in self.pieces(kept))};"
-        return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.kind == 1 and shape.stride is None else "")

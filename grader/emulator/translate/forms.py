@@ -25,15 +25,15 @@ class Part:
     hot: bool
 
 
-def write_forms(layout: Layout, templates: Templates, table: str, *, compiled: bool) -> list[Part]:
-    """The parts of a function. `compiled`: gcc sees its fast forms as a whole, rather than as rows of `templates`, which
-    C knows by the name `table`."""
-    return _FunctionText(layout, templates, table, compiled).parts()
+def write_forms(layout: Layout, templates: Templates, table: str, *, budget: int) -> list[Part]:
+    """The parts of a function. C knows `templates` by the name `table`. Up to `budget` instructions of inner loops are
+    for gcc to optimise block by block."""
+    return _FunctionText(layout, templates, table, budget).parts()
 
 
 class _FunctionText:
-    def __init__(self, layout: Layout, templates: Templates, table: str, compiled: bool) -> None:
-        self.layout, self.templates, self.table, self.compiled = layout, templates, table, compiled
+    def __init__(self, layout: Layout, templates: Templates, table: str, budget: int) -> None:
+        self.layout, self.templates, self.table, self.budget = layout, templates, table, budget
         self.function = layout.function
 
     def parts(self) -> list[Part]:
@@ -66,11 +66,22 @@ class _FunctionText:
         if needed:
             texts.append((self._slow(graph, general, needed), False))
         if fast:
-            texts.append((self._fast(graph, values, "linear"), self.compiled))
-            texts.append((self._fast(graph, general, "general"), self.compiled))
+            texts.append((self._fast(graph, values, "linear"), True))
+            texts.append((self._fast(graph, general, "general"), True))
         texts.append((self._entry(fast), False))
         prototypes = self._prototypes()
         return [Part(prototypes + text, hot) for text, hot in texts]
+
+    def _inner_blocks(self, graph: Graph) -> set[int]:
+        """The blocks worth gcc's time: in loops, the deepest first, while the budget lasts."""
+        depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
+        left = self.budget
+        chosen: set[int] = set()
+        for block in sorted(graph.blocks, key=lambda b: (-depth[b.number], len(b.instrs))):
+            left -= len(block.instrs)
+            if depth[block.number] and left >= 0:
+                chosen.add(block.number)
+        return chosen
 
     def _kept(self, register: str) -> str:
         return "pred" if register == CARRY else storage(self.function.registers.get(register, "b32"))
@@ -179,17 +190,17 @@ class _FunctionText:
         return code.table() + _fix_gotos(writer.lines, needed)
 
     def _fast(self, graph: Graph, values: Values, form: str) -> str:
-        code = None if self.compiled else self._code(form)
+        code = self._code(form)
+        compiled = self._inner_blocks(graph)
         writer = FormWriter(self.layout, graph, values, form, self.frame, code)
         header = f"u32 {self.layout.symbol}_{form}(struct warp *w, u32 m, u8 *F{self._arguments()}, u32 local_base) {{"
         for block in graph.blocks:
-            writer.write_block(block)
-        lines = [code.table() if code is not None else "", header, *self._preamble(), "(void)F;"]
+            writer.write_block(block, compiled=block.number in compiled)
+        lines = [code.table(), header, *self._preamble(), "(void)F;"]
         if self.function.entry:
             lines.append("#define RETURN_ 0")
         else:
             lines.append("const u32 m_entry = m; u32 left_exited = 0;\n#define LEFT_ (m_entry & ~left_exited)")
-        lines += writer.declarations()
         return "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_", ""])
 
     def _entry(self, fast: bool) -> str:

@@ -58,22 +58,21 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
 class Writer:
     """State while one form is written. Instruction families add methods' worth of code through HANDLERS.
 
-    With `code` the form is threaded: registers lie in the frame, and instructions become rows of `code`. Without, they
-    are C variables, and the text is for gcc to optimise as a whole.
+    Registers lie in the frame, and instructions become rows of `code`. In a compiled block, registers are C variables
+    and its text is for gcc to optimise as a whole.
     """
 
-    def __init__(
-        self, layout: Layout, graph: Graph, values: Values, form: str, frame: Frame, code: Code | None = None
-    ) -> None:
+    def __init__(self, layout: Layout, graph: Graph, values: Values, form: str, frame: Frame, code: Code) -> None:
         self.layout, self.graph, self.values, self.form = layout, graph, values, form
         self.function = layout.function
         self.slow = form == "slow"
         self.frame, self.code = frame, code
-        self.places = frame.threaded(values) if code is not None else {}
+        self.places = frame.threaded(values)
         self.in_row = False  # the text being written goes into a row
         self.pinned = False  # and names what only this form has
+        self.in_variables = False  # the block at hand is compiled
+        self.used: set[int] = set()  # registers that it names
         self.lines: list[str] = []
-        self.used: set[int] = set()
         self.mask = "m"  # lanes for memory operations of the instruction at hand
         self.blend: str | None = None  # lanes whose registers change, or None for all
         self.lanes = layout.warp_lanes
@@ -92,7 +91,7 @@ class Writer:
 
     def flush(self) -> None:
         """Writes the call for the rows that are due before what follows."""
-        call = self.code.flush() if self.code is not None else None
+        call = self.code.flush()
         if call is not None:
             self.lines.append(call)
 
@@ -133,9 +132,8 @@ class Writer:
 
     def cell(self, web: int, part: str = "") -> str:
         """Where a register is kept: its only value or its base (""), its stride ("_s") or a piece of it ("_0", …)."""
-        place = self.places.get(web)
-        if place is not None:
-            return self._in_frame(web, place, part)
+        if not self.in_variables:
+            return self._in_frame(web, self.places[web], part)
         self.used.add(web)
         return f"{self.name(web)}{part}"
 
@@ -484,7 +482,7 @@ class Writer:
     def write(self, instr: Instr) -> None:
         """Writes an instruction: into the text, or as a row of threaded code."""
         self.instr = instr
-        if self.code is None:
+        if self.in_variables:
             self._write(instr)
             return
         start, self.temp, self.in_row, self.pinned = len(self.lines), 0, True, False

@@ -17,7 +17,7 @@ from grader.emulator.translate.function import Layout
 from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.template import Template, Templates
 
-COMPILED_INSTRUCTIONS = 1200  # PTX instructions of a module that gcc compiles as a whole; the rest is threaded code
+COMPILED_INSTRUCTIONS = 1000  # of a module, in inner loops, that gcc optimises block by block; the rest is threaded code
 HEADER = '#include "warp.h"\n'
 _FAMILIES = (arith, atomics, barriers, calls, convert, memory, tensor, warp_ops)
 
@@ -93,28 +93,15 @@ class _ModuleWriter:
 
     def run(self) -> tuple[Translation, list[Finding]]:
         parts: list[Part] = []
-        compiled = self._compiled()
-        for function in self.module.functions.values():
-            if not function.defined:
-                continue
+        defined = [f for f in self.module.functions.values() if f.defined]
+        for function in defined:
             try:
-                parts += self._function(function, function.name in compiled)
+                parts += self._function(function, COMPILED_INSTRUCTIONS // len(defined))
             except Refused as refused:
                 self._find(refused)
         common = self._common()
         templates = tuple(self.templates.every)
         return Translation(HEADER, common, self._tables(), tuple(parts), templates), self.findings
-
-    def _compiled(self) -> set[str]:
-        """The functions that gcc compiles as a whole: the smallest, as far as the time for it goes."""
-        left = COMPILED_INSTRUCTIONS
-        chosen: set[str] = set()
-        for function in sorted(self.module.functions.values(), key=lambda f: len(f.body)):
-            left -= len(function.body)
-            if left < 0:
-                break
-            chosen.add(function.name)
-        return chosen
 
     def _find(self, refused: Refused) -> None:
         file = self.module.files.get(refused.loc.file) if refused.loc.line else None
@@ -192,7 +179,7 @@ class _ModuleWriter:
             self._used_cache = used
         return self._used_cache
 
-    def _function(self, function: Function, compiled: bool) -> list[Part]:
+    def _function(self, function: Function, budget: int) -> list[Part]:
         symbol = self.names[function.name]
         shared, _ = self._shared(function)
         local: dict[str, int] = {}
@@ -219,7 +206,7 @@ class _ModuleWriter:
             self._addresses(), self.sites.add, self.lanes,
         )  # fmt: skip
         layout.checked_shared = bool(self.sanitize)
-        return write_forms(layout, self.templates, f"{self.prefix}_templates", compiled=compiled)
+        return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)
 
     # ---- common parts -----------------------------------------------------------------------------------------------
 
