@@ -77,23 +77,33 @@ class Values:
         return self.web_at[(id(instr), name, True)]
 
 
-def analyse(graph: Graph, rule: ShapeRule, predicate_of: Callable[[Block], str | None]) -> Values:
-    """Shapes and webs of a function. `predicate_of` names the register a block's terminator reads, if any."""
-    ssa = _Ssa(graph, predicate_of)
-    shapes = _solve(graph, ssa, rule)
-    return _webs(graph, ssa, shapes)
+def analyse(ssa: Ssa, rule: ShapeRule) -> Values:
+    """Shapes of a function's webs by one rule."""
+    webs = ssa.webs
+    merged: list[Shape | None] = [None] * len(webs.register)
+    for value, shape in enumerate(_solve(ssa, rule)):
+        merged[webs.of_value[value]] = join(merged[webs.of_value[value]], shape)
+    shapes = [s if s is not None else UNIFORM for s in merged]
+    divergent = {
+        block.number
+        for block in ssa.graph.blocks
+        if isinstance(block.end, Branch | Switch)
+        and shapes[next(iter(webs.at_end[block.number].values()))] != UNIFORM
+    }
+    return Values(webs.at, webs.at_end, webs.register, shapes, webs.local, webs.live_in, divergent)
 
 
 # ---- SSA ------------------------------------------------------------------------------------------------------
 
 
-class _Ssa:
-    """SSA names: `def_of` and `use_of` map (instruction, register) to a value number."""
+class Ssa:
+    """SSA names: `def_of` and `use_of` map (instruction, register) to a value number. `predicate_of` names the register
+    that a block's terminator reads, if any."""
 
     def __init__(self, graph: Graph, predicate_of: Callable[[Block], str | None]) -> None:
         self.graph = graph
         blocks = graph.blocks
-        self.reads = [[(i, read(i)) for i in b.instrs] for b in blocks]
+        self.effects = [[(i, read(i), written(i)) for i in b.instrs] for b in blocks]
         self.predicates = [predicate_of(b) for b in blocks]
         self._liveness()
         self.register: list[str] = []
@@ -106,6 +116,8 @@ class _Ssa:
         self.users: dict[int, list[tuple[int, Instr | None]]] = {}
         self._place()
         self._rename()
+        self.roots = _web_roots(self)
+        self.webs = _webs(graph, self)
 
     def _liveness(self) -> None:
         blocks = self.graph.blocks
@@ -114,9 +126,9 @@ class _Ssa:
         for b in blocks:
             g: set[str] = set()
             k: set[str] = set()
-            for instr, names in self.reads[b.number]:
+            for _, names, results in self.effects[b.number]:
                 g.update(n for n in names if n not in k)
-                k.update(written(instr))
+                k.update(results)
             p = self.predicates[b.number]
             if p is not None and p not in k:
                 g.add(p)
@@ -201,13 +213,13 @@ class _Ssa:
             number, saved = work.pop()
             current = dict(saved) if saved is not None else {}
             current.update(self.phis[number])
-            for instr, names in self.reads[number]:
+            for instr, names, results in self.effects[number]:
                 for name in names:
                     value = self._current(current, undefined, name)
                     current[name] = value
                     self.use_of[(id(instr), name)] = value
                     self.users.setdefault(value, []).append((number, instr))
-                for name in written(instr):
+                for name in results:
                     value = self._new(name, number)
                     self.def_of[(id(instr), name)] = value
                     current[name] = value
@@ -228,16 +240,18 @@ class _Ssa:
 # ---- shapes ---------------------------------------------------------------------------------------------------
 
 
-def _solve(graph: Graph, ssa: _Ssa, rule: ShapeRule) -> list[Shape | None]:
+def _solve(ssa: Ssa, rule: ShapeRule) -> list[Shape | None]:
+    graph = ssa.graph
     count = len(ssa.register)
     shapes: list[Shape | None] = [None] * count
     if not graph.reducible:
         return [VECTOR] * count
     # Values of one web are kept in one variable, so what one of them needs all of them get.
     members: dict[int, list[int]] = {}
-    roots = _web_roots(ssa)
+    roots = ssa.roots
     for value, root in enumerate(roots):
         members.setdefault(root, []).append(value)
+    undefined = set(ssa.entry_values.values())
     forced: set[int] = set()  # values that control flow makes VECTOR
     divergent: set[int] = set()
     changed = True
@@ -258,15 +272,14 @@ def _solve(graph: Graph, ssa: _Ssa, rule: ShapeRule) -> list[Shape | None]:
                 for argument in ssa.phi_args[phi]:
                     merged = join(merged, shapes[argument])
                 update(phi, merged)
-            for instr, _ in ssa.reads[b.number]:
-                for name in written(instr):
+            for instr, _, results in ssa.effects[b.number]:
+                for name in results:
                     key = id(instr)
                     new = rule(instr, lambda n, key=key: shapes[ssa.use_of[(key, n)]], name)  # type: ignore[misc]
                     if instr.guard is not None and new is not None:
                         old = shapes[ssa.use_of[(key, name)]]
                         guard = shapes[ssa.use_of[(key, instr.guard.name)]]
-                        undefined = ssa.use_of[(key, name)] in ssa.entry_values.values()
-                        if not undefined:
+                        if ssa.use_of[(key, name)] not in undefined:
                             new = join(new, old) if guard == UNIFORM else VECTOR
                     update(ssa.def_of[(key, name)], new)
             if b.number in ssa.end_use and b.number not in divergent:
@@ -279,11 +292,10 @@ def _solve(graph: Graph, ssa: _Ssa, rule: ShapeRule) -> list[Shape | None]:
                             changed = True
                             for member in members[roots[value]]:
                                 shapes[member] = VECTOR
-    ssa.divergent = divergent  # type: ignore[attr-defined]
     return shapes
 
 
-def _made_vector(graph: Graph, ssa: _Ssa, block: Block) -> set[int]:
+def _made_vector(graph: Graph, ssa: Ssa, block: Block) -> set[int]:
     """The values that differ between lanes because they part at the end of `block`."""
     result: set[int] = set()
     stop = graph.postdominator[block.number]
@@ -321,7 +333,7 @@ def _made_vector(graph: Graph, ssa: _Ssa, block: Block) -> set[int]:
 # ---- webs -----------------------------------------------------------------------------------------------------
 
 
-def _web_roots(ssa: _Ssa) -> list[int]:
+def _web_roots(ssa: Ssa) -> list[int]:
     """For each value one representative of its web: the values that one variable must hold."""
     parent = list(range(len(ssa.register)))
 
@@ -334,30 +346,35 @@ def _web_roots(ssa: _Ssa) -> list[int]:
     for phi, arguments in ssa.phi_args.items():
         for a in arguments:
             parent[find(a)] = find(phi)
-    for block_reads in ssa.reads:
-        for instr, _ in block_reads:
+    for block_effects in ssa.effects:
+        for instr, _, results in block_effects:
             if instr.guard is None:
                 continue
-            for name in written(instr):  # a guarded write keeps the old value in some lanes: same variable
+            for name in results:  # a guarded write keeps the old value in some lanes: same variable
                 parent[find(ssa.use_of[(id(instr), name)])] = find(ssa.def_of[(id(instr), name)])
     return [find(value) for value in range(len(ssa.register))]
 
 
-def _webs(graph: Graph, ssa: _Ssa, shapes: list[Shape | None]) -> Values:
-    roots = _web_roots(ssa)
+@dataclass(slots=True)
+class _Webs:
+    """What Values has of webs whatever their shapes; `of_value` maps SSA values to webs."""
+
+    at: dict[tuple[int, str, bool], int]
+    at_end: list[dict[str, int]]
+    register: list[str]
+    local: list[bool]
+    live_in: list[set[int]]
+    of_value: list[int]
+
+
+def _webs(graph: Graph, ssa: Ssa) -> _Webs:
+    roots = ssa.roots
     number: dict[int, int] = {}
     register: list[str] = []
-    shape: list[Shape] = []
-    merged: list[Shape | None] = []
-    for value in range(len(ssa.register)):
-        root = roots[value]
+    for value, root in enumerate(roots):
         if root not in number:
             number[root] = len(register)
             register.append(ssa.register[value])
-            merged.append(None)
-        web = number[root]
-        merged[web] = join(merged[web], shapes[value])
-    shape = [s if s is not None else UNIFORM for s in merged]
     web_at: dict[tuple[int, str, bool], int] = {}
     for (key, name), value in ssa.use_of.items():
         web_at[(key, name, False)] = number[roots[value]]
@@ -375,14 +392,14 @@ def _webs(graph: Graph, ssa: _Ssa, shapes: list[Shape | None]) -> Values:
     for b in graph.blocks:
         g: set[int] = set()
         k: set[int] = set()
-        for instr, names in ssa.reads[b.number]:
+        for instr, names, results in ssa.effects[b.number]:
             for name in names:
                 web = web_at[(id(instr), name, False)]
                 used_in[web].add(b.number)
                 if web not in k:
                     g.add(web)
                     upward[web] = True
-            for name in written(instr):
+            for name in results:
                 web = web_at[(id(instr), name, True)]
                 used_in[web].add(b.number)
                 k.add(web)
@@ -406,10 +423,4 @@ def _webs(graph: Graph, ssa: _Ssa, shapes: list[Shape | None]) -> Values:
                 live_in[b.number] = new
                 changed = True
     local = [len(blocks) <= 1 and not up for blocks, up in zip(used_in, upward, strict=True)]
-    divergent: set[int] = set()
-    for b in graph.blocks:
-        if isinstance(b.end, Branch | Switch):
-            web = next(iter(web_at_end[b.number].values()))
-            if shape[web] != UNIFORM:
-                divergent.add(b.number)
-    return Values(web_at, web_at_end, register, shape, local, live_in, divergent)
+    return _Webs(web_at, web_at_end, register, local, live_in, [number[root] for root in roots])

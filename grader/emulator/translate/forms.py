@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
 from grader.emulator.analysis.effects import CARRY, written
-from grader.emulator.analysis.shapes import Values, analyse
+from grader.emulator.analysis.shapes import Ssa, Values, analyse
 from grader.emulator.ptx import Instr
 from grader.emulator.translate.control import FormWriter
 from grader.emulator.translate.frame import Frame
@@ -43,7 +43,8 @@ class _FunctionText:
         )
         linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True)
         graph = build(function)
-        values = analyse(graph, linear_rules, _predicate)
+        ssa = Ssa(graph, _predicate)
+        values = analyse(ssa, linear_rules)
         guards = {
             id(i)
             for b in graph.blocks
@@ -52,14 +53,13 @@ class _FunctionText:
         }
         if guards:
             graph = build(function, frozenset(guards))
-            values = analyse(graph, linear_rules, _predicate)
+            ssa = Ssa(graph, _predicate)
+            values = analyse(ssa, linear_rules)
         self.layout.guards = guards
         general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False)
-        general = analyse(graph, general_rules, _predicate)
-        if general.register != values.register:
-            raise AssertionError("forms of one function must have the same webs")
+        general = analyse(ssa, general_rules)
         self.blocks = len(graph.blocks)
-        self.frame = Frame(graph, general, self._kept)
+        self.frame = Frame(ssa, general, self._kept)
         fast = graph.reducible
         needed = self._slow_blocks(graph, general, values, bool(guards))
         texts = []

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.emulator.analysis.cfg import Graph
-from grader.emulator.analysis.effects import read, written
-from grader.emulator.analysis.shapes import Shape, Values
+from grader.emulator.analysis.shapes import Shape, Ssa, Values
 from grader.emulator.translate.types import FORMS
 
 ROW_BYTES = 128  # 32 lanes of 32 bits
@@ -22,8 +20,8 @@ _HEADER_BYTES = 64
 class Frame:
     """Places by web. `kept` gives the type in which a register is stored."""
 
-    def __init__(self, graph: Graph, general: Values, kept: Callable[[str], str]) -> None:
-        self.graph, self.general, self.kept = graph, general, kept
+    def __init__(self, ssa: Ssa, general: Values, kept: Callable[[str], str]) -> None:
+        self.ssa, self.general, self.kept = ssa, general, kept
         self.size = _HEADER_BYTES
         crossing = [web for web in range(len(general.register)) if not general.local[web]]
         self.places = self._place(general, crossing)
@@ -65,12 +63,12 @@ class Frame:
     def _turns(self, values: Values) -> dict[int, tuple[int, int]]:
         """For webs of a single block: size class and index of a place that is free while the web is needed."""
         turns: dict[int, tuple[int, int]] = {}
-        for block in self.graph.blocks:
+        for block in self.ssa.graph.blocks:
             last: dict[int, int] = {}
             touched: list[list[int]] = []
-            for at, instr in enumerate(block.instrs):
-                webs = [values.of_read(instr, name) for name in read(instr)]
-                webs += [values.of_write(instr, name) for name in written(instr)]
+            for at, (instr, names, results) in enumerate(self.ssa.effects[block.number]):
+                webs = [values.of_read(instr, name) for name in names]
+                webs += [values.of_write(instr, name) for name in results]
                 webs = [web for web in dict.fromkeys(webs) if values.local[web]]
                 touched.append(webs)
                 last.update(dict.fromkeys(webs, at))

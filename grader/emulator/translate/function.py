@@ -16,7 +16,7 @@ from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.refusal import Refused
-from grader.emulator.translate.template import Code, fill, number_hole, offset_hole
+from grader.emulator.translate.template import Code, Recipe, Signature, fill, number_hole, offset_hole
 from grader.emulator.translate.types import BITS, FORMS, storage
 
 Expression = Callable[..., str]
@@ -40,6 +40,11 @@ class Layout:
     guards: set[int] = field(default_factory=set)
 
 
+# Families whose text depends on nothing but operands, the first of which is the result.
+_ARITHMETIC = frozenset(
+    ["add", "sub", "mul", "mad", "fma", "mov", "selp", "setp", "and", "or", "xor", "not", "shl", "shr", "neg", "abs"]
+    + ["min", "max", "ex2", "lg2", "rcp", "sqrt", "rsqrt", "cvt"]
+)
 Handler = Callable[["Writer", Instr], None]
 HANDLERS: dict[str, Handler] = {}
 
@@ -68,6 +73,11 @@ class Writer:
         self.slow = form == "slow"
         self.frame, self.code = frame, code
         self.places = frame.threaded(values)
+        types, numbered = self.function.registers, code.templates.numbered
+        self.facts = [
+            numbered((types.get(register), shape, local))
+            for register, shape, local in zip(values.register, values.shape, values.local, strict=True)
+        ]
         self.in_row = False  # the text being written goes into a row
         self.pinned = False  # and names what only this form has
         self.in_variables = False  # the block at hand is compiled
@@ -485,6 +495,12 @@ class Writer:
         if self.in_variables:
             self._write(instr)
             return
+        signature, places = self._signature(instr)
+        recipes = self.code.templates.recipes
+        recipe = recipes.get(signature)
+        if recipe is not None:
+            self.code.add(recipe.template, recipe.operands(places))
+            return
         start, self.temp, self.in_row, self.pinned = len(self.lines), 0, True, False
         self._write(instr)
         text = "\n".join(self.lines[start:])
@@ -493,7 +509,34 @@ class Writer:
         if self.pinned:
             self.line(f"{{\n{fill(text)}\n}}")
         elif text:
-            self.code.add(text)
+            template, holes = self.code.templates.row(text)
+            self.code.add(template, [value for _, value in holes])
+            if signature:
+                recipes[signature] = Recipe.of(template, holes, places)
+
+    def _signature(self, instr: Instr) -> tuple[Signature, list[int]]:
+        """The signature of arithmetic on registers and literals, and its registers' places; () for what else there is,
+        whose text may depend on more."""
+        if instr.op not in _ARITHMETIC or "cc" in instr.mods:
+            return (), []
+        places: list[int] = []
+        parts: list[object] = [instr.op, instr.mods, self.slow]
+        for n, operand in enumerate(instr.operands if instr.guard is None else (*instr.operands, instr.guard)):
+            if isinstance(operand, Reg):
+                web = self.values.web_at.get((id(instr), operand.name, n == 0))
+                if web is None:
+                    return (), []
+                place = self.places[web]
+                if place not in places:
+                    places.append(place)
+                parts.append((self.facts[web], places.index(place), operand.negated))
+            elif isinstance(operand, Imm):
+                parts.append(operand)
+            else:
+                return (), []
+        if instr.guard is not None:
+            parts.append("guarded")
+        return tuple(parts), places
 
     def _write(self, instr: Instr) -> None:
         self.mask = "m"

@@ -12,8 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+Signature = tuple[object, ...]
+"""What the text of an instruction depends on, but for where its registers are: equal ones share a recipe."""
+Hole = tuple[str, int]
+"""What is in a hole: "o" and an offset in the frame, or "n" and a number."""
 _HOLE = re.compile(r"@([on])(-?\d+)@")
 _SHARED = re.compile(r"\bshn?\b")
 _LOCAL = re.compile(r"\blocal_base\b")
@@ -43,15 +48,38 @@ class Template:
     operands: int
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to make a row without writing its text again: a template and what goes into its holes, the place of the
+    instruction's nth register ("o") or a number ("n")."""
+
+    template: int
+    holes: tuple[Hole, ...]
+
+    @staticmethod
+    def of(template: int, holes: Sequence[Hole], places: Sequence[int]) -> Recipe:
+        """From a row of an instruction whose registers are at `places`."""
+        return Recipe(template, tuple((kind, places.index(v) if kind == "o" else v) for kind, v in holes))
+
+    def operands(self, places: Sequence[int]) -> list[int]:
+        return [places[value] if kind == "o" else value for kind, value in self.holes]
+
+
 @dataclass(slots=True)
 class Templates:
     """The templates of a module, numbered in order of first use."""
 
     number: dict[str, int] = field(default_factory=dict)  # body → number
     every: list[Template] = field(default_factory=list)
+    recipes: dict[Signature, Recipe] = field(default_factory=dict)
+    facts: dict[object, int] = field(default_factory=dict)
 
-    def row(self, text: str) -> tuple[int, tuple[int, ...]]:
-        """The template of an instruction's text, and the numbers for its holes."""
+    def numbered(self, fact: object) -> int:
+        """A number for a fact about a register, so that signatures are quick to compare."""
+        return self.facts.setdefault(fact, len(self.facts))
+
+    def row(self, text: str) -> tuple[int, list[Hole]]:
+        """The template of an instruction's text, and what is in its holes."""
         values: dict[tuple[str, str], int] = {}
 
         def name(hole: re.Match[str]) -> str:
@@ -62,7 +90,7 @@ class Templates:
         if number is None:
             number = self.number[body] = len(self.every)
             self.every.append(_template(body, max(1, len(values))))
-        return number, tuple(int(value) & 0xFFFFFFFF for _, value in values) or (0,)
+        return number, [(kind, int(value)) for kind, value in values]
 
 
 def _template(body: str, operands: int) -> Template:
@@ -91,13 +119,13 @@ class Code:
     start: int = 0  # of the rows not yet run
     last: int = -1  # where the latest run begins, or -1
 
-    def add(self, text: str) -> None:
-        number, operands = self.templates.row(text)
+    def add(self, number: int, operands: Sequence[int]) -> None:
+        """Adds a row of template `number`."""
         if self.last < 0 or self.words[self.last] != number:
             self.last = len(self.words)
             self.words += (number, 2)
-        self.words += operands
-        self.words[self.last + 1] += len(operands)
+        self.words += [operand & 0xFFFFFFFF for operand in operands] or [0]
+        self.words[self.last + 1] += len(operands) or 1
 
     def flush(self) -> str | None:
         """The call that runs the rows added since the last call; None when there are none."""
