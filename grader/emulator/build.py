@@ -35,7 +35,7 @@ from grader.process import Completed, Runner
 
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
-PART_BYTES = 60_000  # C text compiled in one go
+PART_BYTES = 120_000  # C text compiled in one go
 
 
 class CompileFailed(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -50,14 +51,18 @@ def build(
         digest.update(header.read_bytes())
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader" / "test-programs"
     output = folder / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
-    if not output.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        work = folder / f"{output.name}.work"
-        made = compile_program(
-            sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags, sanitize=sanitize
-        ).path
-        made.replace(output)
-        shutil.rmtree(work)
+    if output.exists():
+        return output
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{output.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run side by side need the same program
+        if not output.exists():
+            work = folder / f"{output.name}.work"
+            made = compile_program(
+                sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags, sanitize=sanitize
+            ).path
+            made.replace(output)
+            shutil.rmtree(work)
     return output
 
 
