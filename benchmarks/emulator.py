@@ -1,34 +1,45 @@
-"""The emulator's speed on flash-attention kernels, in GFLOP/s of 4·B·N²·d, one thread and all threads.
+"""The emulator's speed on flash-attention kernels: building them, running them, and a student's whole `grader check`.
 
-    python benchmarks/emulator.py [KERNEL.cu ...] [--shape B,N,d] [--repeat 5]
+    python benchmarks/emulator.py [KERNEL.cu ...] [--shape B,N,d] [--repeat 5] [--check KERNEL.cu] [--no-check]
 
-Kernels are hw4 programs (INPUT OUTPUT); the default is the three model solutions. The time is that of the kernels in the
-trace, best of the repeats, with memory and sync checks on as always. Build time is nvcc, translation and gcc together.
+Kernels are hw4 programs (INPUT OUTPUT); the default is the three model solutions. The columns:
+
+    nvcc          seconds of the one nvcc command
+    + first       seconds of all the rest (ptxas, translation, gcc, link) with no template in the cache
+    + again       the same with all templates in it, as for a program much like one built before
+    1 thread      GFLOP/s of 4·B·N²·d over the kernels' time in the trace, memory and sync checks on as always,
+                  everything on one core; best of the repeats
+    n threads     the same on all cores
+    sequential    GFLOP/s of the assignment's sequential C program, gcc -O3, on the same one core, over its computing time
+
+The last line is the wall time of `grader check`, build included, on the public samples. Other work on the machine
+slows all of this down: the first line gives the load, and times are best believed when it is below 0.5.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
+import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.emulator import compile_program
 from grader.process import Completed
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def run(command: Sequence[str], folder: Path) -> Completed:
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return Completed(done.returncode, done.stdout)
+REFERENCE = ROOT / "reference" / "hw4"
+FLAGS = ("-O3", "-std=c++17")
 
 
 def write_input(path: Path, batches: int, rows: int, width: int) -> None:
@@ -38,6 +49,56 @@ def write_input(path: Path, batches: int, rows: int, width: int) -> None:
         file.write(struct.pack("<3i", batches, rows, width))
         for _ in range(batches):
             values.tofile(file)
+
+
+@contextlib.contextmanager
+def only_core(core: int) -> Iterator[None]:
+    """Child processes started inside run on one core."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+# ---- building ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class TimedRunner:
+    """Runs commands and remembers how long nvcc took."""
+
+    nvcc: Path
+    nvcc_s: float = field(default=0.0, init=False)
+
+    def __call__(self, command: Sequence[str], folder: Path) -> Completed:
+        start = time.perf_counter()
+        done = subprocess.run(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if command[0] == str(self.nvcc) and "-c" in command and "--dryrun" not in command:
+            self.nvcc_s += time.perf_counter() - start
+        return Completed(done.returncode, done.stdout)
+
+
+def build(kernel: Path, folder: Path, nvcc: Path) -> tuple[Path, float, float]:
+    """The program, seconds of nvcc, and seconds of everything else."""
+    runner = TimedRunner(nvcc)
+    work = folder / f"{kernel.stem}.work"
+    start = time.perf_counter()
+    program = compile_program([kernel], folder / kernel.stem, work=work, nvcc=nvcc, run=runner, flags=FLAGS).path
+    wall_s = time.perf_counter() - start
+    shutil.rmtree(work)
+    return program, runner.nvcc_s, wall_s - runner.nvcc_s
+
+
+def forget_templates(cache: Path) -> None:
+    for folder in (cache / "native").glob("templates-*"):
+        shutil.rmtree(folder)
+
+
+# ---- running ----------------------------------------------------------------------------------------------------------
 
 
 def kernel_seconds(program: Path, folder: Path, threads: int) -> float:
@@ -50,38 +111,86 @@ def kernel_seconds(program: Path, folder: Path, threads: int) -> float:
     return sum(t["end_ns"] - t["start_ns"] for t in lines if t["kind"] == "kernel") / 1e9
 
 
+def sequential_program(folder: Path) -> Path:
+    """The assignment's sequential baseline, built as its own header says."""
+    program = folder / "seq"
+    source = REFERENCE / "seq_flash_attention.c"
+    subprocess.run(["gcc", "-O3", "-std=c11", source, "-o", program, "-lm"], check=True)
+    return program
+
+
+def sequential_seconds(program: Path, folder: Path) -> float:
+    """Computing time of one run, scaled when the program's budget ends it early."""
+    subprocess.run([program, "in", "out", "times", "2"], cwd=folder, check=True)
+    seconds, done, total = (folder / "times").read_text().split()
+    return float(seconds) * int(total) / int(done)
+
+
+def check_seconds(kernel: Path) -> float:
+    """Wall time of `grader check` on the public samples, with nothing built before but the runtime."""
+    command = [sys.executable, "-m", "grader.cli", "check", str(kernel), "--assignment", "hw4", "--engine", "emulator"]
+    start = time.perf_counter()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    wall_s = time.perf_counter() - start
+    if done.returncode != 0:
+        raise SystemExit(f"grader check {kernel} failed:\n{done.stdout}{done.stderr}")
+    return wall_s
+
+
+# ---- the report -------------------------------------------------------------------------------------------------------
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown processor"
+
+
+def report(kernels: Sequence[Path], shape: tuple[int, int, int], repeat: int, nvcc: Path, folder: Path) -> None:
+    batches, rows, width = shape
+    cores = sorted(os.sched_getaffinity(0))
+    cache = Path(os.environ["GRADER_CACHE"])
+    gflop = 4 * batches * rows * rows * width / 1e9
+    write_input(folder / "in", batches, rows, width)
+    build(kernels[0], folder, nvcc)  # so that the runtime is there
+    with only_core(cores[0]):
+        sequential = sequential_program(folder)
+        baseline = gflop / min(sequential_seconds(sequential, folder) for _ in range(repeat))
+    print(f"B={batches} N={rows} d={width}, best of {repeat}; sequential C: {baseline:.2f} GFLOP/s")
+    threads = f"{len(cores)} threads"
+    print(f"{'kernel':<14}{'nvcc s':>8}{'+ first s':>11}{'+ again s':>11}{'1 thread':>10}{threads:>11}{'scaling':>9}")
+    for kernel in kernels:
+        forget_templates(cache)
+        _, _, first_s = build(kernel, folder, nvcc)
+        program, nvcc_s, again_s = build(kernel, folder, nvcc)
+        with only_core(cores[0]):
+            one = gflop / min(kernel_seconds(program, folder, 1) for _ in range(repeat))
+        every = gflop / min(kernel_seconds(program, folder, len(cores)) for _ in range(repeat))
+        print(
+            f"{kernel.stem:<14}{nvcc_s:>8.1f}{first_s:>11.1f}{again_s:>11.1f}{one:>10.2f}{every:>11.2f}{every / one:>9.2f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", type=Path)
     parser.add_argument("--shape", default="4,512,64", help="B,N,d")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--nvcc", type=Path, default=Path("nvcc"))
+    parser.add_argument("--nvcc", type=Path, default=Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"))
+    parser.add_argument("--check", type=Path, default=REFERENCE / "tiled.cu", help="the program of the last line")
+    parser.add_argument("--no-check", action="store_true", help="leave the last line out")
     options = parser.parse_args()
-    kernels = options.kernels or [ROOT / "reference" / "hw4" / f"{name}.cu" for name in ("naive", "tiled", "flash2")]
+    kernels = options.kernels or [REFERENCE / f"{name}.cu" for name in ("naive", "tiled", "flash2")]
     batches, rows, width = map(int, options.shape.split(","))
-    flops = 4 * batches * rows * rows * width
-    cores = len(os.sched_getaffinity(0))
-    print(
-        f"B={batches} N={rows} d={width}, best of {options.repeat}; 1-minute load {os.getloadavg()[0]:.1f} on {cores} cores"
-    )
-    print(f"{'kernel':<12}{'build s':>9}{'1 thread':>12}{f'{cores} threads':>12}{'scaling':>9}")
+    print(f"{processor()}, {len(os.sched_getaffinity(0))} cores, 1-minute load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_input(folder / "in", batches, rows, width)
-        for kernel in kernels:
-            start = time.perf_counter()
-            program = compile_program(
-                [kernel],
-                folder / kernel.stem,
-                work=folder / f"{kernel.stem}.work",
-                nvcc=options.nvcc,
-                run=run,
-                flags=["-O3", "-std=c++17"],
-            ).path
-            build_s = time.perf_counter() - start
-            one = flops / min(kernel_seconds(program, folder, 1) for _ in range(options.repeat)) / 1e9
-            every = flops / min(kernel_seconds(program, folder, cores) for _ in range(options.repeat)) / 1e9
-            print(f"{kernel.stem:<12}{build_s:>9.1f}{one:>12.2f}{every:>12.2f}{every / one:>9.2f}")
+        os.environ["GRADER_CACHE"] = str(Path(name) / "cache")
+        report([k.resolve() for k in kernels], (batches, rows, width), options.repeat, options.nvcc, Path(name))
+        if not options.no_check:
+            forget_templates(Path(os.environ["GRADER_CACHE"]))
+            print(f"grader check {options.check.name}, public samples: {check_seconds(options.check):.1f} s")
 
 
 if __name__ == "__main__":
