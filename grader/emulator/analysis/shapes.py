@@ -87,8 +87,7 @@ def analyse(ssa: Ssa, rule: ShapeRule) -> Values:
     divergent = {
         block.number
         for block in ssa.graph.blocks
-        if isinstance(block.end, Branch | Switch)
-        and shapes[next(iter(webs.at_end[block.number].values()))] != UNIFORM
+        if isinstance(block.end, Branch | Switch) and shapes[next(iter(webs.at_end[block.number].values()))] != UNIFORM
     }
     return Values(webs.at, webs.at_end, webs.register, shapes, webs.local, webs.live_in, divergent)
 

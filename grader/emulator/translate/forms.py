@@ -25,15 +25,17 @@ class Part:
     hot: bool
 
 
-def write_forms(layout: Layout, templates: Templates, table: str, *, budget: int) -> list[Part]:
+def write_forms(layout: Layout, templates: Templates, table: str, *, budget: int) -> tuple[list[Part], int]:
     """The parts of a function. C knows `templates` by the name `table`. Up to `budget` instructions of inner loops are
-    for gcc to optimise block by block."""
-    return _FunctionText(layout, templates, table, budget).parts()
+    for gcc to optimise block by block; the second result is how many are."""
+    text = _FunctionText(layout, templates, table, budget)
+    return text.parts(), text.spent
 
 
 class _FunctionText:
     def __init__(self, layout: Layout, templates: Templates, table: str, budget: int) -> None:
         self.layout, self.templates, self.table, self.budget = layout, templates, table, budget
+        self.spent = 0
         self.function = layout.function
 
     def parts(self) -> list[Part]:
@@ -66,8 +68,9 @@ class _FunctionText:
         if needed:
             texts.append((self._slow(graph, general, needed), False))
         if fast:
-            texts.append((self._fast(graph, values, "linear"), True))
-            texts.append((self._fast(graph, general, "general"), True))
+            compiled = self._inner_blocks(graph)
+            texts.append((self._fast(graph, values, "linear", compiled), True))
+            texts.append((self._fast(graph, general, "general", compiled), True))
         texts.append((self._entry(fast), False))
         prototypes = self._prototypes()
         return [Part(prototypes + text, hot) for text, hot in texts]
@@ -75,12 +78,13 @@ class _FunctionText:
     def _inner_blocks(self, graph: Graph) -> set[int]:
         """The blocks worth gcc's time: in loops, the deepest first, while the budget lasts."""
         depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
-        left = self.budget
         chosen: set[int] = set()
+        spent = 0
         for block in sorted(graph.blocks, key=lambda b: (-depth[b.number], len(b.instrs))):
-            left -= len(block.instrs)
-            if depth[block.number] and left >= 0:
+            if depth[block.number] and spent + len(block.instrs) <= self.budget:
                 chosen.add(block.number)
+                spent += len(block.instrs)
+        self.spent = spent
         return chosen
 
     def _kept(self, register: str) -> str:
@@ -189,9 +193,8 @@ class _FunctionText:
         writer.line("missing: __builtin_unreachable();\n}")
         return code.table() + _fix_gotos(writer.lines, needed)
 
-    def _fast(self, graph: Graph, values: Values, form: str) -> str:
+    def _fast(self, graph: Graph, values: Values, form: str, compiled: set[int]) -> str:
         code = self._code(form)
-        compiled = self._inner_blocks(graph)
         writer = FormWriter(self.layout, graph, values, form, self.frame, code)
         header = f"u32 {self.layout.symbol}_{form}(struct warp *w, u32 m, u8 *F{self._arguments()}, u32 local_base) {{"
         for block in graph.blocks:

@@ -41,10 +41,10 @@ class Layout:
 
 
 # Families whose text depends on nothing but operands, the first of which is the result.
-_ARITHMETIC = frozenset(
-    ["add", "sub", "mul", "mad", "fma", "mov", "selp", "setp", "and", "or", "xor", "not", "shl", "shr", "neg", "abs"]
-    + ["min", "max", "ex2", "lg2", "rcp", "sqrt", "rsqrt", "cvt"]
-)
+_ARITHMETIC = {
+    "add", "sub", "mul", "mad", "fma", "mov", "selp", "setp", "and", "or", "xor", "not", "shl", "shr", "neg", "abs",
+    "min", "max", "ex2", "lg2", "rcp", "sqrt", "rsqrt", "cvt",
+}  # fmt: skip
 Handler = Callable[["Writer", Instr], None]
 HANDLERS: dict[str, Handler] = {}
 
@@ -379,6 +379,10 @@ class Writer:
 
     def result_shape(self, operand: Operand) -> Shape:
         return self.web_shape(self.result_web(operand))
+
+    def affine_result(self, instr: Instr) -> bool:
+        """Whether the result is kept as base and stride."""
+        return self.result_shape(instr.operands[0]).kind == 1
 
     def needs_blend(self, web: int) -> bool:
         return self.blend is not None and not (self.values.local[web] and self.blend == "m")

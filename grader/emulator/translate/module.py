@@ -11,15 +11,29 @@ from dataclasses import dataclass
 
 from grader.emulator.ptx import Function, Instr, Module, Sym, Variable
 from grader.emulator.ptx.model import Loc
-from grader.emulator.translate import arith, atomics, barriers, calls, convert, memory, tensor, warp_ops
+from grader.emulator.translate import (
+    arith,
+    atomics,
+    barriers,
+    calls,
+    convert,
+    floats,
+    logic,
+    memory,
+    selection,
+    tensor,
+    warp_ops,
+)
 from grader.emulator.translate.forms import Part, write_forms
 from grader.emulator.translate.function import Layout
 from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.template import Template, Templates
 
-COMPILED_INSTRUCTIONS = 1000  # of a module, in inner loops, that gcc optimises block by block; the rest is threaded code
+COMPILED_INSTRUCTIONS = (
+    1000  # of a module, in inner loops, that gcc optimises block by block; the rest is threaded code
+)
 HEADER = '#include "warp.h"\n'
-_FAMILIES = (arith, atomics, barriers, calls, convert, memory, tensor, warp_ops)
+_FAMILIES = (arith, atomics, barriers, calls, convert, floats, logic, memory, selection, tensor, warp_ops)
 
 
 @dataclass(frozen=True)
@@ -93,15 +107,19 @@ class _ModuleWriter:
 
     def run(self) -> tuple[Translation, list[Finding]]:
         parts: list[Part] = []
-        defined = [f for f in self.module.functions.values() if f.defined]
-        for function in defined:
+        defined = sorted((f for f in self.module.functions.values() if f.defined), key=lambda f: len(f.body))
+        budget = COMPILED_INSTRUCTIONS
+        for i, function in enumerate(defined):
             try:
-                parts += self._function(function, COMPILED_INSTRUCTIONS // len(defined))
+                share = budget // (len(defined) - i)  # larger functions share what this one leaves
+                written, spent = self._function(function, share)
+                parts += written
+                budget -= spent
             except Refused as refused:
                 self._find(refused)
         common = self._common()
-        templates = tuple(self.templates.every)
-        return Translation(HEADER, common, self._tables(), tuple(parts), templates), self.findings
+        translation = Translation(HEADER, common, self._tables(), tuple(parts), tuple(self.templates.every))
+        return translation, sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
 
     def _find(self, refused: Refused) -> None:
         file = self.module.files.get(refused.loc.file) if refused.loc.line else None
@@ -179,7 +197,7 @@ class _ModuleWriter:
             self._used_cache = used
         return self._used_cache
 
-    def _function(self, function: Function, budget: int) -> list[Part]:
+    def _function(self, function: Function, budget: int) -> tuple[list[Part], int]:
         symbol = self.names[function.name]
         shared, _ = self._shared(function)
         local: dict[str, int] = {}

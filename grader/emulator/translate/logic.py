@@ -1,0 +1,175 @@
+"""Bitwise operations, shifts and bit fields."""
+
+from __future__ import annotations
+
+from grader.emulator.ptx import Imm, Instr
+from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.types import BITS, FORMS, is_signed
+
+
+@handles("and", "or", "xor")
+def logic(w: Writer, instr: Instr) -> None:
+    t = instr.mods[-1]
+    d, a, b = instr.operands
+    sign = {"and": "&", "or": "|", "xor": "^"}[instr.op]
+    if t == "pred":
+        w.put_pred(d, f"{w.pred(a)} {sign} {w.pred(b)}")
+        return
+    w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"{x} {sign} {y}")
+
+
+@handles("not", "cnot")
+def invert(w: Writer, instr: Instr) -> None:
+    t = instr.mods[-1]
+    d, a = instr.operands
+    if t == "pred":
+        w.put_pred(d, f"~{w.pred(a)}")
+    elif instr.op == "cnot":
+        w.op(
+            instr,
+            t,
+            [(a, t)],
+            lambda s, x: f"({x} == 0)" if s == "s" else f"(({FORMS[t].vector})({x} == 0) & 1)",
+        )
+    else:
+        w.op(instr, t, [(a, t)], lambda s, x: f"~{x}")
+
+
+@handles("lop3")
+def lop3(w: Writer, instr: Instr) -> None:
+    if len(instr.operands) != 5 or not isinstance(instr.operands[4], Imm):
+        raise w.refuse()
+    table = instr.operands[4].value
+
+    def make(s: str, a: str, b: str, c: str) -> str:
+        if s == "v":
+            return f"lop3_v({a}, {b}, {c}, {table})"
+        terms = []
+        for i in range(8):
+            if table >> i & 1:
+                terms.append("(" + " & ".join(x if i & bit else f"~{x}" for x, bit in ((a, 4), (b, 2), (c, 1))) + ")")
+        return "(" + (" | ".join(terms) or "0u") + ")"
+
+    w.op(instr, "b32", [(o, "b32") for o in instr.operands[1:4]], make)
+
+
+@handles("shl", "shr")
+def shift(w: Writer, instr: Instr) -> None:
+    t = instr.mods[-1]
+    d, a, b = instr.operands
+    bits = BITS[t]
+    sign = "<<" if instr.op == "shl" else ">>"
+    u = t if instr.op == "shr" else "u" + t[1:]
+    if w.affine_result(instr):
+        amount = w.s(b, "u32")
+        if isinstance(b, Imm):
+            w.put_scalar(d, u, f"{w.base(a, u)} << {b.value}", f"(i64)((u64){w.stride(a)} << {b.value})")
+        else:
+            w.put_scalar(
+                d,
+                u,
+                f"shl_{u}_s({w.base(a, u)}, {amount})",
+                f"{amount} > 63 ? 0 : (i64)((u64){w.stride(a)} << {amount})",
+            )
+        return
+    if isinstance(b, Imm):
+        amount_value = b.value & 0xFFFFFFFF
+        if amount_value >= bits:
+            if instr.op == "shr" and is_signed(t):
+                amount_value = bits - 1
+            else:
+                w.op(instr, u, [(a, u)], lambda s, x: f"{x} & 0")
+                return
+        w.op(instr, u, [(a, u)], lambda s, x: f"{x} {sign} {amount_value}")
+        return
+    if w.uniform(a) and w.uniform(b):
+        w.put_scalar(d, u, f"{instr.op}_{u}_s({w.s(a, u)}, {w.s(b, 'u32')})")
+        return
+    if w.uniform(b):  # a vector shifted by one amount
+        w.put(d, u, lambda i: f"{instr.op}_{u}_u({w.v(a, u, i)}, {w.s(b, 'u32')})")
+        return
+    if bits == 64:
+        w.put(
+            d,
+            u,
+            lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))",
+        )
+    else:
+        w.put(d, u, lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, {w.v(b, 'u32', i)})")
+
+
+@handles("shf")
+def funnel(w: Writer, instr: Instr) -> None:
+    direction, mode = instr.mods[0], instr.mods[1]
+    w.op(
+        instr,
+        "b32",
+        [(o, "b32") for o in instr.operands[1:]],
+        lambda s, a, b, c: f"shf_{direction}_{mode}_{s}({a}, {b}, {c})",
+    )
+
+
+@handles("popc", "clz", "bfind", "brev", "fns", "bfe", "bfi", "prmt", "dp4a", "dp2a", "szext", "bmsk")
+def bits(w: Writer, instr: Instr) -> None:
+    t = instr.mods[-1]
+    op = instr.op
+    if op in ("fns", "szext", "bmsk", "dp2a"):
+        raise w.refuse()
+    d = instr.operands[0]
+    if op == "prmt":
+        mode = next((m for m in instr.mods if m in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")), "")
+        if mode:
+            raise w.refuse()
+        w.op(
+            instr,
+            "b32",
+            [(o, "b32") for o in instr.operands[1:]],
+            lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})",
+        )
+        return
+    if op == "dp4a":
+        ta, tb = instr.mods[0], instr.mods[1]
+        w.op(
+            instr,
+            "u32",
+            [(o, "u32") for o in instr.operands[1:]],
+            lambda s, a, b, c: f"dp4a_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})",
+        )
+        return
+    name = f"bfind_shift_{t}" if op == "bfind" and "shiftamt" in instr.mods else f"{op}_{t}"
+    if op == "brev":
+        w.op(instr, t, [(instr.operands[1], t)], lambda s, x: f"{name}_{s}({x})")
+        return
+    if BITS[t] == 64 and op in ("popc", "clz", "bfind"):  # a 32-bit result from a 64-bit operand
+        a = instr.operands[1]
+        if w.uniform(a):
+            w.put_scalar(d, "u32", f"{name}_s({w.s(a, t)})")
+        else:
+            w.put(
+                d,
+                "u32",
+                lambda i: f"narrow_q((VQ){name}_v({w.v(a, t, 2 * i)}), (VQ){name}_v({w.v(a, t, 2 * i + 1)}))",
+            )
+        return
+    if op in ("popc", "clz", "bfind"):
+        w.op(instr, "u32", [(instr.operands[1], t)], lambda s, x: f"{name}_{s}({x})")
+        return
+    operands = list(instr.operands[1:])
+    if BITS[t] == 64 and not all(w.uniform(o) for o in operands):
+        counts = operands[1:] if op == "bfe" else operands[2:]
+        values = operands[:1] if op == "bfe" else operands[:2]
+
+        def piece(i: int) -> str:
+            texts = [w.v(o, t, i) for o in values]
+            texts += [f"widen_u_{'hi' if i % 2 else 'lo'}({w.v(o, 'u32', i // 2)})" for o in counts]
+            return f"{name}_v({', '.join(texts)})"
+
+        w.put(d, t, piece)
+        return
+    n = 1 if op == "bfe" else 2
+    w.op(
+        instr,
+        t,
+        [(o, t if k < n else "u32") for k, o in enumerate(operands)],
+        lambda s, *x: f"{name}_{s}({', '.join(x)})",
+    )

@@ -1,0 +1,230 @@
+"""Moves, comparisons and selection."""
+
+from __future__ import annotations
+
+from grader.emulator.analysis.shapes import UNIFORM
+from grader.emulator.ptx import Imm, Instr, Operand, Reg, Sym, Vec
+from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.types import BITS, FORMS, is_float, is_signed, storage
+
+
+@handles("mov")
+def mov(w: Writer, instr: Instr) -> None:
+
+    t = instr.mods[-1]
+    d, a = instr.operands
+    if isinstance(d, Vec) or isinstance(a, Vec):
+        from grader.emulator.translate.convert import pack, unpack
+
+        if isinstance(d, Vec):
+            unpack(w, instr, t, d, a)
+        elif isinstance(a, Vec):
+            pack(w, instr, t, d, a)
+        return
+    if t == "pred":
+        w.put_pred(d, w.pred(a))
+        return
+    if isinstance(a, Sym):
+        w.put_scalar(d, t, w.s(a, t))
+        return
+    if w.affine_result(instr):
+        w.put_scalar(d, t, w.base(a, t), w.stride(a))
+        return
+    if isinstance(a, Reg) and isinstance(d, Reg) and a.name in w.function.registers:
+        # A move between registers kept alike stays in their kind, so that no bits are reinterpreted twice.
+        kept = storage(w.function.registers[a.name])
+        if kept == w.declared(d.name) and kept != "pred":
+            t = kept
+    w.op(instr, t, [(a, t)], lambda s, x: x)
+
+
+@handles("selp")
+def selp(w: Writer, instr: Instr) -> None:
+    t = instr.mods[-1]
+    d, a, b, p = instr.operands
+    if w.uniform(p):
+        if w.affine_result(instr):
+            raise AssertionError("selp has no affine form")
+        if w.uniform(a) and w.uniform(b):
+            w.put_scalar(d, t, f"{w.pred(p)} ? {w.s(a, t)} : {w.s(b, t)}")
+            return
+        w.put(d, t, lambda i: f"({w.pred(p)} ? {w.v(a, t, i)} : {w.v(b, t, i)})")
+        return
+    form = FORMS[t]
+    select = {"VU": "SELU", "VI": "SELU", "VF": "SELF", "VQ": "SELQ", "VL": "SELQ", "VD": "SELD"}[form.vector]
+    cast = {"SELU": "(VU)", "SELQ": "(VQ)"}.get(select, "")
+    mask = "MKQ" if form.wide else "MK"
+    w.put(
+        d,
+        t,
+        lambda i: f"({form.vector}){select}({mask}({w.pred(p)}, {i}), {cast}{w.v(a, t, i)}, {cast}{w.v(b, t, i)})",
+    )
+
+
+_FLOAT_COMPARE = {
+    "eq": 0, "ne": 12, "lt": 17, "le": 18, "gt": 30, "ge": 29, "equ": 8, "neu": 4, "ltu": 9, "leu": 10, "gtu": 6,
+    "geu": 5, "num": 7, "nan": 3,
+}  # fmt: skip
+_INTEGER_COMPARE = {"eq": 0, "ne": 4, "lt": 1, "le": 2, "gt": 6, "ge": 5, "lo": 1, "ls": 2, "hi": 6, "hs": 5}
+_C_COMPARE = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
+
+
+def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -> str:
+    """A lane mask of `a how b`."""
+    if t in ("f16", "bf16", "f16x2", "bf16x2"):
+        if t.endswith("x2"):
+            raise w.refuse()
+        if w.uniform(a) and w.uniform(b):
+            return f"-(u32)compare_f32_s({_FLOAT_COMPARE[how]}, {t}_to_f32_s({w.s(a, t)}), {t}_to_f32_s({w.s(b, t)}))"
+        parts = [
+            f"CMPF({_FLOAT_COMPARE[how]}, {t}_to_f32_v({w.v(a, t, i)}), {t}_to_f32_v({w.v(b, t, i)})) << {i * w.lanes}"
+            for i in w.pieces("f32")
+        ]
+        return " | ".join(parts)
+    ftz = "ftz" in instr.mods and t == "f32"
+    if w.uniform(a) and w.uniform(b):
+        x, y = w.s(a, t), w.s(b, t)
+        if is_float(t):
+            if ftz:
+                x, y = f"ftz_s({x})", f"ftz_s({y})"
+            return f"-(u32)compare_{t}_s({_FLOAT_COMPARE[how]}, {x}, {y})"
+        return f"-(u32)({x} {_C_COMPARE[how]} {y})"
+    form = FORMS[t]
+    if is_float(t):
+        macro, code = ("CMPD" if form.wide else "CMPF"), _FLOAT_COMPARE[how]
+    else:
+        signed = is_signed(t) and how not in ("lo", "ls", "hi", "hs")
+        macro = {(0, 0): "CMPU", (0, 1): "CMPI", (1, 0): "CMPQ", (1, 1): "CMPL"}[(int(form.wide), int(signed))]
+        code = _INTEGER_COMPARE[how]
+    width = w.lanes // 2 if form.wide else w.lanes
+    parts = []
+    for i in w.pieces(t):
+        x, y = w.v(a, t, i), w.v(b, t, i)
+        if ftz:
+            x, y = f"ftz_v({x})", f"ftz_v({y})"
+        parts.append(f"{macro}({code}, {x}, {y}) << {i * width}")
+    return " | ".join(parts)
+
+
+@handles("setp")
+def setp(w: Writer, instr: Instr) -> None:
+    mods = [m for m in instr.mods if m not in ("ftz", "with_pred")]
+    how, t = mods[0], mods[-1]
+    both = "with_pred" in instr.mods
+    operands = instr.operands[2:] if both else instr.operands[1:]
+    if t.endswith("x2"):
+        setp_half2(w, instr, how, t)
+        return
+    text = compare(w, instr, how, t, operands[0], operands[1])
+    name = w.fresh("c")
+    w.line(f"const u32 {name} = {text};")
+    combine = {"and": "&", "or": "|", "xor": "^"}.get(mods[1]) if len(mods) == 3 else None
+    first, second = name, f"~{name}"
+    if combine:
+        q = w.pred(operands[2])
+        first, second = f"({name}) {combine} {q}", f"(~{name}) {combine} {q}"
+    if both:
+        keep = w.fresh("c")
+        w.line(f"const u32 {keep} = {second};")
+        w.put_pred(instr.operands[0], first)
+        w.put_pred(instr.operands[1], keep)
+        return
+    w.put_pred(instr.operands[0], first)
+
+
+def setp_half2(w: Writer, instr: Instr, how: str, t: str) -> None:
+    base = t[:-2]
+    a, b = instr.operands[2:4] if "with_pred" in instr.mods else instr.operands[1:3]
+    names = []
+    for high in (0, 1):
+        parts = [
+            f"CMPF({_FLOAT_COMPARE[how]}, {base}_to_f32_v({w.v(a, t, i)} >> {16 * high} & 0xffffu), "
+            f"{base}_to_f32_v({w.v(b, t, i)} >> {16 * high} & 0xffffu)) << {i * w.lanes}"
+            for i in w.pieces("f32")
+        ]
+        names.append(w.fresh("c"))
+        w.line(f"const u32 {names[-1]} = {' | '.join(parts)};")
+    w.put_pred(instr.operands[0], names[0])
+    if "with_pred" in instr.mods:
+        w.put_pred(instr.operands[1], names[1])
+
+
+@handles("set")
+def set_(w: Writer, instr: Instr) -> None:
+    mods = [m for m in instr.mods if m != "ftz"]
+    how, dt, st = mods[0], mods[-2], mods[-1]
+    if st.endswith("x2"):
+        set_half2(w, instr, how, dt, st)
+        return
+    if len(mods) != 3:
+        raise w.refuse()
+    text = compare(w, instr, how, st, instr.operands[1], instr.operands[2])
+    name = w.fresh("c")
+    w.line(f"const u32 {name} = {text};")
+    one = {
+        "f32": "1.0f",
+        "u32": "~0u",
+        "s32": "~0u",
+        "f16": "0x3c00u",
+        "bf16": "0x3f80u",
+        "b32": "~0u",
+        "u16": "0xffffu",
+    }.get(dt)
+    if one is None:
+        raise w.refuse()
+    t = "f32" if dt == "f32" else "u32"
+    if w.result_shape(instr.operands[0]) == UNIFORM:
+        w.put_scalar(instr.operands[0], t, f"{name} ? {one} : 0")
+    else:
+        select, broadcast = ("SELF", "BF") if t == "f32" else ("SELU", "BU")
+        w.put(instr.operands[0], t, lambda i: f"{select}(MK({name}, {i}), {broadcast}({one}), {broadcast}(0))")
+
+
+def set_half2(w: Writer, instr: Instr, how: str, dt: str, st: str) -> None:
+    base = st[:-2]
+    _, a, b = instr.operands[:3]
+    one = {"f16x2": "0x3c00u", "bf16x2": "0x3f80u", "u32": "0xffffu", "b32": "0xffffu"}.get(dt)
+    if one is None:
+        raise w.refuse()
+
+    def piece(i: int) -> str:
+        parts = []
+        for high in (0, 1):
+            mask = (
+                f"CMPF({_FLOAT_COMPARE[how]}, {base}_to_f32_v({w.v(a, st, i)} >> {16 * high} & 0xffffu), "
+                f"{base}_to_f32_v({w.v(b, st, i)} >> {16 * high} & 0xffffu))"
+            )
+            parts.append(f"SELU({mask}, BU({one} << {16 * high}), BU(0))")
+        return " | ".join(parts)
+
+    if w.result_shape(instr.operands[0]) == UNIFORM:
+        w.put_scalar(instr.operands[0], "u32", f"({piece(0)})[0]")
+    else:
+        w.put(instr.operands[0], "u32", piece)
+
+
+@handles("slct")
+def slct(w: Writer, instr: Instr) -> None:
+    dt, ct = instr.mods[-2], instr.mods[-1]
+    d, a, b, c = instr.operands
+    if BITS[dt] != 32:
+        raise w.refuse()
+    zero = Imm(0, 32) if ct == "f32" else Imm(0)
+    text = compare(w, instr, "ge", ct, c, zero)
+    name = w.fresh("c")
+    w.line(f"const u32 {name} = {text};")
+    if w.result_shape(d) == UNIFORM:
+        w.put_scalar(d, "u32", f"{name} ? {w.s(a, 'u32')} : {w.s(b, 'u32')}")
+    else:
+        w.put(d, "u32", lambda i: f"SELU(MK({name}, {i}), {w.v(a, 'u32', i)}, {w.v(b, 'u32', i)})")
