@@ -8,9 +8,15 @@
  * Every function exists in up to three forms. `linear` assumes that blockDim.x is a multiple of 32, so that threadIdx.x
  * steps by one and y and z are uniform; `general` does not. Both run only while all live lanes are at the same place:
  * branches are plain gotos, `m` is the mask of live lanes, and register writes need no mask because dead lanes'
- * registers are never read. Where lanes part, live registers go to a frame in memory and the `slow` form runs, block by
- * block under a mask, always the lowest-numbered pending block, until all lanes are at the branch's immediate
- * post-dominator (or have left); the fast form then goes on there.
+ * registers are never read. Where lanes part, the `slow` form runs, block by block under a mask, always the
+ * lowest-numbered pending block, until all lanes are at the branch's immediate post-dominator (or have left); the fast
+ * form then goes on there.
+ *
+ * Registers live in a frame in memory, F, where the slow form finds them; a register that a form knows to be more even
+ * than the general form does has a second place there and is copied when lanes part. Between branches, instructions are
+ * threaded code: rows of numbers that small functions, shared by all instructions alike, work off (run_rows). Blocks of
+ * inner loops are C instead, with their registers in variables from the block's first instruction to its last: gcc's
+ * time goes where the program's goes.
  *
  * Each warp is a fiber (fiber.c), so a barrier, anywhere in the call tree, is a plain function call that returns when
  * the block's other warps have arrived.
