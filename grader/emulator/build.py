@@ -235,27 +235,14 @@ def _parse(unit: _Unit, first_file: int) -> Module:
 def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple[str, str, str]]:
     """(C text, name, optimisation) of a module's files: small parts together, large ones alone, largest first, so that
     they compile side by side."""
-    number = 0
-    for hot in (True, False):
-        batch: list[str] = []
-        size = 0
-        for part in sorted((p for p in translation.parts if p.hot == hot), key=lambda p: -len(p.text)):
-            batch.append(part.text)
-            size += len(part.text)
-            if size > PART_BYTES:
-                yield (
-                    translation.header + translation.common + "\n".join(batch),
-                    f"{prefix}_{number}",
-                    "-Og" if hot else "-O1",
-                )
-                batch, size, number = [], 0, number + 1
-        if batch:
-            yield (
-                translation.header + translation.common + "\n".join(batch),
-                f"{prefix}_{number}",
-                "-Og" if hot else "-O1",
-            )
-            number += 1
+    batches: list[list[str]] = [[]]
+    for part in sorted(translation.parts, key=len, reverse=True):
+        if sum(map(len, batches[-1])) > PART_BYTES:
+            batches.append([])
+        batches[-1].append(part)
+    for number, batch in enumerate(batches):
+        # -Og takes a third of the time of -O2 and is within 5 % of its speed here.
+        yield translation.header + translation.common + "\n".join(batch), f"{prefix}_{number}", "-Og"
     registration = (
         f"\nvoid **emu_register(struct module_info *);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
         f"{{ (void)image; return emu_register(&{prefix}_module); }}\n"

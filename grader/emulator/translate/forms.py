@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
 from grader.emulator.analysis.effects import CARRY, written
@@ -17,16 +16,8 @@ from grader.emulator.translate.template import Code, Templates
 from grader.emulator.translate.types import storage
 
 
-@dataclass(frozen=True)
-class Part:
-    """C text of one form of one function. `hot`: worth optimising well."""
-
-    text: str
-    hot: bool
-
-
-def write_forms(layout: Layout, templates: Templates, table: str, *, budget: int) -> tuple[list[Part], int]:
-    """The parts of a function. C knows `templates` by the name `table`. Up to `budget` instructions of inner loops are
+def write_forms(layout: Layout, templates: Templates, table: str, *, budget: int) -> tuple[list[str], int]:
+    """C text of each form of a function, and of its entry. C knows `templates` by the name `table`. Up to `budget` instructions of inner loops are
     for gcc to optimise block by block; the second result is how many are."""
     text = _FunctionText(layout, templates, table, budget)
     return text.parts(), text.spent
@@ -38,7 +29,7 @@ class _FunctionText:
         self.spent = 0
         self.function = layout.function
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[str]:
         function = self.function
         per_lane = frozenset(v.name for v in function.variables if v.space == "param") | (
             frozenset() if function.entry else frozenset(self.layout.params)
@@ -66,14 +57,14 @@ class _FunctionText:
         needed = self._slow_blocks(graph, general, values, bool(guards))
         texts = []
         if needed:
-            texts.append((self._slow(graph, general, needed), False))
+            texts.append(self._slow(graph, general, needed))
         if fast:
             compiled = self._inner_blocks(graph)
-            texts.append((self._fast(graph, values, "linear", compiled), True))
-            texts.append((self._fast(graph, general, "general", compiled), True))
-        texts.append((self._entry(fast), False))
+            texts.append(self._fast(graph, values, "linear", compiled))
+            texts.append(self._fast(graph, general, "general", compiled))
+        texts.append(self._entry(fast))
         prototypes = self._prototypes()
-        return [Part(prototypes + text, hot) for text, hot in texts]
+        return [prototypes + text for text in texts]
 
     def _inner_blocks(self, graph: Graph) -> set[int]:
         """The blocks worth gcc's time: in loops, the deepest first, while the budget lasts."""

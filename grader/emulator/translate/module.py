@@ -24,7 +24,7 @@ from grader.emulator.translate import (
     tensor,
     warp_ops,
 )
-from grader.emulator.translate.forms import Part, write_forms
+from grader.emulator.translate.forms import write_forms
 from grader.emulator.translate.function import Layout
 from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.template import Template, Templates
@@ -44,7 +44,7 @@ class Translation:
     header: str
     common: str
     tables: str
-    parts: tuple[Part, ...]
+    parts: tuple[str, ...]
     templates: tuple[Template, ...]
 
 
@@ -106,7 +106,7 @@ class _ModuleWriter:
         self.names = {name: f"{prefix}_f{i}" for i, name in enumerate(module.functions)}
 
     def run(self) -> tuple[Translation, list[Finding]]:
-        parts: list[Part] = []
+        parts: list[str] = []
         defined = sorted((f for f in self.module.functions.values() if f.defined), key=lambda f: len(f.body))
         budget = COMPILED_INSTRUCTIONS
         for i, function in enumerate(defined):
@@ -197,7 +197,7 @@ class _ModuleWriter:
             self._used_cache = used
         return self._used_cache
 
-    def _function(self, function: Function, budget: int) -> tuple[list[Part], int]:
+    def _function(self, function: Function, budget: int) -> tuple[list[str], int]:
         symbol = self.names[function.name]
         shared, _ = self._shared(function)
         local: dict[str, int] = {}
