@@ -32,7 +32,7 @@ HOST_FLAGS = (
     "-fno-strict-aliasing",
 )
 RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
-TEMPLATE_LEVEL = "-O1"
+TEMPLATE_LEVEL = "-O2"
 TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that is worth a compiler of its own
 KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 
