@@ -98,15 +98,16 @@ def compile_program(
         runtime = pool.submit(runtime_object, toolkit.include, run, work)
         units = list(pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources)))
         objects: list[Future[Path]] = []
+        lent: list[Path] = []
         kernels: list[KernelInfo] = []
         findings: list[Finding] = []
         logs = [unit.log for unit in units]
         infos = [pool.submit(_ptxas, unit, toolkit, run, parsed, target) for unit in units]
         modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
-        for info in infos:
-            facts, log = info.result()
-            logs.append(log)
-            kernels += facts
+
+        def registers() -> dict[str, int]:
+            return {kernel.name: kernel.registers for info in infos for kernel in info.result()[0]}
+
         if parsed.relocatable:  # -rdc=true: device code of all files is one module
             modules = [link_modules(modules)]
         for i, module in enumerate(modules):
@@ -115,7 +116,7 @@ def compile_program(
                 module,
                 prefix=prefix,
                 lanes=lanes(),
-                registers={k.name: k.registers for k in kernels},
+                registers=registers,
                 sanitize=sanitize,
             )
             findings += found
@@ -124,14 +125,19 @@ def compile_program(
             glue = _linked_registration(units) if parsed.relocatable else ""
             for text, name, level in _sources(translation, prefix, glue):
                 objects.append(pool.submit(compile_c, text, work / f"unit{i}" / f"{name}.c", level, run))
-            for made in template_objects(translation.templates, translation.header, run, work):
-                objects.append(pool.submit(made))
+            kept, compilations = template_objects(translation.templates, translation.header, run, work)
+            lent += kept
+            objects += map(pool.submit, compilations)
+        for info in infos:
+            facts, log = info.result()
+            logs.append(log)
+            kernels += facts
         for i, unit in enumerate(units):
             objects.append(pool.submit(_rename_registration, unit, f"m{i}", run))
         if findings:
             raise Unsupported(findings)
         finished = [o.result() for o in objects]
-        logs.append(_link([*finished, runtime.result()], output, run, work, parsed))
+        logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
     return EmulatedProgram(output, "".join(logs), tuple(kernels))
 
 

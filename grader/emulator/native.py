@@ -7,6 +7,7 @@ them. They are compiled in a folder of the cache, which nothing of a submission 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -135,18 +137,8 @@ def runtime_object(include: Path, run: Runner, work: Path) -> Path:
         shutil.copyfile(cached, lent)
         return lent
     home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home) as folder:
-        parts = []
-        for source in sources:
-            part = Path(folder) / f"{source.stem}.o"
-            command = [
-                host_compiler(), *RUNTIME_FLAGS, *isa_flags(), f"-I{RUNTIME}", "-isystem", str(include),
-                "-c", str(source), "-o", str(part),
-            ]  # fmt: skip
-            done = run(command, Path(folder))
-            if done.exit_code != 0:
-                raise MachineFault(f"The emulator's runtime does not compile here ({source.name}):\n{done.output}")
-            parts.append(str(part))
+    with tempfile.TemporaryDirectory(dir=home) as folder, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = list(pool.map(lambda source: _compile_runtime_file(source, include, run, Path(folder)), sources))
         whole = Path(folder) / "runtime.o"
         done = run(["ld", "-r", *parts, "-o", str(whole)], Path(folder))
         if done.exit_code != 0:
@@ -156,23 +148,40 @@ def runtime_object(include: Path, run: Runner, work: Path) -> Path:
     return lent
 
 
-def template_objects(templates: Sequence[Template], header: str, run: Runner, work: Path) -> list[Callable[[], Path]]:
-    """What gives the objects that hold these templates: those in the cache, and as many compilations as there are
-    cores for the others. An object may hold templates that are not asked for; all are weak symbols."""
+def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path) -> str:
+    part = folder / f"{source.stem}.o"
+    command = [
+        host_compiler(), *RUNTIME_FLAGS, *isa_flags(), f"-I{RUNTIME}", "-isystem", str(include),
+        "-c", str(source), "-o", str(part),
+    ]  # fmt: skip
+    done = run(command, folder)
+    if done.exit_code != 0:
+        raise MachineFault(f"The emulator's runtime does not compile here ({source.name}):\n{done.output}")
+    return str(part)
+
+
+def template_objects(
+    templates: Sequence[Template], header: str, run: Runner, work: Path
+) -> tuple[list[Path], list[Callable[[], Path]]]:
+    """Objects that hold these templates: those kept in the cache, and compilations of the others, as many as there are
+    cores. An object may hold templates that are not asked for; all are weak symbols.
+
+    A kept object NAME.o comes with NAME.json, the names of its templates. What cannot be read is compiled anew.
+    """
     home = cache_folder() / "native" / f"templates-{_template_key(header)}"
     home.mkdir(parents=True, exist_ok=True)
     missing = {t.name: t for t in templates}
-    objects: list[Callable[[], Path]] = []
+    objects: list[Path] = []
     for kept in sorted(home.glob("*.json")):
-        names = missing.keys() & json.loads(kept.read_text())
-        if names:
-            objects.append(partial(_lend, kept.with_suffix(".o"), work))
-            missing = {name: t for name, t in missing.items() if name not in names}
+        with contextlib.suppress(OSError, ValueError):
+            names = missing.keys() & json.loads(kept.read_text())
+            if names:
+                objects.append(_lend(kept.with_suffix(".o"), work))
+                missing = {name: t for name, t in missing.items() if name not in names}
     batches = max(1, min(os.cpu_count() or 1, sum(len(t.text) for t in missing.values()) // TEMPLATE_BATCH_BYTES))
     by_size = sorted(missing.values(), key=lambda t: -len(t.text))
-    for i in range(batches if missing else 0):
-        objects.append(partial(_compile_templates, by_size[i::batches], header, home, run, work))
-    return objects
+    shares = [by_size[i::batches] for i in range(batches)] if missing else []
+    return objects, [partial(_compile_templates, share, header, home, run, work) for share in shares]
 
 
 def _template_key(header: str) -> str:

@@ -7,6 +7,7 @@ and the templates of its threaded code (template.py), so that they can be compil
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from grader.emulator.ptx import Function, Instr, Module, Sym, Variable
@@ -72,29 +73,23 @@ class _Sites:
         return self.known[key]
 
 
-@dataclass(frozen=True)
-class KernelFacts:
-    """From ptxas, by kernel name: registers a thread; used for launch limits."""
-
-    registers: int
-
-
 def translate_module(
     module: Module,
     *,
     prefix: str,
     lanes: int,
-    registers: dict[str, int],
+    registers: Callable[[], dict[str, int]],
     sanitize: frozenset[str] = frozenset(),
 ) -> tuple[Translation, list[Finding]]:
     """Translates all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of warp.h;
-    `registers` gives each kernel's registers per thread. With findings the translation must not be used."""
+    `registers` gives each kernel's registers per thread; it is called last, since ptxas takes a while. With findings the
+    translation must not be used."""
     return _ModuleWriter(module, prefix, lanes, registers, sanitize).run()
 
 
 class _ModuleWriter:
     def __init__(
-        self, module: Module, prefix: str, lanes: int, registers: dict[str, int], sanitize: frozenset[str]
+        self, module: Module, prefix: str, lanes: int, registers: Callable[[], dict[str, int]], sanitize: frozenset[str]
     ) -> None:
         self.module, self.prefix, self.lanes, self.registers = module, prefix, lanes, registers
         self.sanitize = sanitize & {"race", "init"}
@@ -316,6 +311,7 @@ class _ModuleWriter:
             "static const struct variable_info variable_table[] = {" + ",\n    ".join([*variables, "{0}"]) + "};"
         )
         kernels = []
+        registers = self.registers()
         for f in self.module.functions.values():
             if not (f.entry and f.defined):
                 continue
@@ -338,7 +334,7 @@ class _ModuleWriter:
             dynamic = -(-static_shared // 16) * 16 if self._uses_dynamic() else static_shared
             kernels.append(
                 f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(parts)}, {offset}, {static_shared}, {dynamic}, {local}, "
-                f"{self.registers.get(f.name, 32)}, {threads}}}"
+                f"{registers.get(f.name, 32)}, {threads}}}"
             )
         lines.append("static const struct kernel_info kernel_table[] = {" + ",\n    ".join([*kernels, "{0}"]) + "};")
         lines.append(
