@@ -1,8 +1,9 @@
 """The emulator's speed on flash-attention kernels: building them, running them, and a student's whole `grader check`.
 
-    python benchmarks/emulator.py [KERNEL.cu ...] [--shape B,N,d] [--repeat 5] [--check KERNEL.cu] [--no-check]
+    python benchmarks/emulator.py [KERNEL.cu ...] [--shape B,N,d] [--repeat 5] [--build KERNEL.cu ...] [--no-check]
 
-Kernels are hw4 programs (INPUT OUTPUT); the default is the three model solutions. The columns:
+Kernels are hw4 programs (INPUT OUTPUT); the default is the three model solutions. Those after --build, by default the
+longest ones, are only built. The columns:
 
     nvcc          seconds of the one nvcc command
     + first       seconds of all the rest (ptxas, translation, gcc, link) with no template in the cache
@@ -39,6 +40,7 @@ from grader.process import Completed
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "reference" / "hw4"
+BACKWARD = ROOT / "reference" / "backward" / "tiled.cu"
 FLAGS = ("-O3", "-std=c++17")
 
 
@@ -147,7 +149,14 @@ def processor() -> str:
     return "unknown processor"
 
 
-def report(kernels: Sequence[Path], shape: tuple[int, int, int], repeat: int, nvcc: Path, folder: Path) -> None:
+def report(
+    kernels: Sequence[Path],
+    build_only: Sequence[Path],
+    shape: tuple[int, int, int],
+    repeat: int,
+    nvcc: Path,
+    folder: Path,
+) -> None:
     batches, rows, width = shape
     cores = sorted(os.sched_getaffinity(0))
     cache = Path(os.environ["GRADER_CACHE"])
@@ -159,18 +168,24 @@ def report(kernels: Sequence[Path], shape: tuple[int, int, int], repeat: int, nv
         baseline = gflop / min(sequential_seconds(sequential, folder) for _ in range(repeat))
     print(f"B={batches} N={rows} d={width}, best of {repeat}; sequential C: {baseline:.2f} GFLOP/s")
     threads = f"{len(cores)} threads"
-    print(f"{'kernel':<14}{'nvcc s':>8}{'+ first s':>11}{'+ again s':>11}{'1 thread':>10}{threads:>11}{'scaling':>9}")
+    print(f"{'kernel':<20}{'nvcc s':>8}{'+ first s':>11}{'+ again s':>11}{'1 thread':>10}{threads:>11}{'scaling':>9}")
     for kernel in kernels:
-        forget_templates(cache)
-        _, _, first_s = build(kernel, folder, nvcc)
-        program, nvcc_s, again_s = build(kernel, folder, nvcc)
+        program, times = build_times(kernel, folder, nvcc, cache)
         with only_core(cores[0]):
             one = gflop / min(kernel_seconds(program, folder, 1) for _ in range(repeat))
         every = gflop / min(kernel_seconds(program, folder, len(cores)) for _ in range(repeat))
-        print(
-            f"{kernel.stem:<14}{nvcc_s:>8.1f}{first_s:>11.1f}{again_s:>11.1f}{one:>10.2f}{every:>11.2f}{every / one:>9.2f}",
-            flush=True,
-        )
+        print(f"{times}{one:>10.2f}{every:>11.2f}{every / one:>9.2f}", flush=True)
+    for kernel in build_only:
+        print(build_times(kernel, folder, nvcc, cache)[1], flush=True)
+
+
+def build_times(kernel: Path, folder: Path, nvcc: Path, cache: Path) -> tuple[Path, str]:
+    """The program, and the first columns of its line."""
+    forget_templates(cache)
+    _, _, first_s = build(kernel, folder, nvcc)
+    program, nvcc_s, again_s = build(kernel, folder, nvcc)
+    name = f"{kernel.parent.name}/{kernel.stem}"
+    return program, f"{name:<20}{nvcc_s:>8.1f}{first_s:>11.1f}{again_s:>11.1f}"
 
 
 def main() -> None:
@@ -179,6 +194,7 @@ def main() -> None:
     parser.add_argument("--shape", default="4,512,64", help="B,N,d")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--nvcc", type=Path, default=Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"))
+    parser.add_argument("--build", nargs="*", type=Path, default=[REFERENCE / "tensor_cores.cu", BACKWARD])
     parser.add_argument("--check", type=Path, default=REFERENCE / "tiled.cu", help="the program of the last line")
     parser.add_argument("--no-check", action="store_true", help="leave the last line out")
     options = parser.parse_args()
@@ -187,7 +203,8 @@ def main() -> None:
     print(f"{processor()}, {len(os.sched_getaffinity(0))} cores, 1-minute load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as name:
         os.environ["GRADER_CACHE"] = str(Path(name) / "cache")
-        report([k.resolve() for k in kernels], (batches, rows, width), options.repeat, options.nvcc, Path(name))
+        shape = (batches, rows, width)
+        report(kernels, options.build, shape, options.repeat, options.nvcc, Path(name))
         if not options.no_check:
             forget_templates(Path(os.environ["GRADER_CACHE"]))
             print(f"grader check {options.check.name}, public samples: {check_seconds(options.check):.1f} s")
