@@ -376,6 +376,12 @@ static void run_blocks(struct worker *k, struct launch *l) {
 
 /* ---- workers -------------------------------------------------------------------------------------------------------------- */
 
+/* Being woken takes longer than many a launch's last block, or than until the next launch of a program that launches
+ * kernel after kernel: look out for what is awaited a little while before sleeping. */
+#define WATCH_NS 50000
+#define WATCH(condition)                                                                                               \
+    for (u64 until = now_ns() + WATCH_NS; !(condition) && now_ns() < until;) {}
+
 static void *worker_main(void *argument) {
     struct worker *k = argument;
     this_worker = k;
@@ -385,9 +391,9 @@ static void *worker_main(void *argument) {
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     u8 *stack = map(65536);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);
-    u64 seen = 0;
-    pthread_mutex_lock(&pool_lock);
-    for (;;) {
+    for (u64 seen = 0;;) {
+        WATCH(__atomic_load_n(&pool_generation, __ATOMIC_ACQUIRE) != seen);
+        pthread_mutex_lock(&pool_lock);
         while (pool_generation == seen) pthread_cond_wait(&pool_work, &pool_lock);
         seen = pool_generation;
         struct launch *l = current_launch;
@@ -395,6 +401,7 @@ static void *worker_main(void *argument) {
         run_blocks(k, l);
         pthread_mutex_lock(&pool_lock);
         if (--pool_running == 0) pthread_cond_signal(&pool_done);
+        pthread_mutex_unlock(&pool_lock);
     }
     return NULL;
 }
@@ -439,6 +446,7 @@ int run_launch(struct launch *l) {
     run_blocks(&workers[0], l);
     this_worker = before;
     if (together) {
+        WATCH(__atomic_load_n(&pool_running, __ATOMIC_ACQUIRE) == 0);
         pthread_mutex_lock(&pool_lock);
         while (pool_running) pthread_cond_wait(&pool_done, &pool_lock);
         pthread_mutex_unlock(&pool_lock);
