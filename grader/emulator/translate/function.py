@@ -438,7 +438,7 @@ class Writer:
                     self._put_piece(web, kept, i, f"(VQ){f}({temps[i // 2]})")
                 return
             raise self.refuse()
-        if self.form != "x" and len(self.pieces(t)) > 1 and self.blend is not None:
+        if self.blend is not None:
             temps = [self.fresh() for _ in self.pieces(t)]
             for i, name in enumerate(temps):
                 self.line(f"{FORMS[t].vector} {name} = {piece(i)};")
