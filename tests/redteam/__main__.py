@@ -3,6 +3,9 @@
 Each is graded like a submission, on two public samples, one after the other, so that what one run leaves behind is
 there for the next to find. Ends with exit code 0 when none has bypassed the grader. As root, everything is done twice:
 as root and as an ordinary user, for whom other mechanisms of the kernel hold.
+
+`--landlock` does it as on a machine where bubblewrap cannot run. Then less is promised (docs/integrity.md), and what an
+attack may get for that reason is named in its `// without bubblewrap: …` line; that is told, and counts as no bypass.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from grader.errors import UsageError
 from grader.grading import Grading, grade
 from grader.progress import Silent
 from grader.record import Record
+from grader.sandbox import bubblewrap
 from grader.submission import Submission, read_submission
 from grader.testcase import Case, load_suite
 from tests.redteam.arena import SECRET, Arena, open_arena
@@ -35,6 +39,9 @@ from tests.redteam.arena import SECRET, Arena, open_arena
 PROGRAMS = Path(__file__).with_name("programs")
 TESTS = "s01,s02"
 NOBODY = 65534
+_EMULATOR_WALL_S = 8.0
+_GPU_WALL_S = 12.0
+_FLOOD_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
             bypasses.append(f"{test.name} is {test.verdict}: {test.reason[:200]}")
         if "BYPASSED" in test.output:
             bypasses.append(next(line for line in test.output.splitlines() if "BYPASSED" in line))
-        if attack.flagged and not test.flags:
+        if attack.flagged and test.verdict == "passed" and not test.flags:
             bypasses.append(f"{test.name} was not flagged")
         if test.flags and test.speedup is not None:
             bypasses.append(f"{test.name} has a speedup although it is flagged")
@@ -106,7 +113,7 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
 
 def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
     """Grade them one after the other, in an arena below `folder`."""
-    rules = tightened(load_assignment("hw4"))
+    rules = load_assignment("hw4")
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles(folder / "testcases")
     ensure(suite.select(",".join(attack.tests for attack in attacks)), suite, files)
@@ -118,17 +125,25 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
             list(pool.map(lambda submission: build(submission, rules, engine), submissions))
         arena.damage()
         for attack, submission in zip(attacks, submissions, strict=True):
-            cases = suite.select(attack.tests)
-            grading = Grading(rules, suite, files, cases, engine, _baselines(rules) if engine.measures_time else None)
+            cases, limited = suite.select(attack.tests), tightened(rules, attack, engine)
+            baselines = _baselines(rules) if engine.measures_time else None
+            grading = Grading(limited, suite, files, cases, engine, baselines)
             results.append(_attempt(attack, submission, grading, arena))
             _say(results[-1])
     return results
 
 
-def tightened(rules: Assignment) -> Assignment:
-    """The assignment's rules with limits that are reached soon, and without source rules: what those refuse would not
-    even be tried."""
-    limits = rules.limits.model_copy(update={"emulator_wall_s": 8.0, "memory_bytes": 1 << 30, "processes": 512})
+def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
+    """The assignment's rules with limits that `attack` reaches soon, and without source rules: what those refuse would
+    not even be tried.
+
+    On a GPU, what calls CUDA keeps the assignment's memory: a context and the driver's share of streams and
+    allocations take more than a flood may, and a verdict shall come from the attack.
+    """
+    flood = "memory_limit" in attack.verdicts and not attack.gpu
+    memory = _FLOOD_BYTES if flood or not engine.measures_time else rules.limits.memory_bytes
+    wall_s = _GPU_WALL_S if engine.measures_time else _EMULATOR_WALL_S
+    limits = rules.limits.model_copy(update={"wall_s": (), "emulator_wall_s": wall_s, "memory_bytes": memory})
     return rules.model_copy(update={"limits": limits, "source_rules": ()})
 
 
@@ -173,7 +188,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only these")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--no-second-pass", action="store_true", help="as root: not again as an ordinary user")
+    parser.add_argument("--landlock", action="store_true", help="as on a machine where bubblewrap cannot run")
     options = parser.parse_args()
+    if options.landlock:
+        bubblewrap.problem = lambda: "left out, by --landlock"  # type: ignore[assignment]
     os.environ["GRADER_SECRET"] = SECRET
     cache = os.environ.setdefault("GRADER_CACHE", str(Path(tempfile.gettempdir()) / f"redteam-cache-{os.getuid()}"))
     engine = select_engine(options.engine, load_assignment("hw4").build.emulator_target)
@@ -189,7 +207,8 @@ def main() -> int:
     print(f"bypassed {bypassed} of {len(results)}")
     code = 1 if bypassed else 0
     if os.getuid() == 0 and not options.no_second_pass:
-        code |= as_ordinary_user([*options.names, "--engine", options.engine], Path(cache))
+        again = [*options.names, "--engine", options.engine, *(["--landlock"] if options.landlock else [])]
+        code |= as_ordinary_user(again, Path(cache))
     return code
 
 
