@@ -67,6 +67,7 @@ def run_program(
             readable=(program, lent, *launch.readable),
             devices=launch.devices,
             descriptors=(receiver.descriptor,),
+            changes_modes=False,
         )
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))

@@ -90,7 +90,8 @@ def rules(job: Job) -> Rules:
         _allow(ruleset, [*job.readable, *(map(Path, _GPU_FACTS) if job.devices else ())], _READ_ONLY)
         _allow(ruleset, [*job.devices, *map(Path, _DEVICES)], _READ | _WRITE | _IOCTL)
         _allow(ruleset, [job.folder, *job.writable], everything)
-    return Rules(ruleset, seccomp.filter_program(platform.machine(), namespaces=False) or b"")
+    code = seccomp.filter_program(platform.machine(), namespaces=False, modes=job.changes_modes)
+    return Rules(ruleset, code or b"")
 
 
 def _ruleset() -> int:

@@ -4,8 +4,8 @@ Each is graded like a submission, on two public samples, one after the other, so
 there for the next to find. Ends with exit code 0 when none has bypassed the grader. As root, everything is done twice:
 as root and as an ordinary user, for whom other mechanisms of the kernel hold.
 
-`--landlock` does it as on a machine where bubblewrap cannot run. Then less is promised (docs/integrity.md), and what an
-attack may get for that reason is named in its `// without bubblewrap: …` line; that is told, and counts as no bypass.
+`--landlock` does it as on a machine where bubblewrap cannot run: less is promised there (docs/integrity.md), but none
+of these attacks shall get what it wants there either.
 """
 
 from __future__ import annotations
