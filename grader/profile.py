@@ -6,8 +6,8 @@ ncu takes 50 ms to 250 ms for each). What was profiled of how many is part of th
 Achieved occupancy for the score. Each kernel counts by its share of GPU time; kernels under 1 % of it, and kernels
 that read no global memory (fills, say), are left out: they do none of the work and would be a cheap way to a good
 average. No kernel counts for more than its theoretical occupancy, which follows from the launch. While several run, the
-one of lowest occupancy counts; and where the median by time is lower than the mean, the median does. So a kernel that is
-launched for its occupancy alone changes nothing until it takes as long as all the others, one after the other.
+one of lowest occupancy counts; and where the median by time is lower than the mean, the median does. So a kernel that
+is launched for its occupancy alone changes nothing until it takes as long as all the others, one after the other.
 """
 
 from __future__ import annotations
@@ -226,8 +226,9 @@ def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], s
     total = sum(times.values())
     for profile in working:
         limit = f" of {profile.theoretical.theoretical:.3f} possible" if profile.theoretical else ""
+        weight = times[profile.name] / total
         said.append(
-            f"{normal_name(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {times[profile.name] / total:.1%}, "
+            f"{normal_name(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {weight:.1%}, "
             f"{profile.profiled:,} of {profile.launches:,} launches profiled"
         )
     mean = sum(achieved[name] * time for name, time in times.items()) / total

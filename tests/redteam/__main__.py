@@ -18,12 +18,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
-from grader.assignment import Assignment, load_assignment
+from grader.assignment import Assignment, Occupancy, load_assignment
 from grader.baseline import Baseline, time_baseline
+from grader.bench import open_bench
 from grader.build import build
 from grader.catalogue import TestcaseFiles, ensure
 from grader.engine import Engine, select_engine
@@ -55,6 +56,7 @@ class Attack:
     flagged: bool
     gpu: bool
     tests: str = TESTS
+    occupancy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,9 @@ def read_attacks() -> list[Attack]:
         verdicts, *marks = (part.strip() for part in second.removeprefix("// expect: ").split(";"))
         expected = frozenset(word.strip() for word in verdicts.split("|"))
         tests = next((mark.removeprefix("on ") for mark in marks if mark.startswith("on ")), TESTS)
+        most = next((float(mark.removeprefix("occupancy ")) for mark in marks if mark.startswith("occupancy ")), None)
         what = first.removeprefix("// ")
-        found.append(Attack(whole.stem, whole, what, expected, "flagged" in marks, "gpu" in marks, tests))
+        found.append(Attack(whole.stem, whole, what, expected, "flagged" in marks, "gpu" in marks, tests, most))
     return found
 
 
@@ -106,6 +109,8 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
             bypasses.append(f"{test.name} was not flagged")
         if test.flags and test.speedup is not None:
             bypasses.append(f"{test.name} has a speedup although it is flagged")
+    if attack.occupancy is not None and (record.occupancy or 0) > attack.occupancy:
+        bypasses.append(f"its occupancy is taken for {record.occupancy:.3f}, {attack.occupancy:g} expected at most")
     if any("CANARY" in text for text in (record.build.log, *record.build.flags)):
         bypasses.append("the compiler's messages or flags hold a canary")
     return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
@@ -118,7 +123,7 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
     files = TestcaseFiles(folder / "testcases")
     ensure(suite.select(",".join(attack.tests for attack in attacks)), suite, files)
     results = []
-    with open_arena(folder, files.folder) as arena:
+    with open_arena(folder, files.folder) as arena, open_bench(engine, rules, suite, files) as bench:
         submissions = [_read(attack, rules, arena) for attack in attacks]
         arena.before = arena._state()
         with ThreadPoolExecutor(2) as pool:  # builds are kept: this only makes them earlier, two at a time
@@ -127,7 +132,8 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
         for attack, submission in zip(attacks, submissions, strict=True):
             cases, limited = suite.select(attack.tests), tightened(rules, attack, engine)
             baselines = _baselines(rules) if engine.measures_time else None
-            grading = Grading(limited, suite, files, cases, engine, baselines)
+            measured = replace(bench, rules=limited) if bench is not None else None
+            grading = Grading(limited, suite, files, cases, engine, baselines, measured)
             results.append(_attempt(attack, submission, grading, arena))
             _say(results[-1])
     return results
@@ -144,7 +150,10 @@ def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
     memory = _FLOOD_BYTES if flood or not engine.measures_time else rules.limits.memory_bytes
     wall_s = _GPU_WALL_S if engine.measures_time else _EMULATOR_WALL_S
     limits = rules.limits.model_copy(update={"wall_s": (), "emulator_wall_s": wall_s, "memory_bytes": memory})
-    return rules.model_copy(update={"limits": limits, "source_rules": ()})
+    parts = [part for part in rules.rubric if not isinstance(part, Occupancy)]
+    if attack.occupancy is not None:
+        parts.append(Occupancy(part="occupancy", kind="occupancy", points=10, tests=attack.tests, full_at=1))
+    return rules.model_copy(update={"limits": limits, "source_rules": (), "rubric": tuple(parts)})
 
 
 def _baselines(rules: Assignment) -> Callable[[Case], Baseline]:
