@@ -133,7 +133,7 @@ def test_a_kernel_that_reads_nothing_cannot_raise_the_average() -> None:
 
 
 def _filled(work_ms: float, filler_ms: float, *, beside: bool = False) -> ScoredOccupancy:
-    """The score of flash2's kernel (0.1822) with a filler that reads memory and holds every warp, before it or beside."""
+    """The score of flash2's kernel (0.1822) with a filler that reads memory and holds every warp."""
     (work,) = ncu("flash2_t23")
     work = replace(work, values={**work.values, READ_BYTES: 5e8})
     filler = Launch("filler(float*)", (132, 1, 1), (1024, 1, 1), {SHOWN[0].ncu: 100.0, READ_BYTES: 64.0})
