@@ -61,7 +61,7 @@ class SecondDraw:
             return grade(grading, submission, self.progress)
 
 
-def _to_ourselves(engine: Engine, progress: Progress) -> contextlib.AbstractContextManager[None]:
+def _to_ourselves(engine: Engine, progress: Progress) -> contextlib.AbstractContextManager[object]:
     if isinstance(engine, CudaEngine):
         return gpu_to_ourselves(engine.gpu.uuid, progress.line)
     return contextlib.nullcontext()
