@@ -145,7 +145,7 @@ class Bench:
         except NotProfiled as why:
             launches, reason = (), str(why)
         profiles = kernel_profiles(trace, launches, metrics, theory(self.engine, self.facts))
-        scored = ScoredOccupancy(None, reason, ()) if reason else scored_occupancy(profiles)
+        scored = ScoredOccupancy(None, reason, ()) if reason else scored_occupancy(profiles, trace.kernels)
         return ProfileRecord(
             test=case.name,
             achieved=scored.achieved,

@@ -32,6 +32,7 @@ from grader.report import leaderboard as boards
 from grader.report.gradescope import message
 from grader.report.leaderboard import Board, Names
 from grader.sandbox import runner
+from grader.second_draw import recheck_leaders, second_draw
 from grader.site import build_site, report_page
 from grader.site.report import similarity_page
 from grader.store import (
@@ -211,12 +212,29 @@ def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]
     return store, assignment or held[0]
 
 
-def leaderboard(store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions) -> str:
-    """The leaderboard of a class as text."""
+def leaderboard(
+    store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions, recheck: bool = False
+) -> str:
+    """The leaderboard of a class as text. `recheck`: whoever is up for a place is run again first."""
     path, name = chosen_store(store, assignment)
+    which = Which.BEST if best else Which.LATEST
     with open_store(path) as opened:
-        lines = gradebook(opened, name, Which.BEST if best else Which.LATEST)
+        lines = gradebook(opened, name, which)
+        if recheck:
+            _recheck(opened, name, lines, options)
+            lines = gradebook(opened, name, which)
     return boards.render(board_of(lines, name, options), form)
+
+
+def _recheck(store: Store, assignment: str, lines: Sequence[Line], options: BoardOptions) -> None:
+    board = board_of(lines, assignment, replace(options, top=None))
+    attempts = [line.attempt for line in lines]
+    if not board.unchecked:
+        return
+    rules = load_assignment(assignment)
+    engine = select_engines("auto", rules.build.emulator_target)[0]
+    with shown_progress() as progress, second_draw(rules, engine, progress) as draw:
+        recheck_leaders(store, attempts, board, options.top, draw)
 
 
 def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> Board:

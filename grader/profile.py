@@ -5,7 +5,9 @@ ncu takes 50 ms to 250 ms for each). What was profiled of how many is part of th
 
 Achieved occupancy for the score. Each kernel counts by its share of GPU time; kernels under 1 % of it, and kernels
 that read no global memory (fills, say), are left out: they do none of the work and would be a cheap way to a good
-average. No kernel counts for more than its theoretical occupancy, which follows from the launch.
+average. No kernel counts for more than its theoretical occupancy, which follows from the launch. While several run, the
+one of lowest occupancy counts; and where the median by time is lower than the mean, the median does. So a kernel that
+is launched for its occupancy alone changes nothing until it takes as long as all the others, one after the other.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from grader.kernel_time import counted_ns, weighted_median
 from grader.metrics import DRAM_BYTES, FLOPS, OCCUPANCY, READ_BYTES, Metric, stall_reasons
 from grader.ncu import Launch
 from grader.occupancy import Demand, Occupancy
@@ -190,9 +193,10 @@ class ScoredOccupancy:
     kernels: tuple[str, ...]
 
 
-def scored_occupancy(profiles: Sequence[KernelProfile]) -> ScoredOccupancy:
-    """The mean of the kernels' achieved occupancies, weighed by GPU time, over those that do the work."""
-    said, weighed = [], []
+def scored_occupancy(profiles: Sequence[KernelProfile], kernels: Sequence[KernelEvent] = ()) -> ScoredOccupancy:
+    """The mean of the kernels' achieved occupancies, weighed by GPU time, over those that do the work; their median
+    where that is lower. `kernels` are the launches as the trace has them: without them, none overlaps another."""
+    said, working = [], []
     for profile in profiles:
         short = normal_name(profile.name)
         if profile.share < LEAST_SHARE:
@@ -210,16 +214,28 @@ def scored_occupancy(profiles: Sequence[KernelProfile]) -> ScoredOccupancy:
             reason = f"{short}, {profile.share:.0%} of the GPU time, was not profiled"
             return ScoredOccupancy(None, reason, (*said, reason))
         else:
-            limit = f" of {profile.theoretical.theoretical:.3f} possible" if profile.theoretical else ""
-            said.append(
-                f"{short}: {profile.achieved:.3f}{limit}, weight {profile.share:.1%}, "
-                f"{profile.profiled:,} of {profile.launches:,} launches profiled"
-            )
-            weighed.append((profile.achieved, profile.share))
-    if not weighed:
+            working.append(profile)
+    if not working:
         return ScoredOccupancy(None, "no kernel that reads global memory took 1 % of the GPU time", tuple(said))
-    total = sum(weight for _, weight in weighed)
-    return ScoredOccupancy(sum(value * weight for value, weight in weighed) / total, "", tuple(said))
+    return _weighed(working, kernels, said)
+
+
+def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], said: list[str]) -> ScoredOccupancy:
+    achieved = {profile.name: profile.achieved or 0.0 for profile in working}
+    times = counted_ns(kernels, achieved) if kernels else {profile.name: profile.gpu_ns for profile in working}
+    total = sum(times.values())
+    for profile in working:
+        limit = f" of {profile.theoretical.theoretical:.3f} possible" if profile.theoretical else ""
+        weight = times[profile.name] / total
+        said.append(
+            f"{normal_name(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {weight:.1%}, "
+            f"{profile.profiled:,} of {profile.launches:,} launches profiled"
+        )
+    mean = sum(achieved[name] * time for name, time in times.items()) / total
+    median = weighted_median([(achieved[name], time) for name, time in times.items()])
+    if median < mean:
+        said.append(f"half of that time has {median:.3f} or less: this counts, not the mean of {mean:.3f}")
+    return ScoredOccupancy(min(mean, median), "", tuple(said))
 
 
 SCORE_METRICS = (OCCUPANCY, READ_BYTES)
