@@ -133,7 +133,7 @@ def test_a_page_of_one_record_works_alone(browser: webdriver.Chrome, tmp_path: P
     path.write_text(report_page([made_record("alice", speedups=[2.0, 3000.5])]), encoding="utf-8")
     visit(browser, path)
     buttons = browser.find_elements(By.CSS_SELECTOR, "th button")
-    assert [button.text.split()[0] for button in buttons][:2] == ["test", "shape"]
+    assert [button.text.split()[0] for button in buttons if button.is_displayed()][:2] == ["test", "shape"]
     assert number(3000.5) in browser.find_element(By.TAG_NAME, "main").text
 
 

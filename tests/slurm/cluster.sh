@@ -1,14 +1,15 @@
 #!/bin/bash
-# A real Slurm of two nodes on this machine, for tests: cluster.sh start FOLDER | stop FOLDER
+# A real Slurm of two nodes on this machine, for tests: cluster.sh start FOLDER | node FOLDER NODE | stop FOLDER
 #
 # Theory of operation. Needs root and Debian's slurmctld, slurmd, slurm-client and munge (22.05); no systemd. One
 # munged authenticates, one slurmctld schedules, and two slurmd play the nodes node1 and node2 on ports of their own,
-# with CPUs and GPUs as configured rather than as found (config_overrides). The GPUs are device nodes made by mknod
-# that lead to /dev/null: Slurm hands them out, nothing opens them. There is no accounting database, so no sacct:
-# what becomes of a job must be learnt from squeue, scontrol and the files it leaves, as on many small clusters.
-# SLURM_CONF=FOLDER/slurm.conf leads the client commands here.
+# with CPUs and GPUs as configured rather than as found (config_overrides). Each slurmd, and so every job of its node,
+# is bound to its own half of this machine's cores, so that two nodes really have twice the cores of one. The GPUs are
+# device nodes made by mknod that lead to /dev/null: Slurm hands them out, nothing opens them. There is no accounting
+# database, so no sacct: what becomes of a job must be learnt from squeue, scontrol and the files it leaves, as on many
+# small clusters. SLURM_CONF=FOLDER/slurm.conf leads the client commands here.
 set -eu
-action=${1:?start or stop} folder=$(realpath -m "${2:?a folder for the cluster}")
+action=${1:?start, node or stop} folder=$(realpath -m "${2:?a folder for the cluster}")
 
 ended() { # PIDFILE: end the process and wait for it
     [ -s "$1" ] || return 0
@@ -20,6 +21,13 @@ ended() { # PIDFILE: end the process and wait for it
 
 stop() {
     for daemon in slurmd-node1 slurmd-node2 slurmctld munged; do ended "$folder/$daemon.pid"; done
+}
+
+slurmd_on() { # NODE: start its slurmd on every other of the cores that this script may use
+    local cores core
+    cores=$(for core in $(seq 0 $(($(nproc --all) - 1))); do taskset -c "$core" true 2>/dev/null && echo "$core"; done)
+    local mine; mine=$(echo "$cores" | awk -v node="${1#node}" 'NR % 2 == node % 2' | paste -sd,)
+    taskset -c "${mine:-$(echo "$cores" | paste -sd,)}" slurmd -N "$1"
 }
 
 start() {
@@ -82,7 +90,7 @@ CONF
     cp "$folder/munge/pid" "$folder/munged.pid"
     export SLURM_CONF=$folder/slurm.conf
     slurmctld -c
-    for node in node1 node2; do slurmd -N "$node"; done
+    slurmd_on node1; slurmd_on node2
     for _ in $(seq 100); do
         if [ "$(sinfo -h -N -o '%T' 2>/dev/null | grep -c '^idle$')" -ge 2 ]; then return 0; fi
         sleep 0.2
@@ -94,6 +102,7 @@ CONF
 
 case $action in
     start) stop; start ;;
+    node) SLURM_CONF=$folder/slurm.conf slurmd_on "${3:?node1 or node2}" ;;
     stop) stop ;;
-    *) echo "cluster.sh: start or stop, not $action" >&2; exit 2 ;;
+    *) echo "cluster.sh: start, node or stop, not $action" >&2; exit 2 ;;
 esac
