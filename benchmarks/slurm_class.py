@@ -1,11 +1,13 @@
 """The synthetic class through the two-node test Slurm: the same scores as on this machine, and how much two nodes help.
 
-    python benchmarks/slurm_class.py OUT [--students 200] [--tests s01] [--programs 12] [--share 24] [--seed 1]
+    python benchmarks/slurm_class.py OUT [--students 200] [--tests s01] [--programs 12] [--computing 8] [--waiting 24]
 
 Needs root and Debian's slurmctld, slurmd, slurm-client and munge, and no GPU. The first `--students` of
-synthetic_class.py are graded through both nodes and then without Slurm, each with a build cache of its own. Then
-`--share` hand-ins that all compile and compute, no two alike so that none is in a cache, are graded on both nodes and on
-one; what is compared is the time of the whole command. Each node has half of this machine's cores to itself. Exit code 1 when something that must hold does not.
+synthetic_class.py are graded through both nodes and then without Slurm, each with a build cache of its own. Then two
+kinds of hand-ins are graded on both nodes and on one, and the times of the whole command compared: `--computing` ones
+compile and compute, no two alike so that none is in a cache, and need idle cores to say anything (each node has half of
+this machine's); `--waiting` ones compile and wait for 20 s, as a hand-in waits for its GPU, and say what Slurm and the
+grader add. Exit code 1 when something that must hold does not.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from grader.store import open_store
 
 CLUSTER_SH = CHECKOUT / "tests/slurm/cluster.sh"
 LEAST_GAIN = 1.8
+WAIT_S = 20
 
 
 def add_cluster(course: Path, folder: Path, partition: str) -> None:
@@ -46,6 +49,14 @@ def make_computing(folder: Path, count: int) -> None:
         for header in source.parent.glob("*.cuh"):
             shutil.copy(header, student)
         (student / "hw4.cu").write_text(f"// hand-in {number}\n{source.read_text()}")
+
+
+def make_waiting(folder: Path, count: int) -> None:
+    """`count` hand-ins that wait, each its own."""
+    for number in range(count):
+        student = folder / f"s{number:03}"
+        student.mkdir(parents=True)
+        (student / "hw4.cu").write_text(f"#include <unistd.h>\nint main() {{ sleep({WAIT_S}); }} // hand-in {number}\n")
 
 
 def grade(folder: Path, store: Path, tests: str, cache: Path, *options: str) -> float:
@@ -71,8 +82,8 @@ def main() -> int:
     parser.add_argument("--students", type=int, default=200)
     parser.add_argument("--tests", default="s01")
     parser.add_argument("--programs", type=int, default=12, help="different CUDA programs among them")
-    parser.add_argument("--share", type=int, default=24, help="hand-ins for the comparison of two nodes with one")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--computing", type=int, default=8, help="computing hand-ins, on two nodes and on one")
+    parser.add_argument("--waiting", type=int, default=24, help="waiting hand-ins, on two nodes and on one")
     asked = parser.parse_args()
     out = asked.out.resolve()
     shutil.rmtree(out, ignore_errors=True)
@@ -83,11 +94,16 @@ def main() -> int:
     subprocess.run([CLUSTER_SH, "start", out / "slurm"], check=True)
     try:
         if asked.students:
-            made = make_class(out / "class", asked.students, asked.programs, random.Random(asked.seed))
+            made = make_class(out / "class", asked.students, asked.programs, random.Random(1))
             print(f"{asked.students} hand-ins: {', '.join(f'{count} {kind}' for kind, count in made.most_common())}.")
             problems += compare_with_here(out, asked.tests, asked.students)
-        if asked.share:
-            problems += compare_nodes(out, asked.tests, asked.share)
+        for kind, make, count in (
+            ("computing", make_computing, asked.computing),
+            ("waiting", make_waiting, asked.waiting),
+        ):
+            if count:
+                make(out / kind, count)
+                problems += compare_nodes(out, asked.tests, kind)
     finally:
         subprocess.run([CLUSTER_SH, "stop", out / "slurm"], check=True)
     print("MUST HOLD: " + ("; ".join(problems) if problems else "all of it holds."))
@@ -108,20 +124,18 @@ def compare_with_here(out: Path, tests: str, students: int) -> list[str]:
     return problems
 
 
-def compare_nodes(out: Path, tests: str, count: int) -> list[str]:
-    """Grade hand-ins that compute on two nodes and on one; whether two are worth it."""
-    make_computing(out / "computing", count)
+def compare_nodes(out: Path, tests: str, kind: str) -> list[str]:
+    """Grade the hand-ins of `out`/`kind` on two nodes and on one; whether two are worth it."""
     seconds = {}
     for nodes, partition in ((2, "both"), (1, "one")):
         add_cluster(out / "course", out / "shared", partition)
-        store = out / f"nodes{nodes}.sqlite"
-        seconds[nodes] = grade(
-            out / "computing", store, tests, out / f"cache-{partition}", "--cluster", "slurm"
-        )
-        print(f"{count} computing hand-ins, {nodes} node(s): {seconds[nodes]:.0f} s, {records(store)} records.", flush=True)
+        store = out / f"{kind}-{nodes}.sqlite"
+        cache = out / f"cache-{kind}-{nodes}"
+        seconds[nodes] = grade(out / kind, store, tests, cache, "--cluster", "slurm")
+        print(f"{records(store)} {kind} hand-ins, {nodes} node(s): {seconds[nodes]:.0f} s.", flush=True)
     gain = seconds[1] / seconds[2]
-    print(f"Two nodes are {gain:.2f} times one.")
-    return [f"two nodes are {gain:.2f} times one, expected {LEAST_GAIN}"] if gain < LEAST_GAIN else []
+    print(f"Two nodes are {gain:.2f} times one for {kind} hand-ins.")
+    return [f"two nodes are {gain:.2f} times one for {kind} hand-ins, expected {LEAST_GAIN}"] * (gain < LEAST_GAIN)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,12 @@ ended() { # PIDFILE: end the process and wait for it
     kill -9 "$pid" 2>/dev/null || true
 }
 
-stop() {
+stop() { # jobs first: without its slurmd nobody ends one
+    export SLURM_CONF=$folder/slurm.conf
+    if [ -s "$folder/slurmctld.pid" ] && kill -0 "$(cat "$folder/slurmctld.pid")" 2>/dev/null; then
+        timeout 10 scancel --user=root --quiet || true
+        for _ in $(seq 50); do [ -n "$(timeout 10 squeue -h)" ] || break; sleep 0.2; done
+    fi
     for daemon in slurmd-node1 slurmd-node2 slurmctld munged; do ended "$folder/$daemon.pid"; done
 }
 
@@ -101,7 +106,7 @@ CONF
 }
 
 case $action in
-    start) stop; start ;;
+    start) stop; trap '[ $? = 0 ] || stop' EXIT; start ;;
     node) SLURM_CONF=$folder/slurm.conf slurmd_on "${3:?node1 or node2}" ;;
     stop) stop ;;
     *) echo "cluster.sh: start, node or stop, not $action" >&2; exit 2 ;;
