@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -31,10 +32,11 @@ LEAST_GAIN = 1.8
 WAIT_S = 20
 
 
-def add_cluster(course: Path, folder: Path, partition: str) -> None:
-    """Make the course's cluster section: one job a hand-in with one core and one GPU."""
+def add_cluster(course: Path, folder: Path, partition: str, limit_s: int) -> None:
+    """Make the course's cluster section: one job a hand-in with one core and one GPU. A run may take `limit_s`."""
     rules = course / "assignment/hw4/assignment.yaml"
     text = rules.read_text().partition("\ncluster:")[0]
+    text = re.sub(r"emulator_wall_s: \d+", f"emulator_wall_s: {limit_s}", text)
     cluster = {"partition": partition, "gres": "gpu:1", "cpus": 1, "time_minutes": 10, "folder": str(folder)}
     rules.write_text(f"{text}\ncluster: {json.dumps(cluster)}\n")
 
@@ -112,7 +114,7 @@ def main() -> int:
 
 def compare_with_here(out: Path, tests: str, students: int) -> list[str]:
     """Grade the class through Slurm and here; what differs."""
-    add_cluster(out / "course", out / "shared", "both")
+    add_cluster(out / "course", out / "shared", "both", limit_s=5)
     seconds = grade(out / "class", out / "slurm.sqlite", tests, out / "cache-slurm", "--cluster", "slurm")
     print(f"Through two nodes: {seconds:.0f} s, {records(out / 'slurm.sqlite')} records.", flush=True)
     seconds = grade(out / "class", out / "here.sqlite", tests, out / "cache-here")
@@ -128,7 +130,7 @@ def compare_nodes(out: Path, tests: str, kind: str) -> list[str]:
     """Grade the hand-ins of `out`/`kind` on two nodes and on one; whether two are worth it."""
     seconds = {}
     for nodes, partition in ((2, "both"), (1, "one")):
-        add_cluster(out / "course", out / "shared", partition)
+        add_cluster(out / "course", out / "shared", partition, limit_s=60)
         store = out / f"{kind}-{nodes}.sqlite"
         cache = out / f"cache-{kind}-{nodes}"
         seconds[nodes] = grade(out / kind, store, tests, cache, "--cluster", "slurm")

@@ -15,7 +15,7 @@ from grader.record import Record, TestRecord
 from grader.report import timing
 from grader.report.leaderboard import number
 from grader.roofline import roofline_of
-from grader.similarity import Pair
+from grader.similarity import Findings
 from grader.site import charts, pictures
 from grader.site.annotate import SourceFile, annotated, messages_of
 from grader.verdict import Fault, Verdict
@@ -165,9 +165,9 @@ def asset(name: str) -> str:
     return (files("grader.site") / "templates" / name).read_text(encoding="utf-8")
 
 
-def similarity_page(pairs: Sequence[Pair]) -> str:
+def similarity_page(found: Findings) -> str:
     """Similar hand-ins side by side, as one page."""
-    return environment().get_template("similarity.html.j2").render(pairs=pairs, style=Markup(asset("style.css")))
+    return environment().get_template("similarity.html.j2").render(found=found, style=Markup(asset("style.css")))
 
 
 def report_page(records: Sequence[Record]) -> str:
