@@ -1,12 +1,12 @@
 """The synthetic class through the two-node test Slurm: the same scores as on this machine, and how much two nodes help.
 
-    python benchmarks/slurm_class.py OUT [--students 200] [--tests s01] [--programs 12] [--computing 8] [--waiting 24]
+    python benchmarks/slurm_class.py OUT [--students 200] [--tests s01] [--programs 12] [--computing 8] [--waiting 12]
 
 Needs root and Debian's slurmctld, slurmd, slurm-client and munge, and no GPU. The first `--students` of
 synthetic_class.py are graded through both nodes and then without Slurm, each with a build cache of its own. Then two
 kinds of hand-ins are graded on both nodes and on one, and the times of the whole command compared: `--computing` ones
 compile and compute, no two alike so that none is in a cache, and need idle cores to say anything (each node has half of
-this machine's); `--waiting` ones compile and wait for 20 s, as a hand-in waits for its GPU, and say what Slurm and the
+this machine's); `--waiting` ones compile and wait for 30 s, as a hand-in waits for its GPU, and say what Slurm and the
 grader add. Exit code 1 when something that must hold does not.
 """
 
@@ -29,7 +29,7 @@ from grader.store import open_store
 
 CLUSTER_SH = CHECKOUT / "tests/slurm/cluster.sh"
 LEAST_GAIN = 1.8
-WAIT_S = 20
+WAIT_S = 30
 
 
 def add_cluster(course: Path, folder: Path, partition: str, limit_s: int) -> None:
@@ -85,7 +85,7 @@ def main() -> int:
     parser.add_argument("--tests", default="s01")
     parser.add_argument("--programs", type=int, default=12, help="different CUDA programs among them")
     parser.add_argument("--computing", type=int, default=8, help="computing hand-ins, on two nodes and on one")
-    parser.add_argument("--waiting", type=int, default=24, help="waiting hand-ins, on two nodes and on one")
+    parser.add_argument("--waiting", type=int, default=12, help="waiting hand-ins, on two nodes and on one")
     asked = parser.parse_args()
     out = asked.out.resolve()
     shutil.rmtree(out, ignore_errors=True)

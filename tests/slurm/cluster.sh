@@ -45,10 +45,11 @@ start() {
         [ -e "$folder/gpu$number" ] || mknod "$folder/gpu$number" c 1 3
     done
     host=$(hostname -s)
+    port=$((20000 + 3 * ($$ % 3000))) # several clusters may run side by side
     cat > "$folder/slurm.conf" <<CONF
 ClusterName=test
 SlurmctldHost=$host(127.0.0.1)
-SlurmctldPort=17817
+SlurmctldPort=$port
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket=$folder/munge/socket
@@ -75,8 +76,8 @@ KillWait=5
 MinJobAge=300
 ReturnToService=2
 SchedulerParameters=sched_interval=2,batch_sched_delay=0
-NodeName=node1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17818 CPUs=2 RealMemory=4000 Gres=gpu:2
-NodeName=node2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17819 CPUs=2 RealMemory=4000 Gres=gpu:2
+NodeName=node1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=2 RealMemory=4000 Gres=gpu:2
+NodeName=node2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=2 RealMemory=4000 Gres=gpu:2
 PartitionName=both Nodes=node1,node2 Default=YES MaxTime=60 State=UP
 PartitionName=one Nodes=node1 MaxTime=60 State=UP
 CONF
@@ -96,12 +97,12 @@ CONF
     export SLURM_CONF=$folder/slurm.conf
     slurmctld -c
     slurmd_on node1; slurmd_on node2
-    for _ in $(seq 100); do
-        if [ "$(sinfo -h -N -o '%T' 2>/dev/null | grep -c '^idle$')" -ge 2 ]; then return 0; fi
+    for _ in $(seq 50); do
+        [ "$(timeout 1 sinfo -h -N -o '%T' 2>/dev/null | grep -c '^idle$')" -ge 2 ] && return 0
         sleep 0.2
     done
     echo "cluster.sh: the nodes did not come up; see $folder/log" >&2
-    sinfo -N -l >&2 || true
+    timeout 5 sinfo -N -l >&2 || true
     exit 1
 }
 

@@ -88,9 +88,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             "folder": str(folder / "shared"),
         }
         rules.write(f"\ncluster: {json.dumps(cluster)}\n")
-    subprocess.run([HERE / "cluster.sh", "start", folder], check=True, timeout=120)
-    yield Cluster(folder, course)
-    subprocess.run([HERE / "cluster.sh", "stop", folder], check=True, timeout=120)
+    try:
+        subprocess.run([HERE / "cluster.sh", "start", folder], check=True, timeout=100)
+        yield Cluster(folder, course)
+    finally:
+        subprocess.run([HERE / "cluster.sh", "stop", folder], check=True, timeout=100)
     shutil.rmtree(folder)
 
 
