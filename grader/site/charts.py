@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 640, 260
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 42
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 42
 _BAR = Markup('<rect class="bar {}" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
 _GRID = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>')
 
