@@ -189,6 +189,20 @@ def _page_of(site: Path, student: str) -> str:
     return dict(line.split(",")[::2] for line in lines)[student]
 
 
+def test_on_paper_everything_is_open_and_light(browser: webdriver.Chrome, site: Path) -> None:
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
+    try:
+        visit(browser, site / "public" / _page_of(site, "s000"))
+        shown = "[...document.querySelectorAll('details table')].map(table => table.checkVisibility())"
+        assert set(browser.execute_script(f"return {shown}")) == {True}
+        style = "getComputedStyle(document.documentElement)"
+        inks = browser.execute_script(f"return ['--good', '--bad', '--warn'].map(n => {style}.getPropertyValue(n))")
+        assert all(_contrast(ink, "#ffffff") >= 4.5 for ink in inks)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_pictures_to_look_at(browser: webdriver.Chrome, site: Path) -> None:
     folder = Path(os.environ.get("SCREENSHOTS", "")) if os.environ.get("SCREENSHOTS") else None
     if folder is not None:
