@@ -16,6 +16,7 @@ from grader.floors import ARITHMETIC, MEMORY, Unit, fma_per_clock, peak_flops
 from grader.gpu_facts import GpuFacts
 from grader.record import Record
 from grader.report import timing
+from grader.verdict import Verdict
 
 _UNITS: tuple[Unit, ...] = ("fp32", "tf32", "fp16")
 
@@ -79,7 +80,9 @@ def roofline_of(record: Record) -> Roofline | None:
     marks, peaks, bandwidths = [], [], []
     for test in record.tests:
         floor = test.floor
-        if floor is None or timing.refused(test) or not (floor.share and floor.tflops and floor.gbytes_per_s):
+        if floor is None or not (floor.share and floor.tflops and floor.gbytes_per_s):
+            continue
+        if timing.refused(test) or test.verdict is not Verdict.PASSED:
             continue
         terms = {term.name: term for term in floor.terms}
         arithmetic, memory = terms.get(ARITHMETIC), terms.get(MEMORY)

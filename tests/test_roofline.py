@@ -17,6 +17,7 @@ from grader.report import profile as profile_report
 from grader.roofline import Mark, Roof, Roofline, device_roofs, roofline_of
 from grader.site import pictures, report_page
 from grader.studies import ProfileStudy
+from grader.verdict import Verdict
 from tests.records import made_record
 from tests.site.made_class import H200, SHAPES, timed_test
 
@@ -52,6 +53,7 @@ def test_a_testcase_lies_at_its_work_over_its_least_traffic_and_below_its_own_li
 def test_what_is_not_measured_not_believed_or_unknown_has_no_roofline() -> None:
     assert roofline_of(on_h200(floor=None)) is None
     assert roofline_of(on_h200(timing_refused="too fast")) is None
+    assert roofline_of(on_h200(verdict=Verdict.WRONG_ANSWER)) is None
     nameless = FloorRecord(ms=1, refuse_below_ms=1, limit="x", terms=(), share=0.5, tflops=1, gbytes_per_s=1)
     assert roofline_of(on_h200(floor=nameless)) is None
     plain = roofline_of(graded(timed_test("t23", SHAPES["t23"], slowness=10.0)))
@@ -67,11 +69,12 @@ def test_a_roof_rises_with_the_bandwidth_to_its_ridge() -> None:
 def test_pictures_are_svg_that_says_what_it_shows() -> None:
     tests = [timed_test(name, shape, slowness=10.0) for name, shape in SHAPES.items()]
     tests[3] = tests[3].model_copy(update={"timing_refused": "too fast"})
+    tests[4] = tests[4].model_copy(update={"verdict": Verdict.WRONG_ANSWER})
     record = graded(*tests, compute_capability="9.0")
     times = ElementTree.fromstring(str(pictures.times(record.tests)))
-    assert len(times.findall("path[@class='measured']")) == 9 + 1, "nine tests and the legend"
+    assert len(times.findall("path[@class='measured']")) == 8 + 1, "eight tests and the legend"
     assert len(times.findall("path[@class='limit']")) == 10 + 1
-    assert len(times.findall("path[@class='refused']")) == 1 + 1
+    assert len(times.findall("path[@class='crossed']")) == 2 + 1
     assert next(path.findtext("title") for path in times.findall("path[@class='reference']")) == (
         "t23: the reference solution takes 3.611 ms"
     )

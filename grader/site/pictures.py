@@ -16,6 +16,7 @@ from grader.record import TestRecord
 from grader.report import timing
 from grader.roofline import Mark, Roof, Roofline
 from grader.site.charts import LEFT, RIGHT, WIDTH, Axis, frame, number, svg, text
+from grader.verdict import Verdict
 
 _HEIGHT, _TOP, _BOTTOM = 320, 34, 42
 _UNITS = {
@@ -54,7 +55,7 @@ def times(tests: Sequence[TestRecord]) -> Markup:
         _MEASURED: True,
         _FLOOR: bool(floors),
         _REFERENCE: any(test.reference_ms for test in timed),
-        _REFUSED: any(timing.refused(test) for test in timed),
+        _CROSSED: any(_crossed(test) for test in timed),
     }
     parts += _legend(kind for kind, used in shown.items() if used)
     said = f"GPU times of {len(timed)} testcases, {_range([test.gpu_ms or 0 for test in timed], 'ms')}"
@@ -62,11 +63,11 @@ def times(tests: Sequence[TestRecord]) -> Markup:
     return svg("GPU time of every timed testcase", parts, description=f"{said}.", height=_HEIGHT)
 
 
-_MEASURED, _FLOOR, _REFERENCE, _REFUSED = (
+_MEASURED, _FLOOR, _REFERENCE, _CROSSED = (
     ("measured", "measured, with interval"),
     ("limit", "least possible"),
     ("reference", "reference solution"),
-    ("refused", "not believed"),
+    ("crossed", "failed, or not believed"),
 )
 """Kinds of marks (CSS class, words of the legend)."""
 
@@ -74,6 +75,13 @@ _MEASURED, _FLOOR, _REFERENCE, _REFUSED = (
 def _milliseconds(test: TestRecord) -> Iterable[float]:
     found = [test.gpu_ms, test.reference_ms, test.floor.ms if test.floor else None]
     return [value for value in found if value]
+
+
+def _crossed(test: TestRecord) -> str:
+    """Why a time says nothing about speed; '' when it does."""
+    if test.verdict is not Verdict.PASSED:
+        return "but it failed"
+    return "not believed" if timing.refused(test) else ""
 
 
 def _test(test: TestRecord, y: Axis, x: float, half: float) -> list[Markup]:
@@ -86,9 +94,8 @@ def _test(test: TestRecord, y: Axis, x: float, half: float) -> list[Markup]:
     if test.reference_ms:
         title = f"{test.name}: the reference solution takes {test.reference_ms:.4g} ms"
         parts.append(_mark("reference", x, y.at(test.reference_ms), title))
-    if timing.refused(test):
-        parts.append(_mark("refused", x, y.at(test.gpu_ms), f"{test.name}: {test.gpu_ms:.4g} ms, not believed"))
-        return parts
+    if why := _crossed(test):
+        return [*parts, _mark("crossed", x, y.at(test.gpu_ms), f"{test.name}: {test.gpu_ms:.4g} ms, {why}")]
     interval = ""
     known = timing.gpu_ms(test)
     if known is not None and known.low and known.high:
@@ -200,7 +207,7 @@ def _mark(kind: str, x: float, y: float, title: str, half: float = 7) -> Markup:
         "measured": "M{x} {y}m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
         "limit": "M{left} {y}H{right}",
         "reference": "M{x} {y}m0 -5l5 5l-5 5l-5 -5z",
-        "refused": "M{x} {y}m-4 -4l8 8m0 -8l-8 8",
+        "crossed": "M{x} {y}m-4 -4l8 8m0 -8l-8 8",
     }
     path = shapes[kind].format(x=x, y=y, left=round(x - half, 1), right=round(x + half, 1))
     return Markup('<path class="{}" d="{}"><title>{}</title></path>').format(kind, path, title)
