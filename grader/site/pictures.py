@@ -67,7 +67,7 @@ _MEASURED, _FLOOR, _REFERENCE, _CROSSED = (
     ("measured", "measured, with interval"),
     ("limit", "least possible"),
     ("reference", "reference solution"),
-    ("crossed", "failed, or not believed"),
+    ("crossed", "does not count"),
 )
 """Kinds of marks (CSS class, words of the legend)."""
 
