@@ -163,6 +163,7 @@ def test_jobs_that_are_cancelled_killed_or_lose_their_node_are_noticed_in_a_minu
     output = "".join(lines) + grader.communicate(timeout=600)[0]
     assert grader.returncode == 0, output
     assert set(noticed) == set(running), output
+    print("noticed after", ", ".join(f"{seconds:.0f} s (job {job})" for job, seconds in sorted(noticed.items())))
     assert max(noticed.values()) < 60, output
     assert set(verdicts(tmp_path / "r.sqlite").values()) == {"no_output"}
     with open_store(tmp_path / "r.sqlite") as store:
