@@ -299,7 +299,8 @@ def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:
         students = frozenset(attempt.student.id for attempt in opened.attempts(name))
         entries = read_points(file, load_assignment(name), students)
         opened.set_points(name, entries)
-    return f"{len(entries)} entries of {len({entry.student for entry in entries})} students are in {shown(path)}."
+    count = len({entry.student for entry in entries})
+    return f"Entered in {shown(path)}: points of {count} student{'s' * (count != 1)}."
 
 
 def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engine: str, secret: Path | None) -> str:
