@@ -299,7 +299,8 @@ def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:
         students = frozenset(attempt.student.id for attempt in opened.attempts(name))
         entries = read_points(file, load_assignment(name), students)
         opened.set_points(name, entries)
-    return f"{len(entries)} entries of {len({entry.student for entry in entries})} students are in {shown(path)}."
+    count = len({entry.student for entry in entries})
+    return f"Entered in {shown(path)}: points of {count} student{'s' * (count != 1)}."
 
 
 def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engine: str, secret: Path | None) -> str:
@@ -360,7 +361,7 @@ def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str
 
 
 def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
-    """The closest pairs of a class's hand-ins."""
+    """What of a class's hand-ins resembles what."""
     rules = rules_for([folder], assignment)
     found, _ = find_class(folder, rules)
     texts: dict[str, str] = {}
@@ -375,13 +376,13 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
         texts[name] = similar.joined(submission.files)
     given = course_root() / "student_template" / rules.name
     template = [path.read_text(errors="replace") for path in sorted(given.rglob("*")) if path.suffix in similar.SOURCES]
-    pairs = similar.closest(texts, template, top=top)
-    text = similar.render(pairs, len(texts))
+    resembling = similar.resembling(texts, template, top=top)
+    text = similar.render(resembling)
     if left_out:
         text += f"\n{len(left_out)} left out, which hold nothing to compare: {', '.join(left_out)}."
     if html is not None:
         try:
-            html.write_text(similarity_page(pairs), encoding="utf-8")
+            html.write_text(similarity_page(resembling), encoding="utf-8")
         except OSError as error:
             raise MachineFault(f"The page could not be written to {shown(html)}: {error.strerror}.") from error
         text += f"\nSide by side in {shown(html)}."

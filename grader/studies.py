@@ -14,7 +14,6 @@ from grader.engine import Engine, select_engine
 from grader.engine.cuda import CudaEngine
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import UsageError
-from grader.floors import peak_flops
 from grader.gpu_facts import GpuFacts, gpu_facts
 from grader.gpu_lock import gpu_to_ourselves
 from grader.metrics import DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
@@ -22,6 +21,7 @@ from grader.ncu import Launch, NotProfiled, run_ncu
 from grader.paths import shown
 from grader.profile import LAUNCHES, KernelProfile, kernel_profiles, plan
 from grader.progress import shown_progress
+from grader.roofline import Roof, device_roofs
 from grader.run import run_program
 from grader.sandbox import runner
 from grader.sanitize import Check, Finding, Report, run_check, with_lines
@@ -42,14 +42,6 @@ _BESIDE = (
     "tensor_use",
 )
 """Shown after the assignment's own metrics."""
-
-
-@dataclass(frozen=True)
-class Roof:
-    """A limit of the roofline: `flops` per second, by the unit `name`."""
-
-    name: str
-    flops: float
 
 
 @dataclass(frozen=True)
@@ -179,11 +171,6 @@ def _study(
     gpu_ms: float | None,
     facts: GpuFacts | None = None,
 ) -> ProfileStudy:
-    roofs = []
-    for unit in ("fp32", "tf32", "fp16") if facts is not None else ():
-        peak = peak_flops(facts, unit) if facts is not None else None
-        if peak is not None:
-            roofs.append(Roof(unit, peak[0]))
     return ProfileStudy(
         submission=subject.submission.id,
         test=subject.case.name,
@@ -193,7 +180,7 @@ def _study(
         metrics=metrics,
         kernels=kernels,
         notes=tuple(notes),
-        roofs=tuple(roofs),
+        roofs=device_roofs(facts) if facts is not None else (),
         bandwidth=facts.bandwidth if facts is not None else None,
     )
 

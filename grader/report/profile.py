@@ -15,6 +15,7 @@ from tabulate import tabulate
 from grader.errors import MachineFault, UsageError
 from grader.operators import shape_words
 from grader.profile import KernelProfile, normal_name
+from grader.roofline import Mark, Roofline
 from grader.studies import ProfileStudy
 
 WIDTH = 110
@@ -121,10 +122,12 @@ def as_json(study: ProfileStudy) -> str:
 def roofline(study: ProfileStudy, path: Path) -> None:
     """Draw the kernels under the device's roofs into `path` (.png, .svg or .pdf). Raises UsageError where nothing
     was measured or matplotlib is missing."""
-    points = [
-        (k.name, k.intensity, k.tflops) for k in study.kernels if k.intensity is not None and k.tflops is not None
-    ]
-    if not points or study.bandwidth is None:
+    marks = tuple(
+        Mark(normal_name(kernel.name), kernel.intensity, kernel.tflops)
+        for kernel in study.kernels
+        if kernel.intensity and kernel.tflops
+    )
+    if not marks or study.bandwidth is None or not study.roofs:
         raise UsageError("--roofline: no kernel's operations and memory traffic were measured; see the notes above.")
     try:
         import matplotlib
@@ -132,21 +135,14 @@ def roofline(study: ProfileStudy, path: Path) -> None:
         matplotlib.use("Agg")
         from matplotlib import pyplot
     except ImportError as error:
-        raise UsageError("--roofline needs matplotlib: pip install matplotlib.") from error
+        raise UsageError("--roofline needs matplotlib: pip install 'cuda-homework-grader[roofline]'.") from error
+    drawn = Roofline(study.roofs, study.bandwidth, marks)
     figure, axes = pyplot.subplots(figsize=(8, 5))
-    most = max(intensity for _, intensity, _ in points)
-    ridge = max(roof.flops for roof in study.roofs) / study.bandwidth
-    span = (0.1, 10 * max(most, ridge))
-    for roof in study.roofs:
-        turn = roof.flops / study.bandwidth
-        axes.plot(
-            (span[0], turn, span[1]),
-            (span[0] * study.bandwidth / 1e12, roof.flops / 1e12, roof.flops / 1e12),
-            label=f"{roof.name}: {roof.flops / 1e12:,.0f} TFLOP/s",
-        )
-    for name, intensity, tflops in points:
-        axes.plot(intensity, tflops, "o", label=normal_name(name))
-    axes.set(xscale="log", yscale="log", xlim=span)
+    for roof in drawn.roofs:
+        axes.plot(*zip(*drawn.line(roof), strict=True), label=f"{roof.name}: {roof.flops / 1e12:,.0f} TFLOP/s")
+    for mark in marks:
+        axes.plot(mark.intensity, mark.tflops, "o", label=mark.name)
+    axes.set(xscale="log", yscale="log", xlim=drawn.span)
     axes.set_xlabel("FP32 operations per byte of device memory traffic")
     axes.set_ylabel("TFLOP/s")
     axes.set_title(f"{study.submission}, {study.test} on {study.device}, {study.bandwidth / 1e12:.2f} TB/s")
