@@ -28,6 +28,9 @@ class EmulatorEngine:
     sanitize: frozenset[str] = DEFAULT_SANITIZERS
     """What is checked while a program runs: memory, race, init, sync."""
 
+    count: bool = False
+    """Whether programs count instructions and memory requests, which takes them several times as long."""
+
     @property
     def device(self) -> str:
         return f"emulated {self.target}"
@@ -38,7 +41,7 @@ class EmulatorEngine:
 
     def identity(self) -> str:
         checks = ",".join(sorted(self.sanitize))
-        return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()} {checks}"
+        return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()} {checks}{' counted' if self.count else ''}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
@@ -58,6 +61,7 @@ class EmulatorEngine:
                     flags=(*flags, f"-isystem={STUB_HEADERS}"),
                     target=self.target,
                     sanitize=self.sanitize,
+                    count=self.count,
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)
