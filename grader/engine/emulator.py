@@ -40,8 +40,8 @@ class EmulatorEngine:
         return {"compiler": f"nvcc {self.toolkit.version}", "emulator": emulator.runtime_identity()[:16]}
 
     def identity(self) -> str:
-        checks = ",".join(sorted(self.sanitize))
-        return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()} {checks}{' counted' if self.count else ''}"
+        checks = ",".join(sorted(self.sanitize | ({"count"} if self.count else set())))
+        return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()} {checks}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:

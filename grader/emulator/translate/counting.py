@@ -6,7 +6,7 @@ the numbers of its slots, accesses and branches, so that it does not matter in w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -125,8 +125,8 @@ class _Slot:
         return f"{{{issued}, {done}, {{{operations}}}, {self.branches}, {self.tensor}}}"
 
 
-def _braces(numbers: Iterator[int] | object) -> str:
-    return "{" + ", ".join(map(str, numbers)) + "}"  # type: ignore[call-overload]
+def _braces(numbers: Iterable[int]) -> str:
+    return "{" + ", ".join(map(str, numbers)) + "}"
 
 
 class Counting:

@@ -88,7 +88,11 @@ def _close_overlapping(
 
 def _shared_word(instr: Instr) -> _Word | None:
     """The access, when it is one to shared memory of whole words that nothing guards."""
-    if instr.op not in ("ld", "st") or instr.guard is not None or "shared" not in (m.split("::")[0] for m in instr.mods):
+    if (
+        instr.op not in ("ld", "st")
+        or instr.guard is not None
+        or "shared" not in (m.split("::")[0] for m in instr.mods)
+    ):
         return None
     if any(m in ("volatile", "relaxed", "acquire", "release", "shared::cluster") for m in instr.mods):
         return None
@@ -106,9 +110,7 @@ def _touches_shared(instr: Instr) -> bool:
     return instr.op == "st" and not any(m.split("::")[0] in ("global", "local", "param") for m in instr.mods)
 
 
-def _fuse_run(
-    run: list[_Word], zeros: Mapping[str, int], shared: Mapping[str, int], fused: dict[int, Fused]
-) -> None:
+def _fuse_run(run: list[_Word], zeros: Mapping[str, int], shared: Mapping[str, int], fused: dict[int, Fused]) -> None:
     left = list(run)
     for size in _PIECES:
         for origin in sorted({_origin(w, size, shared) for w in left}):
