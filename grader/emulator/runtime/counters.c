@@ -71,13 +71,12 @@ static u32 shared_wavefronts(const u64 *addr, u32 m, u32 bytes, u32 *conflicts) 
     u32 group = words == 1 ? 32 : 64 / words; /* lanes of two groups that may be merged */
     *conflicts = 0;
     for (u32 first = 0; first < 32; first += group) {
-        u32 both = group == 32 ? m : m & (((1u << group) - 1) << first), low = both & (((1u << group / 2) - 1) << first), parts[2] = {low, both & ~low};
-        if (words == 1 || pairs_agree(addr, both, 1) || pairs_agree(addr, both, 2)) parts[0] = both, parts[1] = 0;
-        for (int i = 0; i < 2; i++) {
-            u32 n = group_wavefronts(addr, parts[i], words);
-            total += n;
-            if (n > 1) *conflicts += n - 1;
-        }
+        u32 both = group == 32 ? m : m & (((1u << group) - 1) << first), half = ((1u << group / 2) - 1) << first;
+        if (!both) continue;
+        u32 low = group_wavefronts(addr, both & half, words), high = group_wavefronts(addr, both & ~half, words), apart = low + high;
+        u32 merged = words == 1 || pairs_agree(addr, both, 1) || pairs_agree(addr, both, 2) ? group_wavefronts(addr, both, words) : apart;
+        if (words == 1 || merged < apart) total += merged, *conflicts += merged - 1;
+        else total += apart, *conflicts += apart - (low > 0) - (high > 0);
     }
     return total;
 }
