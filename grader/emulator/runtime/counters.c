@@ -67,15 +67,19 @@ static int pairs_agree(const u64 *addr, u32 m, u32 flip) {
 }
 
 static u32 shared_wavefronts(const u64 *addr, u32 m, u32 bytes, u32 *conflicts) {
-    u32 words = bytes <= 4 ? 1 : bytes / 4, total = 0;
-    u32 group = words == 1 ? 32 : 64 / words; /* lanes of two groups that may be merged */
+    if (bytes <= 4) {
+        u32 n = group_wavefronts(addr, m, 1);
+        *conflicts = n - 1;
+        return n;
+    }
+    u32 words = bytes / 4, total = 0, lanes = 64 / words; /* of two groups that may share a wavefront */
     *conflicts = 0;
-    for (u32 first = 0; first < 32; first += group) {
-        u32 both = group == 32 ? m : m & (((1u << group) - 1) << first), half = ((1u << group / 2) - 1) << first;
+    for (u32 first = 0; first < 32; first += lanes) {
+        u32 half = ((1u << lanes / 2) - 1) << first, both = m & (half | half << lanes / 2);
         if (!both) continue;
         u32 low = group_wavefronts(addr, both & half, words), high = group_wavefronts(addr, both & ~half, words), apart = low + high;
-        u32 merged = words == 1 || pairs_agree(addr, both, 1) || pairs_agree(addr, both, 2) ? group_wavefronts(addr, both, words) : apart;
-        if (words == 1 || merged < apart) total += merged, *conflicts += merged - 1;
+        u32 merged = pairs_agree(addr, both, 1) || pairs_agree(addr, both, 2) ? group_wavefronts(addr, both, words) : apart;
+        if (merged < apart) total += merged, *conflicts += merged - 1;
         else total += apart, *conflicts += apart - (low > 0) - (high > 0);
     }
     return total;
@@ -124,9 +128,9 @@ static void measure(enum target target, const struct access_info *a, const u64 *
     *excess = *units > needed ? *units - needed : 0;
 }
 
-static void add(struct access_count *c, const u64 *addr, u32 m, u32 units, u32 excess) {
-    c->requests++, c->lanes += popcount(m), c->units += units, c->excess += excess;
-    if (units > c->worst) c->worst = units, c->stride = stride_of(addr, m);
+static void add(struct access_count *c, u64 times, u32 m, u32 units, u32 excess, i64 stride) {
+    c->requests += times, c->lanes += times * popcount(m), c->units += times * units, c->excess += times * excess;
+    if (units > c->worst) c->worst = units, c->stride = stride;
 }
 
 static const struct access_info *info_of(struct warp *w, u32 access) { return &w->block->launch->module->info->counting->accesses[access]; }
@@ -135,7 +139,7 @@ static void count_in(struct warp *w, enum target target, u32 access, const u64 *
     u32 units, excess;
     if (!m) return;
     measure(target, info_of(w, access), addr, m, &units, &excess);
-    add(&w->counters->accesses[access][target], addr, m, units, excess);
+    add(&w->counters->accesses[access][target], 1, m, units, excess, stride_of(addr, m));
 }
 
 /* Lanes of a generic access may lie in different spaces, which then are requests of their own. */
@@ -159,28 +163,29 @@ void rt_count_w(struct warp *w, u32 access, int space, const u32 *addr, u32 m) {
     count_request(w, access, space, wide, m);
 }
 
+/* Adds the repeats of a pattern to its access. */
+static void settle(struct counters *c, u32 access) {
+    struct pattern *p = &c->patterns[access];
+    if (p->repeats) add(&c->accesses[access][p->target], p->repeats, p->lanes, p->units, p->excess, popcount(p->lanes) == 1 ? 0 : p->stride);
+    p->repeats = 0;
+}
+
 void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m) {
-    int narrow = space == SPACE_SHARED || space == SPACE_LOCAL;
-    struct pattern *p = &w->counters->patterns[access];
-    /* Where a request starts within 128 bytes, and how its lanes are spaced, is all that its cost depends on. */
-    if (p->valid && p->phase == base % 128 && p->stride == stride && p->lanes == m && space != SPACE_GENERIC) {
-        struct access_count *c = &w->counters->accesses[access][space == SPACE_SHARED ? TARGET_SHARED : space == SPACE_LOCAL ? TARGET_LOCAL : TARGET_GLOBAL];
-        c->requests++, c->lanes += popcount(m), c->units += p->units, c->excess += p->excess;
-        return;
-    }
     u64 addr[32];
     for (u32 l = 0; l < 32; l++) {
         addr[l] = base + (u64)stride * l;
-        if (narrow) addr[l] = (u32)addr[l];
+        if (space == SPACE_SHARED || space == SPACE_LOCAL) addr[l] = (u32)addr[l];
     }
-    if (space == SPACE_GENERIC) {
+    if (space == SPACE_GENERIC) { /* no pattern: a repeat might lie in another space */
         count_request(w, access, space, addr, m);
         return;
     }
-    struct access_count *c = &w->counters->accesses[access][space == SPACE_SHARED ? TARGET_SHARED : space == SPACE_LOCAL ? TARGET_LOCAL : TARGET_GLOBAL];
-    u64 units = c->units, excess = c->excess;
-    count_request(w, access, space, addr, m);
-    *p = (struct pattern){base % 128, stride, m, (u32)(c->units - units), (u32)(c->excess - excess), 1};
+    enum target target = space == SPACE_SHARED ? TARGET_SHARED : space == SPACE_LOCAL ? TARGET_LOCAL : TARGET_GLOBAL;
+    struct pattern *p = &w->counters->patterns[access];
+    settle(w->counters, access);
+    p->phase = PHASE(space, base), p->stride = stride, p->lanes = m, p->target = target;
+    p->repeats = 1;
+    measure(target, info_of(w, access), addr, m, &p->units, &p->excess);
 }
 
 void rt_count_matrix(struct warp *w, u32 access, const u64 *addr, u32 count) {
@@ -191,7 +196,8 @@ void rt_count_matrix(struct warp *w, u32 access, const u64 *addr, u32 count) {
         u32 n = group_wavefronts(offset, 0xffu << 8 * j, 4);
         total += n, conflicts += n - 1;
     }
-    add(&w->counters->accesses[access][TARGET_SHARED], offset, count == 4 ? ~0u : (1u << 8 * count) - 1, total, conflicts);
+    u32 lanes = count == 4 ? ~0u : (1u << 8 * count) - 1;
+    add(&w->counters->accesses[access][TARGET_SHARED], 1, lanes, total, conflicts, stride_of(offset, lanes));
 }
 
 void rt_count_switch(struct warp *w, u32 branch, const u32 *index, u32 m) {
@@ -204,6 +210,7 @@ void rt_count_switch(struct warp *w, u32 branch, const u32 *index, u32 m) {
 
 static struct counters *fresh(const struct counting *t) {
     struct counters *c = malloc(sizeof *c);
+    c->tables = t;
     c->slots = calloc(t->slot_count + 1, sizeof *c->slots);
     c->branches = calloc(t->branch_count + 1, sizeof *c->branches);
     c->accesses = calloc(t->access_count + 1, sizeof *c->accesses);
@@ -227,8 +234,18 @@ static void add_up(struct counters *sum, const struct counters *c, const struct 
         }
 }
 
+/* A worker keeps its patterns from launch to launch. */
 void counters_start(struct worker *k, struct launch *l) {
-    if (l->module->info->counting) k->counters = fresh(l->module->info->counting);
+    const struct counting *t = l->module->info->counting;
+    if (!t) return;
+    if (k->counters && k->counters->tables != t) {
+        discard(k->counters);
+        k->counters = NULL;
+    }
+    if (!k->counters) k->counters = fresh(t);
+    memset(k->counters->slots, 0, t->slot_count * sizeof *k->counters->slots);
+    memset(k->counters->branches, 0, t->branch_count * sizeof *k->counters->branches);
+    memset(k->counters->accesses, 0, t->access_count * sizeof *k->counters->accesses);
 }
 
 void counters_stop(struct worker *k, struct launch *l) {
@@ -237,10 +254,9 @@ void counters_stop(struct worker *k, struct launch *l) {
     if (!t) return;
     pthread_mutex_lock(&lock);
     if (!l->counters) l->counters = fresh(t);
+    for (u32 i = 0; i < t->access_count; i++) settle(k->counters, i);
     add_up(l->counters, k->counters, t);
     pthread_mutex_unlock(&lock);
-    discard(k->counters);
-    k->counters = NULL;
 }
 
 /* ---- in the trace ------------------------------------------------------------------------------------------------------ */

@@ -59,10 +59,14 @@ enum target { TARGET_GLOBAL, TARGET_SHARED, TARGET_LOCAL, TARGETS };
  * in shared memory `units` are lanes that had to wait for another of the warp with the same address. `worst` is the most
  * units of a request, `stride` its bytes from lane to lane. */
 struct access_count { u64 requests, lanes, units, excess; u32 worst; i64 stride; };
-/* The last evenly spaced request of an access, which the next one usually repeats. */
-struct pattern { u64 phase; i64 stride; u32 lanes, units, excess, valid; };
+/* The last evenly spaced request of an access, and how often it was repeated since: what a request costs depends only on
+ * where it begins within a word (a sector, in global memory), how its lanes are spaced, and which of them take part: going
+ * on by a word only exchanges banks. */
+struct pattern { u64 phase; i64 stride; u32 lanes, units, excess; enum target target; u64 repeats; };
+#define PHASE(space, base) ((base) % ((space) == SPACE_GLOBAL ? 32 : 4))
 
 struct counters {
+    const struct counting *tables;
     struct slot_count *slots;
     struct branch_count *branches;
     struct access_count (*accesses)[TARGETS];
@@ -82,9 +86,16 @@ struct counters {
 void rt_count_switch(struct warp *w, u32 branch, const u32 *index, u32 m);
 
 /* One request of the lanes in m: addresses evenly spaced (_a), a row of 32 bits (_w) or of 64 (_q), as for rt_load_…. */
-void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m);
+void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m) COLD;
 void rt_count_w(struct warp *w, u32 access, int space, const u32 *addr, u32 m);
 void rt_count_q(struct warp *w, u32 access, int space, const u64 *addr, u32 m);
+INLINE void count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m) {
+    struct pattern *const p = &w->counters->patterns[access];
+    if (LIKELY(p->phase == PHASE(space, base) && p->stride == stride && p->lanes == m)) p->repeats++;
+    else rt_count_a(w, access, space, base, stride, m);
+}
+#define count_w rt_count_w
+#define count_q rt_count_q
 /* ldmatrix and stmatrix of `count` matrices: lanes 8 j .. 8 j + 7 name the rows of matrix j. */
 void rt_count_matrix(struct warp *w, u32 access, const u64 *addr, u32 count);
 

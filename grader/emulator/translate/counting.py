@@ -268,7 +268,7 @@ class FunctionCounting:
 
         w.line("{")
         form, arguments = address_arguments(w, mem, space)
-        w.line(f"rt_count_{form}(w, {access}, {_SPACE_CODES[space]}, {arguments}, {w.mask});")
+        w.line(f"count_{form}(w, {access}, {_SPACE_CODES[space]}, {arguments}, {w.mask});")
         w.line("}")
 
     def _matrices(self, w: Writer, instr: Instr) -> None:
