@@ -22,7 +22,7 @@ from grader.gpu_lock import gpu_to_ourselves
 from grader.metrics import COUNTED, DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
 from grader.ncu import Launch, NotProfiled, run_ncu
 from grader.paths import shown
-from grader.profile import LAUNCHES, KernelProfile, kernel_profiles, plan
+from grader.profile import LAUNCHES, KernelProfile, Theory, kernel_profiles, plan
 from grader.progress import shown_progress
 from grader.run import run_program
 from grader.sandbox import runner
@@ -143,10 +143,20 @@ def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> P
         progress.stage(f"{subject.submission.id}: {subject.case.name}, counted on the emulator")
         trace = _traced(subject, program)
     limits = known_limits(_compute_capability(subject.rules.build.emulator_target))
-    profiles = kernel_profiles(
-        trace, counted_launches(trace), named_metrics(COUNTED), theory_of(find_toolkit(), limits)
-    )
-    kernels = tuple(
+    kernels = counted_kernels(trace, theory_of(find_toolkit(), limits))
+    missing = [metric.name for metric in metrics if metric.name not in COUNTED]
+    notes = [
+        "Counted by the emulator, exactly, for the PTX that nvcc made of the program: a GPU executes what the "
+        "assembler makes of that, with somewhat other instruction counts (docs/counters.md).",
+        f"not measured: {', '.join(missing)}: only a GPU's clock tells these (see grader doctor).",
+    ]
+    return _study(subject, named_metrics(COUNTED), kernels, notes, None)
+
+
+def counted_kernels(trace: Trace, theory: Theory | None) -> tuple[KernelProfile, ...]:
+    """The profiles of a program that counted, with what its source lines cost and what to do about them."""
+    profiles = kernel_profiles(trace, counted_launches(trace), named_metrics(COUNTED), theory)
+    return tuple(
         replace(
             profile,
             mix=instruction_mix(trace, profile.name),
@@ -158,13 +168,6 @@ def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> P
         )
         for profile in profiles
     )
-    missing = [metric.name for metric in metrics if metric.name not in COUNTED]
-    notes = [
-        "Counted by the emulator, exactly, for the PTX that nvcc made of the program: a GPU executes what the "
-        "assembler makes of that, with somewhat other instruction counts (docs/counters.md).",
-        f"not measured: {', '.join(missing)}: only a GPU's clock tells these (see grader doctor).",
-    ]
-    return _study(subject, named_metrics(COUNTED), kernels, notes, None)
 
 
 def _compute_capability(target: str) -> tuple[int, int]:

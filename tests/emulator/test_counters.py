@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 import struct
 from array import array
 from pathlib import Path
@@ -10,9 +13,11 @@ import pytest
 
 from grader.advice import advice, by_line
 from grader.counters import counted_launches, instruction_mix
-from grader.metrics import METRICS
+from grader.metrics import COUNTED, METRICS, named_metrics
 from grader.ncu import Launch, parse_csv
 from grader.profile import normal_name
+from grader.report import profile as profile_report
+from grader.studies import ProfileStudy, counted_kernels
 from grader.trace import Trace, read_trace
 from tests.emulator.programs import HERE, Execution, build, execute
 
@@ -215,6 +220,21 @@ def test_metrics_have_the_names_and_units_of_the_gpus_profile(tmp_path: Path) ->
     mix = instruction_mix(trace, trace.kernels[0].name)
     assert sum(mix.values()) == pytest.approx(1)
     assert mix["control"] == pytest.approx(4 / 48)
+
+
+def test_the_report_has_lines_for_what_was_counted_and_advice_below(tmp_path: Path) -> None:
+    trace = trace_of(counted("shared_stride32", tmp_path), tmp_path)
+    kernels = counted_kernels(trace, None)
+    study = ProfileStudy("hw4", "s01", (2, 128, 32), "emulated sm_80", None, named_metrics(COUNTED), kernels, ())
+    text = profile_report.render(study)
+    assert re.search(r"shared_load_bank_conflicts +31\.00 .*l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld", text)
+    assert re.search(r"→ .*counters\.cu:\d+: shared loads", text)
+    assert "gld_requests" not in text  # the kernel loads nothing from global memory
+    rows = list(csv.DictReader(profile_report.as_csv(study).splitlines()))
+    assert {row["metric"]: row["avg"] for row in rows}["shared_load_wavefronts"] == "32.0"
+    (kernel,) = json.loads(profile_report.as_json(study))["kernels"]
+    assert kernel["metrics"]["gld_requests"]["avg"] == 0
+    assert kernel["accesses"][0]["stride"] == 128
 
 
 @pytest.fixture(scope="module")
