@@ -44,6 +44,16 @@ __global__ void four_words_of_a_row() {
     numbers[threadIdx.x] = row[0] + row[1] + row[2] + row[3];    // fused
 }
 
+__global__ void four_words_with_stores_between(int place) {
+    __shared__ float tile[33 * 32];
+    for (int i = 0; i < 33; ++i) tile[i * 32 + threadIdx.x] = i;
+    __syncthreads();
+    const float* row = tile + threadIdx.x * 32;
+    for (int i = 0; i < 4; ++i) tile[place + threadIdx.x] = row[i];    // may be the same memory
+    __syncthreads();
+    numbers[threadIdx.x] = tile[place + threadIdx.x];
+}
+
 // ---- global memory ----
 __global__ void global_float4() {
     const float4 x = vectors[threadIdx.x];    // coalesced float4
@@ -115,6 +125,7 @@ int main(int, char** argv) {
     else if (is("shared_float4_padded")) shared_float4<<<1, 32>>>(9, 1);
     else if (is("shared_float2")) shared_float2<<<1, 32>>>();
     else if (is("four_words_of_a_row")) four_words_of_a_row<<<1, 32>>>();
+    else if (is("four_words_with_stores_between")) four_words_with_stores_between<<<1, 32>>>(1024);
     else if (is("global_float4")) global_float4<<<2, 32>>>();
     else if (is("global_stride2")) global_stride<<<1, 32>>>(2);
     else if (is("global_stride8")) global_stride<<<1, 32>>>(8);

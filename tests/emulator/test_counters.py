@@ -61,6 +61,8 @@ SHARED = {
     "shared_float2": (1, 2, 0),
     # four loads of 4 bytes that ptxas makes one of 16
     "four_words_of_a_row": (1, 32, 28),
+    # which it cannot where a store between them may change what they read; the last load has no conflict
+    "four_words_with_stores_between": (5, 4 * 32 + 1, 4 * 31),
 }
 
 
@@ -204,6 +206,16 @@ def test_advice_on_divergence_names_the_branch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["shared_stride33", "global_float4", "one_warp_of_two_idle", "barriers"])
 def test_nothing_is_advised_where_nothing_is_poor(name: str, tmp_path: Path) -> None:
     assert advised(name, tmp_path) == ()
+
+
+def test_a_line_of_the_trace_that_no_emulator_writes_is_left_out(tmp_path: Path) -> None:
+    counted("shared_stride32", tmp_path)
+    path = tmp_path / "trace.jsonl"
+    whole = read_trace(path)
+    forged = path.read_text().replace('"stride":128', '"stride":"128"', 1)
+    path.write_text(forged)
+    trace = read_trace(path)
+    assert (trace.malformed_lines, len(trace.accesses)) == (1, len(whole.accesses) - 1)
 
 
 # ---- beside ncu -----------------------------------------------------------------------------------------------------
