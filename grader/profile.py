@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from grader.kernel_time import counted_ns, weighted_median
 from grader.metrics import DRAM_BYTES, FLOPS, OCCUPANCY, READ_BYTES, Metric, stall_reasons
 from grader.ncu import Launch
 from grader.occupancy import Demand, Occupancy
-from grader.trace import KernelEvent, Trace
+from grader.trace import AccessEvent, KernelEvent, Trace
 
 LEAST_SHARE = 0.01
 """Of GPU time: a kernel below it has no say in the occupancy score."""
@@ -48,7 +48,8 @@ class Range:
 class KernelProfile:
     """One kernel. `gpu_ns` is the sum over all its launches in the trace, `share` its part of the sum over all
     kernels. `ranges` holds the metrics that were measured; `intensity` is FP32 operations per byte of device
-    memory traffic and `tflops` their rate, None where not measured."""
+    memory traffic and `tflops` their rate, None where not measured. Only the emulator gives `mix`, the shares (0..1) of
+    its warps' instructions by class, `accesses`, what its source lines cost, and `advice` on them."""
 
     name: str
     launches: int
@@ -61,6 +62,9 @@ class KernelProfile:
     intensity: float | None = None
     tflops: float | None = None
     reads: bool | None = None
+    mix: Mapping[str, float] = field(default_factory=dict)
+    accesses: tuple[AccessEvent, ...] = ()
+    advice: tuple[str, ...] = ()
 
     @property
     def achieved(self) -> float | None:

@@ -17,8 +17,11 @@ from grader.operators import shape_words
 from grader.profile import KernelProfile, normal_name
 from grader.roofline import Mark, Roofline
 from grader.studies import ProfileStudy
+from grader.trace import AccessEvent
 
 WIDTH = 110
+_SHOWN_AT_ZERO = frozenset({"shared_load_bank_conflicts", "shared_store_bank_conflicts", "divergent_branch"})
+"""Of what the emulator counts; its other counters have no line where the kernel has nothing of the kind."""
 
 
 def render(study: ProfileStudy) -> str:
@@ -42,9 +45,9 @@ def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
     rows = []
     for metric in study.metrics:
         found = kernel.ranges.get(metric.name)
-        if found is not None:
+        if found is not None and (found.high or metric.name in _SHOWN_AT_ZERO or not kernel.mix):
             values = (_number(found.low), _number(found.high), _number(found.mean))
-            rows.append((metric.name, metric.unit, *values, metric.ncu))
+            rows.append((metric.name, metric.unit, *values, metric.in_ncu))
     if rows:
         headers = ("metric", "unit", "min", "max", "avg", "in Nsight Compute")
         aligned = ("left", "left", "right", "right", "right", "left")
@@ -57,13 +60,18 @@ def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
         reasons = ", ".join(f"{meaning} ({word}, {value:.2f})" for word, meaning, value in kernel.stalls)
         text = f"warps wait most for, per instruction issued: {reasons}"
         yield textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if kernel.mix:
+        words = ", ".join(f"{name.replace('_', '-')} {share:.1%}" for name, share in kernel.mix.items())
+        yield textwrap.fill(f"instructions of warps: {words}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+    for sentence in kernel.advice:
+        yield textwrap.fill(sentence, WIDTH, initial_indent="  → ", subsequent_indent="    ")
     if kernel.tflops is not None and kernel.intensity is not None:
         yield f"  {kernel.tflops:.2f} TFLOP/s of FP32 at {kernel.intensity:,.1f} FLOP per byte of device memory"
 
 
 def _number(value: float) -> str:
-    """Four significant digits; no decimals from 10,000 up."""
-    if value == 0 or abs(value) >= 10_000:
+    """Four significant digits; no decimals from 10,000 up, nor of whole numbers from 100 up."""
+    if value == 0 or abs(value) >= 10_000 or (abs(value) >= 100 and value == round(value)):
         return f"{value:,.0f}"
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
 
@@ -78,7 +86,7 @@ def as_csv(study: ProfileStudy) -> str:
             if (found := kernel.ranges.get(metric.name)) is not None:
                 values = (found.low, found.high, found.mean)
                 facts = (kernel.name, kernel.launches, kernel.profiled, f"{kernel.share:.6f}")
-                writer.writerow((*facts, metric.name, metric.ncu, metric.unit, *map(repr, values)))
+                writer.writerow((*facts, metric.name, metric.in_ncu, metric.unit, *map(repr, values)))
     return out.getvalue()
 
 
@@ -95,12 +103,15 @@ def as_json(study: ProfileStudy) -> str:
             "limiter": kernel.theoretical.sentence if kernel.theoretical else None,
             "metrics": {
                 metric.name: {
-                    "min": found.low, "max": found.high, "avg": found.mean, "unit": metric.unit, "ncu": metric.ncu,
+                    "min": found.low, "max": found.high, "avg": found.mean, "unit": metric.unit, "ncu": metric.in_ncu,
                 }
                 for metric in study.metrics
                 if (found := kernel.ranges.get(metric.name)) is not None
             },
             "stalls": [{"reason": word, "meaning": meaning, "warps": value} for word, meaning, value in kernel.stalls],
+            "instruction_mix": dict(kernel.mix),
+            "accesses": [_access(access) for access in kernel.accesses],
+            "advice": list(kernel.advice),
             "flop_per_byte": kernel.intensity,
             "tflops": kernel.tflops,
         }
@@ -117,6 +128,14 @@ def as_json(study: ProfileStudy) -> str:
         "notes": study.notes,
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _access(access: AccessEvent) -> dict[str, object]:
+    return {
+        "file": access.file, "line": access.line, "space": access.space, "operation": access.operation,
+        "bytes": access.bytes, "stride": access.stride, "requests": access.requests, "lanes": access.lanes,
+        "units": access.units, "excess": access.excess, "worst": access.worst,
+    }  # fmt: skip
 
 
 def roofline(study: ProfileStudy, path: Path) -> None:

@@ -11,6 +11,7 @@ from grader.emulator.analysis.effects import CARRY, is_special
 from grader.emulator.analysis.shapes import UNIFORM, Shape, Values
 from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
+from grader.emulator.translate.counting import FunctionCounting
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.types import BITS, FORMS, storage
 
@@ -31,6 +32,7 @@ class Layout:
     globals: dict[str, str]  # module variable or function → C expression of its address
     site: Callable[[Loc, str, int], int]
     warp_lanes: int  # W of runtime/warp.h
+    counting: FunctionCounting | None = None
     checked_shared: bool = False  # every access to shared memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)
 
@@ -449,6 +451,8 @@ class Writer:
         handler = HANDLERS.get(instr.op)
         if handler is None:
             raise self.refuse()
+        if self.layout.counting:
+            self.layout.counting.operation(self, instr)
         start = len(self.lines)
         self.line("{")
         handler(self, instr)
@@ -469,12 +473,19 @@ class Writer:
             self.used = set()
         if self.values is not None and id_in(block, self.layout.guards) and self.form == "linear":
             self._guard_entry(block)
-        for instr in block.instrs:
+        counting = self.layout.counting
+        if counting:
+            counting.enter(self, block)
+        for i, instr in enumerate(block.instrs):
+            if counting:
+                counting.instruction(self, block, i)
             if is_barrier(instr) and self.slow:
                 self._slow_barrier(instr, block)
                 break
             self.write(instr)
         else:
+            if counting:
+                counting.instruction(self, block, len(block.instrs))
             self._terminate(block)
         if self.slow:
             declarations = [d for web in sorted(self.used) for d in self._declare(web)]
@@ -645,6 +656,8 @@ class Writer:
     def _parting(self, block: Block, end: Branch, p: str) -> None:
         """A branch on a condition that lanes may disagree about."""
         self.line(f"const u32 go = {p} & m;")
+        if self.layout.counting:
+            self.layout.counting.parting(self, block)
         self.line("if (go == m) {")
         self._goto(end.taken)
         self.line("} else if (go == 0) {")
@@ -666,6 +679,8 @@ class Writer:
         for gone, stay in ((end.taken, end.fallthrough), (end.fallthrough, end.taken)):
             leaves = self.graph.blocks[gone].end
             if self._is_leave(gone) and isinstance(leaves, Leave) and (self.function.entry or not leaves.exits):
+                if self.layout.counting:
+                    self.layout.counting.enter(self, self.graph.blocks[gone], sides[gone])
                 if self.function.entry:
                     self.line(f"lanes_exit(w, {sides[gone]});")
                 self.line(f"m = {sides[stay]};")
@@ -720,6 +735,8 @@ class Writer:
         self.line("u32 index[32] __attribute__((aligned(64)));")
         for i in self.pieces("u32"):
             self.line(f"*(VU *)&index[{i * self.lanes}] = {self.web_piece(web, i) if kept == 'u32' else '0'};")
+        if self.layout.counting:
+            self.layout.counting.switch(self, block)
         if self.slow:
             self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) {")
             self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")

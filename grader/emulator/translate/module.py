@@ -15,6 +15,7 @@ from grader.emulator.analysis.shapes import Values, analyse
 from grader.emulator.ptx import Function, Instr, Module, Sym, Variable
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate import arith, atomics, barriers, calls, convert, memory, tensor, warp_ops
+from grader.emulator.translate.counting import Counting, FunctionCounting
 from grader.emulator.translate.function import Layout, Writer, declaration
 from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.shape_rules import ShapeRules, is_widening_guard
@@ -82,18 +83,27 @@ def translate_module(
     lanes: int,
     registers: dict[str, int],
     sanitize: frozenset[str] = frozenset(),
+    count: bool = False,
 ) -> tuple[Translation, list[Finding]]:
     """Translates all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of warp.h;
-    `registers` gives each kernel's registers per thread. With findings the translation must not be used."""
-    return _ModuleWriter(module, prefix, lanes, registers, sanitize).run()
+    `registers` gives each kernel's registers per thread; with `count` the program counts what counters.h says. With findings
+    the translation must not be used."""
+    return _ModuleWriter(module, prefix, lanes, registers, sanitize, Counting() if count else None).run()
 
 
 class _ModuleWriter:
     def __init__(
-        self, module: Module, prefix: str, lanes: int, registers: dict[str, int], sanitize: frozenset[str]
+        self,
+        module: Module,
+        prefix: str,
+        lanes: int,
+        registers: dict[str, int],
+        sanitize: frozenset[str],
+        counting: Counting | None,
     ) -> None:
         self.module, self.prefix, self.lanes, self.registers = module, prefix, lanes, registers
         self.sanitize = sanitize & {"race", "init"}
+        self.counting = counting
         self.sites = _Sites()
         self.findings: list[Finding] = []
         self._used_cache: set[str] | None = None
@@ -215,12 +225,13 @@ class _ModuleWriter:
             self._addresses(), self.sites.add, self.lanes,
         )  # fmt: skip
         layout.checked_shared = bool(self.sanitize)
+        layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return _FunctionText(layout).parts()
 
     # ---- common parts -----------------------------------------------------------------------------------------------
 
     def _common(self) -> str:
-        lines = ['#include "warp.h"', ""]
+        lines = ['#include "counters.h"' if self.counting else '#include "warp.h"', ""]
         for v in self._globals():
             lines.append(f"extern u64 {self._global_name(v.name)};")
         for name, symbol in self.names.items():
@@ -329,10 +340,14 @@ class _ModuleWriter:
                 f"{self.registers.get(f.name, 32)}, {threads}}}"
             )
         lines.append("static const struct kernel_info kernel_table[] = {" + ",\n    ".join([*kernels, "{0}"]) + "};")
+        counting = "0"
+        if self.counting:
+            lines.append(self.counting.tables(lambda loc: index.get(loc.file, unknown) if loc.line else unknown))
+            counting = "&counting_tables"
         lines.append(
             f"struct module_info {self.prefix}_module = {{kernel_table, {len(kernels)}, variable_table, {len(variables)}, "
             f"function_table, {len(rows)}, site_table, {len(self.sites.rows)}, files, "
-            f"{int('race' in self.sanitize) + 2 * int('init' in self.sanitize)}}};"
+            f"{int('race' in self.sanitize) + 2 * int('init' in self.sanitize)}, {counting}}};"
         )
         return "\n".join(lines) + "\n"
 
