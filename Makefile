@@ -3,8 +3,8 @@
 # make test                                                lint, types and tests; sets everything up the first time
 # make redteam                                             hostile programs: none may get what it wants (minutes)
 # make honest                                              unusual honest programs: all must pass (minutes)
-# make test-site                                           the pages in a real browser: needs chromium and chromium-driver
-# make test-slurm                                          a class on a real two-node Slurm: as root, needs Slurm and munge
+# make test-site                                           the pages in a real browser; as root it installs Chromium
+# make test-slurm                                          a class on a real two-node Slurm, as root; it installs Slurm
 # make setup                                               only the set-up
 # make clean                                               remove what set-up and runs made (not the testcases)
 
@@ -28,14 +28,12 @@ honest: .venv/.ready-test
 	$(BIN)/python -m tests.honest $(ARGS)
 
 test-site: .venv/.ready-test
-	@command -v chromium chromedriver >/dev/null || { echo "make test-site needs: apt install chromium chromium-driver" >&2; exit 1; }
-	$(BIN)/pip --disable-pip-version-check --quiet install -e '.[test-site]'
+	@tools/setup.sh test-site
 	$(BIN)/python -m pytest -o addopts=--strict-markers tests/browser
 
 test-slurm: .venv/.ready-test
-	@command -v slurmctld slurmd munged >/dev/null || { echo "make test-slurm needs: apt install slurmctld slurmd slurm-client munge" >&2; exit 1; }
-	$(BIN)/pip --disable-pip-version-check --quiet install -e '.[slurm]'
-	$(BIN)/python -m pytest -o addopts=--strict-markers --timeout=900 tests/slurm
+	@tools/setup.sh test-slurm
+	$(BIN)/python -m pytest -o addopts=--strict-markers --durations=5 tests/slurm
 
 setup: .venv/.ready
 

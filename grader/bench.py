@@ -18,7 +18,7 @@ from grader.engine import Engine
 from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.floors import Floor, least_time
-from grader.gpu_facts import GpuFacts, gpu_facts, known_limits
+from grader.gpu_facts import GpuFacts, SmLimits, gpu_facts, known_limits
 from grader.gpu_lock import Hold, gpu_to_ourselves
 from grader.gpu_ready import Preparer, open_preparer
 from grader.gpu_state import Reader, nvml_reader
@@ -51,6 +51,7 @@ from grader.sandbox import runner
 from grader.stopwatch import Stopwatch
 from grader.submission import read_submission
 from grader.testcase import Case, Suite
+from grader.toolkit import Toolkit
 from grader.trace import Trace
 
 SCORED_LAUNCHES = 24
@@ -145,7 +146,7 @@ class Bench:
         except NotProfiled as why:
             launches, reason = (), str(why)
         profiles = kernel_profiles(trace, launches, metrics, theory(self.engine, self.facts))
-        scored = ScoredOccupancy(None, reason, ()) if reason else scored_occupancy(profiles)
+        scored = ScoredOccupancy(None, reason, ()) if reason else scored_occupancy(profiles, trace.kernels)
         return ProfileRecord(
             test=case.name,
             achieved=scored.achieved,
@@ -174,11 +175,15 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:
     """Theoretical occupancy on the engine's GPU; None where it cannot be computed."""
-    limits = facts.limits if facts is not None else known_limits(engine.gpu.compute_capability)
+    return theory_of(engine.toolkit, facts.limits if facts is not None else known_limits(engine.gpu.compute_capability))
+
+
+def theory_of(toolkit: Toolkit, limits: SmLimits | None) -> Theory | None:
+    """Theoretical occupancy on an SM with these limits; None where it cannot be computed."""
     if limits is None:
         return None
     try:
-        blocks = calculator(engine.toolkit, limits)
+        blocks = calculator(toolkit, limits)
         occupancy(Demand(32, 128), limits, blocks)  # an architecture the header does not know is found out here
     except (MachineFault, GraderFault):
         return None

@@ -79,11 +79,14 @@ def leaderboard(
     top: Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N students.")] = None,
     best: BestOption = False,
     mix_gpus: MixOption = False,
+    recheck: Annotated[
+        bool, typer.Option("--recheck", help="First run who is up for a place again, on a second draw of values.")
+    ] = False,
     assignment: AssignmentOption = None,
 ) -> None:
-    """Rank a class. What the measurement cannot tell apart shares a rank."""
+    """Rank a class. What the measurement cannot tell apart shares a rank; times get one once they were rechecked."""
     options = classroom.BoardOptions(metric, tests, names, top, mix_gpus)
-    print(classroom.leaderboard(store, assignment, form=form, best=best, options=options))
+    print(classroom.leaderboard(store, assignment, form=form, best=best, options=options, recheck=recheck))
 
 
 def site(

@@ -32,6 +32,7 @@ from grader.report import leaderboard as boards
 from grader.report.gradescope import message
 from grader.report.leaderboard import Board, Names
 from grader.sandbox import runner
+from grader.second_draw import recheck_leaders, second_draw
 from grader.site import build_site, report_page
 from grader.site.report import similarity_page
 from grader.store import (
@@ -211,12 +212,29 @@ def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]
     return store, assignment or held[0]
 
 
-def leaderboard(store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions) -> str:
-    """The leaderboard of a class as text."""
+def leaderboard(
+    store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions, recheck: bool = False
+) -> str:
+    """The leaderboard of a class as text. `recheck`: whoever is up for a place is run again first."""
     path, name = chosen_store(store, assignment)
+    which = Which.BEST if best else Which.LATEST
     with open_store(path) as opened:
-        lines = gradebook(opened, name, Which.BEST if best else Which.LATEST)
+        lines = gradebook(opened, name, which)
+        if recheck:
+            _recheck(opened, name, lines, options)
+            lines = gradebook(opened, name, which)
     return boards.render(board_of(lines, name, options), form)
+
+
+def _recheck(store: Store, assignment: str, lines: Sequence[Line], options: BoardOptions) -> None:
+    board = board_of(lines, assignment, replace(options, top=None))
+    attempts = [line.attempt for line in lines]
+    if not board.unchecked:
+        return
+    rules = load_assignment(assignment)
+    engine = select_engines("auto", rules.build.emulator_target)[0]
+    with shown_progress() as progress, second_draw(rules, engine, progress) as draw:
+        recheck_leaders(store, attempts, board, options.top, draw)
 
 
 def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> Board:
@@ -281,7 +299,8 @@ def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:
         students = frozenset(attempt.student.id for attempt in opened.attempts(name))
         entries = read_points(file, load_assignment(name), students)
         opened.set_points(name, entries)
-    return f"{len(entries)} entries of {len({entry.student for entry in entries})} students are in {shown(path)}."
+    count = len({entry.student for entry in entries})
+    return f"Entered in {shown(path)}: points of {count} student{'s' * (count != 1)}."
 
 
 def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engine: str, secret: Path | None) -> str:
@@ -342,7 +361,7 @@ def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str
 
 
 def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
-    """The closest pairs of a class's hand-ins."""
+    """What of a class's hand-ins resembles what."""
     rules = rules_for([folder], assignment)
     found, _ = find_class(folder, rules)
     texts: dict[str, str] = {}
@@ -357,13 +376,13 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
         texts[name] = similar.joined(submission.files)
     given = course_root() / "student_template" / rules.name
     template = [path.read_text(errors="replace") for path in sorted(given.rglob("*")) if path.suffix in similar.SOURCES]
-    pairs = similar.closest(texts, template, top=top)
-    text = similar.render(pairs, len(texts))
+    resembling = similar.resembling(texts, template, top=top)
+    text = similar.render(resembling)
     if left_out:
         text += f"\n{len(left_out)} left out, which hold nothing to compare: {', '.join(left_out)}."
     if html is not None:
         try:
-            html.write_text(similarity_page(pairs), encoding="utf-8")
+            html.write_text(similarity_page(resembling), encoding="utf-8")
         except OSError as error:
             raise MachineFault(f"The page could not be written to {shown(html)}: {error.strerror}.") from error
         text += f"\nSide by side in {shown(html)}."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -70,20 +71,30 @@ def _beside(line: Line) -> str:
 def rerun(store: Store, assignment: str, words: str, grade: Grade, *, twice: bool) -> str:
     """Grade an attempt's stored files again, once or twice, and say what differs. The store is not changed."""
     attempt = attempt_named(store, assignment, words)
+    with unpacked(store, attempt) as folder:
+        runs = [grade(folder, attempt.record) for _ in range(2 if twice else 1)]
+    parts = [f"Now against the record of {attempt.record.created}:\n{explanation.compare(attempt.record, runs[0])}"]
+    if twice:
+        parts.append(f"The second run now against the first:\n{explanation.compare(runs[0], runs[1])}")
+    return "\n\n".join(parts)
+
+
+@contextmanager
+def unpacked(store: Store, attempt: Attempt) -> Iterator[Path]:
+    """An attempt's files as they were handed in, in a folder of the student's name. Raises UsageError where the store
+    has none."""
     files = store.sources(attempt.submission)
     if not files:
-        raise UsageError(f"The store has no files of {words}: it was imported from a record, or could not be read.")
+        raise UsageError(
+            f"The store has no files of {attempt.student.id}: it was imported from a record, or could not be read."
+        )
     with TemporaryDirectory(prefix="grader-rerun-") as name:
         folder = Path(name) / attempt.student.id.replace("/", "_")
         for file, content in files:
             target = folder / file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        runs = [grade(folder, attempt.record) for _ in range(2 if twice else 1)]
-    parts = [f"Now against the record of {attempt.record.created}:\n{explanation.compare(attempt.record, runs[0])}"]
-    if twice:
-        parts.append(f"The second run now against the first:\n{explanation.compare(runs[0], runs[1])}")
-    return "\n\n".join(parts)
+        yield folder
 
 
 def everyone(store: Store, assignment: str) -> list[str]:

@@ -17,7 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.record import TestRecord
+from grader.record import TestRecord, TimedRunRecord
+from grader.run import Run
+from grader.testcase import Case
 from grader.trace import Trace
 
 STARTUP_CPU_S = 2.0
@@ -29,18 +31,27 @@ VECTORISED = 64
 """The sequential program computes some 3.6 GFLOP/s; a core with the widest vectors at best some 200."""
 
 _CLOCK_SLACK_NS = 50_000_000
+_CLOCK_STEP_NS = 1_000_000_000
+"""By how much the machine's clock may be set while a program runs."""
 _MAX_THREADS_PER_BLOCK = 1024
 
 
 @dataclass(frozen=True)
 class Witness:
     """What the grader itself knows of a run: seconds of wall and of processor time, bytes of input and output, the
-    engine's name."""
+    engine's name, and when it began on each clock that a tracer may use."""
 
     engine: str
     wall_s: float
     cpu_s: float
     file_bytes: int
+    began_ns: tuple[int, ...] = ()
+
+
+def witness_of(engine: str, case: Case, run: Run) -> Witness:
+    """What was seen from outside of a run of `case` on the engine of that name."""
+    outcome = run.outcome
+    return Witness(engine, outcome.wall_s, outcome.cpu_s, case.input_bytes + case.output_bytes, run.began_ns)
 
 
 def doubts(trace: Trace | None, witness: Witness) -> tuple[str, ...]:
@@ -81,6 +92,8 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
     wall_ns = witness.wall_s * 1e9
     if trace.gpu_ns > wall_ns:
         found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
+    if trace.clock_ns is not None and witness.began_ns and not _during_the_run(trace.clock_ns, witness):
+        found.append("Its trace was begun before or after the run, by its own clock: another program wrote it.")
     spans = [(event.start_ns, event.end_ns) for event in trace.kernels]
     spans += [(event.start_ns, event.end_ns) for event in trace.memsets]
     spans += [(event.start_ns, event.end_ns) for event in trace.memcpys]
@@ -98,25 +111,40 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
     return found
 
 
-def computed_on_the_host(trace: Trace, witness: Witness, sequential_s: float) -> str:
-    """The sentence for a run whose processor time could have been the whole computation, or ''.
-
-    `sequential_s` is what the sequential program takes for the same work on one core of this machine.
-    """
-    spare = witness.cpu_s - _allowed_cpu_s(trace, witness)
-    if spare < sequential_s / VECTORISED:
-        return ""
-    return (
-        f"It used {witness.cpu_s:.3g} s of processor time, {spare:.3g} s more than start-up, files, copies and "
-        f"{len(trace.kernels):,} launches explain; the sequential program needs {sequential_s:.3g} s for all of it."
+def _during_the_run(clock_ns: int, witness: Witness) -> bool:
+    """Whether a reading of a tracer's clock was taken while the program ran."""
+    wall_ns = witness.wall_s * 1e9
+    return any(
+        began_ns - _CLOCK_STEP_NS <= clock_ns <= began_ns + wall_ns + _CLOCK_STEP_NS for began_ns in witness.began_ns
     )
 
 
-def _allowed_cpu_s(trace: Trace, witness: Witness) -> float:
-    """Host time of an honest program: a thread that waits for the GPU spins."""
-    waiting = (trace.gpu_ns + trace.copy_ns) / 1e9
+def computed_on_the_host(
+    trace: Trace, witness: Witness, sequential_s: float, timed_runs: Sequence[TimedRunRecord] = ()
+) -> str:
+    """The sentence for a program whose processor time could have been the whole computation, in the graded run or in
+    any run that was timed, or ''.
+
+    `sequential_s` is what the sequential program takes for the same work on one core of this machine. `timed_runs`
+    are of the same case and launch as much as the graded run, of which `trace` and `witness` are.
+    """
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
-    return STARTUP_CPU_S + CPU_S_PER_BYTE * witness.file_bytes + CPU_S_PER_LAUNCH * launches + 2 * waiting
+    used = [(witness.cpu_s, (trace.gpu_ns + trace.copy_ns) / 1e9)]
+    used += [(run.cpu_s, (run.gpu_ms + run.copy_ms) / 1e3) for run in timed_runs]
+    for cpu_s, waiting_s in used:
+        spare = cpu_s - _allowed_cpu_s(waiting_s, witness.file_bytes, launches)
+        if spare >= sequential_s / VECTORISED:
+            return (
+                f"It used {cpu_s:.3g} s of processor time, {spare:.3g} s more than start-up, files, copies and "
+                f"{len(trace.kernels):,} launches explain; the sequential program needs {sequential_s:.3g} s for all "
+                "of it."
+            )
+    return ""
+
+
+def _allowed_cpu_s(waiting_s: float, file_bytes: int, launches: int) -> float:
+    """Host time of an honest program: a thread that waits for the GPU spins."""
+    return STARTUP_CPU_S + CPU_S_PER_BYTE * file_bytes + CPU_S_PER_LAUNCH * launches + 2 * waiting_s
 
 
 def flags_of(tests: Sequence[TestRecord]) -> tuple[str, ...]:

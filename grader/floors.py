@@ -27,6 +27,9 @@ Unit = Literal["fp32", "tf32", "tf32x3", "fp16", "bf16", "bf16x3"]
 """What may do the arithmetic. x3: each factor split into parts, three products for one, for nearly FP32's accuracy
 (Henry, Tang and Heinecke, Leveraging the bfloat16 AI datatype, 2019; Ootomo and Yokota, 2022)."""
 
+ARITHMETIC, MEMORY = "the floating-point operations", "the transfers from and to memory"
+"""Names of terms, as records have them."""
+
 PROGRAMMING_GUIDE = (
     'CUDA C++ Programming Guide 13.0, "Arithmetic Instructions", table "Throughput of Native Arithmetic Instructions"'
 )
@@ -112,19 +115,25 @@ class Floor:
 
 def peak_flops(facts: GpuFacts, unit: Unit) -> tuple[float, str] | None:
     """(FLOP/s of the whole GPU, where that comes from); None where the architecture or the unit is not known."""
+    per_clock = fma_per_clock(facts.limits.compute_capability, unit)
     rates = _RATES.get(facts.limits.compute_capability)
-    if rates is None:
-        return None
-    has_tf32 = facts.limits.compute_capability >= (8, 0)
-    per_clock: dict[Unit, float] = {"fp32": rates.fma32, "fp16": rates.tensor_fp16}
-    if has_tf32:
-        half = rates.tensor_fp16 / 2
-        per_clock |= {"bf16": rates.tensor_fp16, "bf16x3": rates.tensor_fp16 / 3, "tf32": half, "tf32x3": half / 3}
-    if unit not in per_clock:
+    if rates is None or per_clock is None:
         return None
     source = PROGRAMMING_GUIDE if unit == "fp32" else rates.tensor_source
-    rate = 2 * per_clock[unit] * facts.sms * facts.clock_mhz * 1e6
-    return rate, f"{unit}: {per_clock[unit]:,.0f} FMA a clock and SM ({source}) × {_chip(facts)}"
+    rate = 2 * per_clock * facts.sms * facts.clock_mhz * 1e6
+    return rate, f"{unit}: {per_clock:,.0f} FMA a clock and SM ({source}) × {_chip(facts)}"
+
+
+def fma_per_clock(compute_capability: tuple[int, int], unit: Unit) -> float | None:
+    """Fused multiply-adds that `unit` does per clock and SM; None where the architecture or the unit is not known."""
+    rates = _RATES.get(compute_capability)
+    if rates is None:
+        return None
+    per_clock: dict[Unit, float] = {"fp32": rates.fma32, "fp16": rates.tensor_fp16}
+    if compute_capability >= (8, 0):  # TF32 and BF16 came with Ampere
+        half = rates.tensor_fp16 / 2
+        per_clock |= {"bf16": rates.tensor_fp16, "bf16x3": rates.tensor_fp16 / 3, "tf32": half, "tf32x3": half / 3}
+    return per_clock.get(unit)
 
 
 def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[Unit, ...]) -> Floor | None:
@@ -143,7 +152,7 @@ def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[U
     cold = max(0, moved - facts.l2_bytes) / facts.bandwidth * 1e3
     return Floor(
         (
-            Term("the floating-point operations", arithmetic, arithmetic, source),
+            Term(ARITHMETIC, arithmetic, arithmetic, source),
             Term(
                 "the exponentials",
                 exponentials,
@@ -151,7 +160,7 @@ def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[U
                 f"{rates.special} a clock and SM ({PROGRAMMING_GUIDE}) × {_chip(facts)}",
             ),
             Term(
-                "the transfers from and to memory",
+                MEMORY,
                 memory,
                 cold,
                 f"{facts.bandwidth / 1e12:.2f} TB/s = {facts.bus_bits} bits × {facts.memory_clock_mhz:,.0f} MHz × 2",

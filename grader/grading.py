@@ -20,7 +20,7 @@ from grader.corners import read_corners
 from grader.diagnose import diagnose
 from grader.engine import Engine
 from grader.errors import MachineFault
-from grader.evidence import Witness, computed_on_the_host, doubts, flags_of
+from grader.evidence import Witness, computed_on_the_host, doubts, flags_of, witness_of
 from grader.gpu_ready import Prepared
 from grader.gpu_state import watching
 from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
@@ -192,7 +192,7 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
                 record = record.model_copy(update={"corners": corners})
             credible = judgement.verdict is Verdict.PASSED and not record.flags
             first = timed(run, watched.state) if credible else ""
-            trace, witness = run.trace, _witness(grading, case, run)
+            trace, witness = run.trace, witness_of(grading.engine.name, case, run)
         if isinstance(first, TimedRun):
             record = _timed(grading, program, case, record, first, limit_s, watch)
             record = _compared(grading, case, record, limit_s, watch)
@@ -259,15 +259,12 @@ def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, 
     return record.model_copy(update=changes)
 
 
-def _witness(grading: Grading, case: Case, run: Run) -> Witness:
-    return Witness(grading.engine.name, run.outcome.wall_s, run.outcome.cpu_s, case.input_bytes + case.output_bytes)
-
-
 def _computed_on_the_gpu(record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
     """The record without its times where the host's processor may have done the work."""
     if trace is None or record.baseline is None:
         return record
-    why = computed_on_the_host(trace, witness, record.baseline.seconds)
+    runs = record.timing.runs if record.timing is not None else ()
+    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs)
     if not why:
         return record
     return record.model_copy(
@@ -303,7 +300,7 @@ def _test_record(
     grading: Grading, case: Case, run: Run, check: Check, judgement: Judgement, limit_s: float
 ) -> TestRecord:
     passed = judgement.verdict is Verdict.PASSED
-    flags = doubts(run.trace, _witness(grading, case, run)) if passed and not run.untraced_reason else ()
+    flags = doubts(run.trace, witness_of(grading.engine.name, case, run)) if passed and not run.untraced_reason else ()
     trace = run.trace if grading.engine.measures_time and not flags else None
     gpu_ms = trace.gpu_ns / 1e6 if trace is not None and trace.complete else None
     sidecar = read_sidecar(case, grading.files) or {}

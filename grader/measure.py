@@ -16,6 +16,7 @@ from typing import Literal
 
 from grader.assignment import Assignment, TimingRules
 from grader.engine import Engine
+from grader.evidence import doubts, witness_of
 from grader.fresh import fresh_input
 from grader.gpu_state import GpuState, Reader, watching
 from grader.run import Run, run_program
@@ -164,6 +165,8 @@ def measure_case(
                 found = timed(run, watch.state)
                 if isinstance(found, str):
                     return found
+                if said := doubts(run.trace, witness_of(engine.name, case, run)):
+                    return f"a timed run is not believed: {said[0]}"
                 return fresh.problem(run.output, case.operator.tolerances(case.shape, rules.tolerance)) or found
 
         return repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)

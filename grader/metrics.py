@@ -16,7 +16,8 @@ from grader.errors import UsageError
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a launch: `ncu`'s value times `scale`, in `unit`."""
+    """One number of a launch: `ncu`'s value times `scale`, in `unit`. What Nsight Compute has no counter for, and only
+    the emulator counts, is named emulator__… instead."""
 
     name: str
     ncu: str
@@ -24,11 +25,18 @@ class Metric:
     meaning: str
     scale: float = 1.0
 
+    @property
+    def in_ncu(self) -> str:
+        """Its name in Nsight Compute; empty where there is none."""
+        return "" if self.ncu.startswith(EMULATOR) else self.ncu
+
     def value(self, values: Mapping[str, float]) -> float | None:
         """From all ncu values of a launch; None where ncu did not measure it."""
         found = values.get(self.ncu)
         return None if found is None else found * self.scale
 
+
+EMULATOR = "emulator__"
 
 _GIGA = 1e-9
 _WAVEFRONT_BYTES = 128
@@ -98,7 +106,110 @@ _ALL = (
     ),
 )
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+_INST = "smsp__sass_thread_inst_executed_op_"
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_"
+_SECTOR_SUM = "l1tex__t_sectors_pipe_lsu_mem_"
+_PER_SECTOR = "smsp__sass_average_data_bytes_per_sector_mem_global_op_"
+
+_COUNTED = (
+    Metric("inst_executed", "smsp__inst_executed.sum", "", "instructions of warps"),
+    Metric(
+        "warp_execution_efficiency",
+        "smsp__thread_inst_executed_per_inst_executed.ratio",
+        "%",
+        "lanes that are active, on average over all instructions",
+        100 / 32,
+    ),
+    Metric(
+        "warp_nonpred_execution_efficiency",
+        "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
+        "%",
+        "the same without lanes that a predicate turns off",
+        100 / 32,
+    ),
+    Metric("thread_inst_executed", "smsp__thread_inst_executed.sum", "", "instructions of threads"),
+    Metric("inst_integer", f"{_INST}integer_pred_on.sum", "", "integer instructions of threads"),
+    Metric("inst_fp_32", f"{_INST}fp32_pred_on.sum", "", "single-precision instructions of threads"),
+    Metric("inst_fp_64", f"{_INST}fp64_pred_on.sum", "", "double-precision instructions of threads"),
+    Metric("inst_fp_16", f"{_INST}fp16_pred_on.sum", "", "half-precision instructions of threads"),
+    Metric("inst_bit_convert", f"{_INST}conversion_pred_on.sum", "", "conversions of threads"),
+    Metric("inst_compute_ld_st", f"{_INST}memory_pred_on.sum", "", "loads, stores and atomics of threads"),
+    Metric("inst_control", f"{_INST}control_pred_on.sum", "", "branches, calls and returns of threads"),
+    Metric(
+        "inst_inter_thread_communication",
+        f"{_INST}inter_thread_communication_pred_on.sum",
+        "",
+        "shuffles and votes of threads",
+    ),
+    Metric("inst_misc", f"{_INST}misc_pred_on.sum", "", "moves, selects and fences of threads"),
+    Metric("inst_tensor", f"{EMULATOR}warp_tensor.sum", "", "matrix instructions of warps"),
+    Metric("barriers", f"{EMULATOR}warp_barrier.sum", "", "__syncthreads and the like, of warps"),
+    Metric("branch", "smsp__sass_branch_targets.sum", "", "conditional branches of warps"),
+    Metric("divergent_branch", "smsp__sass_branch_targets_threads_divergent.sum", "", "branches at which lanes parted"),
+    Metric(
+        "branch_efficiency",
+        "smsp__sass_average_branch_targets_threads_uniform.pct",
+        "%",
+        "branches at which all lanes went the same way",
+    ),
+    Metric("gld_requests", f"{_REQUESTS}global_op_ld.sum", "", "global loads of warps"),
+    Metric("gld_transactions", f"{_SECTOR_SUM}global_op_ld.sum", "", "32-byte sectors they touched"),
+    Metric("gld_efficiency", f"{_PER_SECTOR}ld.pct", "%", "bytes asked for, of those in the sectors touched"),
+    Metric("gst_requests", f"{_REQUESTS}global_op_st.sum", "", "global stores of warps"),
+    Metric("gst_transactions", f"{_SECTOR_SUM}global_op_st.sum", "", "32-byte sectors they touched"),
+    Metric("gst_efficiency", f"{_PER_SECTOR}st.pct", "%", "bytes stored, of those in the sectors touched"),
+    Metric("async_copy_requests", f"{EMULATOR}global_async_copy_requests.sum", "", "cp.async of warps"),
+    Metric("async_copy_sectors", f"{EMULATOR}global_async_copy_sectors.sum", "", "32-byte sectors they read"),
+    Metric("local_load_requests", f"{_REQUESTS}local_op_ld.sum", "", "loads of warps from local arrays"),
+    Metric("local_load_transactions", f"{_SECTOR_SUM}local_op_ld.sum", "", "32-byte sectors they touched"),
+    Metric("local_store_requests", f"{_REQUESTS}local_op_st.sum", "", "stores of warps to local arrays"),
+    Metric("local_store_transactions", f"{_SECTOR_SUM}local_op_st.sum", "", "32-byte sectors they touched"),
+    Metric("shared_load_requests", "smsp__inst_executed_op_shared_ld.sum", "", "shared memory loads of warps"),
+    Metric("shared_store_requests", "smsp__inst_executed_op_shared_st.sum", "", "shared memory stores of warps"),
+    Metric("shared_store_wavefronts", f"{_SHARED}st.sum", "", "passes through shared memory's banks for stores"),
+    Metric(
+        "shared_efficiency",
+        "smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct",
+        "%",
+        "bytes asked for, of 128 in each pass",
+    ),
+    Metric(
+        "inst_executed_global_atomics",
+        "smsp__inst_executed_op_global_atom.sum",
+        "",
+        "atomics of warps on global memory whose old value is used",
+    ),
+    Metric(
+        "inst_executed_global_reductions",
+        "smsp__inst_executed_op_global_red.sum",
+        "",
+        "atomics of warps on global memory whose old value is not used",
+    ),
+    Metric(
+        "inst_executed_shared_atomics",
+        "smsp__inst_executed_op_shared_atom.sum",
+        "",
+        "atomics of warps on shared memory",
+    ),
+    Metric("flop_count_sp_add", f"{_INST}fadd_pred_on.sum", "", "single-precision additions"),
+    Metric("flop_count_sp_mul", f"{_INST}fmul_pred_on.sum", "", "single-precision multiplications"),
+    Metric("flop_count_sp_fma", f"{_INST}ffma_pred_on.sum", "", "single-precision multiply-adds, each counted once"),
+    Metric("flop_count_sp", f"{EMULATOR}flop_sp.sum", "", "single-precision operations, a multiply-add being two"),
+    Metric("flop_count_dp", f"{EMULATOR}flop_dp.sum", "", "double-precision operations, a multiply-add being two"),
+    Metric("flop_count_hp", f"{EMULATOR}flop_hp.sum", "", "half-precision operations, a multiply-add being two"),
+    Metric("flop_count_tensor", f"{EMULATOR}flop_tensor.sum", "", "operations of matrix instructions"),
+)
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in (*_ALL, *_COUNTED)}
+
+_AFTER = {
+    "gld_transactions": ("gld_sectors_per_request",),
+    "gst_transactions": ("gst_sectors_per_request",),
+    "shared_load_requests": ("shared_load_wavefronts", "shared_load_bank_conflicts"),
+    "shared_store_wavefronts": ("shared_store_bank_conflicts",),
+}
+COUNTED: tuple[str, ...] = tuple(name for metric in _COUNTED for name in (metric.name, *_AFTER.get(metric.name, ())))
+"""What the emulator counts: properties of the program and its input, which need no clock."""
 
 DURATION = "gpu__time_duration.sum"
 OCCUPANCY = METRICS["achieved_occupancy"].ncu

@@ -5,20 +5,23 @@ ncu takes 50 ms to 250 ms for each). What was profiled of how many is part of th
 
 Achieved occupancy for the score. Each kernel counts by its share of GPU time; kernels under 1 % of it, and kernels
 that read no global memory (fills, say), are left out: they do none of the work and would be a cheap way to a good
-average. No kernel counts for more than its theoretical occupancy, which follows from the launch.
+average. No kernel counts for more than its theoretical occupancy, which follows from the launch. While several run, the
+one of lowest occupancy counts; and where the median by time is lower than the mean, the median does. So a kernel that
+is launched for its occupancy alone changes nothing until it takes as long as all the others, one after the other.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
+from grader.kernel_time import counted_ns, weighted_median
 from grader.metrics import DRAM_BYTES, FLOPS, OCCUPANCY, READ_BYTES, Metric, stall_reasons
 from grader.ncu import Launch
 from grader.occupancy import Demand, Occupancy
-from grader.trace import KernelEvent, Trace
+from grader.trace import AccessEvent, KernelEvent, Trace
 
 LEAST_SHARE = 0.01
 """Of GPU time: a kernel below it has no say in the occupancy score."""
@@ -45,7 +48,8 @@ class Range:
 class KernelProfile:
     """One kernel. `gpu_ns` is the sum over all its launches in the trace, `share` its part of the sum over all
     kernels. `ranges` holds the metrics that were measured; `intensity` is FP32 operations per byte of device
-    memory traffic and `tflops` their rate, None where not measured."""
+    memory traffic and `tflops` their rate, None where not measured. Only the emulator gives `mix`, the shares (0..1) of
+    its warps' instructions by class, `accesses`, what its source lines cost, and `advice` on them."""
 
     name: str
     launches: int
@@ -58,6 +62,9 @@ class KernelProfile:
     intensity: float | None = None
     tflops: float | None = None
     reads: bool | None = None
+    mix: Mapping[str, float] = field(default_factory=dict)
+    accesses: tuple[AccessEvent, ...] = ()
+    advice: tuple[str, ...] = ()
 
     @property
     def achieved(self) -> float | None:
@@ -190,9 +197,10 @@ class ScoredOccupancy:
     kernels: tuple[str, ...]
 
 
-def scored_occupancy(profiles: Sequence[KernelProfile]) -> ScoredOccupancy:
-    """The mean of the kernels' achieved occupancies, weighed by GPU time, over those that do the work."""
-    said, weighed = [], []
+def scored_occupancy(profiles: Sequence[KernelProfile], kernels: Sequence[KernelEvent] = ()) -> ScoredOccupancy:
+    """The mean of the kernels' achieved occupancies, weighed by GPU time, over those that do the work; their median
+    where that is lower. `kernels` are the launches as the trace has them: without them, none overlaps another."""
+    said, working = [], []
     for profile in profiles:
         short = normal_name(profile.name)
         if profile.share < LEAST_SHARE:
@@ -210,16 +218,28 @@ def scored_occupancy(profiles: Sequence[KernelProfile]) -> ScoredOccupancy:
             reason = f"{short}, {profile.share:.0%} of the GPU time, was not profiled"
             return ScoredOccupancy(None, reason, (*said, reason))
         else:
-            limit = f" of {profile.theoretical.theoretical:.3f} possible" if profile.theoretical else ""
-            said.append(
-                f"{short}: {profile.achieved:.3f}{limit}, weight {profile.share:.1%}, "
-                f"{profile.profiled:,} of {profile.launches:,} launches profiled"
-            )
-            weighed.append((profile.achieved, profile.share))
-    if not weighed:
+            working.append(profile)
+    if not working:
         return ScoredOccupancy(None, "no kernel that reads global memory took 1 % of the GPU time", tuple(said))
-    total = sum(weight for _, weight in weighed)
-    return ScoredOccupancy(sum(value * weight for value, weight in weighed) / total, "", tuple(said))
+    return _weighed(working, kernels, said)
+
+
+def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], said: list[str]) -> ScoredOccupancy:
+    achieved = {profile.name: profile.achieved or 0.0 for profile in working}
+    times = counted_ns(kernels, achieved) if kernels else {profile.name: profile.gpu_ns for profile in working}
+    total = sum(times.values())
+    for profile in working:
+        limit = f" of {profile.theoretical.theoretical:.3f} possible" if profile.theoretical else ""
+        weight = times[profile.name] / total
+        said.append(
+            f"{normal_name(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {weight:.1%}, "
+            f"{profile.profiled:,} of {profile.launches:,} launches profiled"
+        )
+    mean = sum(achieved[name] * time for name, time in times.items()) / total
+    median = weighted_median([(achieved[name], time) for name, time in times.items()])
+    if median < mean:
+        said.append(f"half of that time has {median:.3f} or less: this counts, not the mean of {mean:.3f}")
+    return ScoredOccupancy(min(mean, median), "", tuple(said))
 
 
 SCORE_METRICS = (OCCUPANCY, READ_BYTES)

@@ -217,6 +217,30 @@ class MachineRecord(_Value):
     gpu_prepared: str = ""
 
 
+class RecheckedTest(_Value):
+    """One test on the second draw. `gpu_ms` is its least GPU time there, `graded_ms` the longest of the graded and
+    timed runs that it is compared with; null where times were not compared."""
+
+    name: str
+    verdict: Verdict
+    reason: str = ""
+    gpu_ms: float | None = None
+    graded_ms: float | None = None
+    flags: tuple[str, ...] = ()
+
+
+class RecheckRecord(_Value):
+    """The results run again on a second draw of values, before a leaderboard place is given. `draw` names the values:
+    with the course's secret they can be made again. `reason` is why it did not pass."""
+
+    created: str
+    draw: str
+    device: str
+    passed: bool
+    reason: str = ""
+    tests: tuple[RecheckedTest, ...]
+
+
 class Record(_Value):
     """One graded submission. `practice` is true when it ran on part of the graded testcases."""
 
@@ -243,6 +267,7 @@ class Record(_Value):
     profiles: tuple[ProfileRecord, ...] = ()
     timings: dict[str, float] = Field(default_factory=dict)
     """Seconds that this grading spent, by stage; `total` is all of it."""
+    recheck: RecheckRecord | None = None
 
     @property
     def infrastructure_failed(self) -> bool:

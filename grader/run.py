@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ _SLACK_BYTES = 64 << 20
 """How much larger than expected an output may grow before the run is stopped: an output that is too long shall be
 seen to be too long, and programs may keep other files beside it."""
 
+_CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, time.CLOCK_BOOTTIME)
+"""CUPTI's timestamps are CLOCK_REALTIME (seen with CUDA 13.0), the emulator's CLOCK_MONOTONIC."""
 
 _EARLIER = 0.9
 """Of the time limit, what an engine that watches its own kernels may use: it needs the rest to say what it saw."""
@@ -31,13 +34,15 @@ _EARLIER = 0.9
 class Run:
     """What one run left behind. `output` may not exist; it lives as long as the run's folder.
 
-    `trace` is None where the engine could not trace (`untraced_reason` says why) or nothing was written.
+    `trace` is None where the engine could not trace (`untraced_reason` says why) or nothing was written. `began_ns` is
+    when it began, on each clock that a tracer may use.
     """
 
     outcome: sandbox.Outcome
     output: Path
     trace: Trace | None
     untraced_reason: str
+    began_ns: tuple[int, ...] = ()
 
 
 @contextlib.contextmanager
@@ -62,8 +67,10 @@ def run_program(
             readable=(program, lent, *launch.readable),
             devices=launch.devices,
             descriptors=(receiver.descriptor,),
+            changes_modes=False,
         )
         receiver.start()
+        began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
         outcome = sandbox.run(
             job,
             sandbox.Limits(
@@ -78,7 +85,8 @@ def run_program(
         work.chmod(0o700)  # the program may have taken it away
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
-        yield Run(outcome, output, read_received(received) if traced else None, launch.untraced_reason)
+        trace = read_received(received) if traced else None
+        yield Run(outcome, output, trace, launch.untraced_reason, began_ns)
 
 
 def pass_through(engine: Engine, program: Path, arguments: Sequence[str]) -> int:

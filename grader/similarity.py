@@ -2,22 +2,26 @@
 
 Fingerprints by winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003; the library copydetect), of the code without
 comments, layout and names, so that renaming and reformatting change nothing. What the template hands out, and what more
-than half of a large class has, tells nothing and is taken out.
+than half of a large class has, tells nothing and is taken out. Many copies of one hand-in are one group, not all of
+their pairs.
 """
 
 from __future__ import annotations
 
 import io
+import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tabulate import tabulate
 
 from grader.errors import UsageError
+
+Name = TypeVar("Name", bound=Hashable)
 
 NOISE = 25
 """Matches of fewer tokens than this are noise (copydetect's default k)."""
@@ -26,6 +30,12 @@ _GUARANTEED = 30
 _COMMON_FROM = 8
 """From so many hand-ins on, what most of them share is taken for common knowledge."""
 SOURCES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"})
+
+
+_ALIKE = 0.8
+"""Hand-ins that share this much of the larger one's fingerprint are put in one group."""
+_LEAST_GROUP = 3
+"""Two alike are a pair; from three on they are a group."""
 
 
 @dataclass(frozen=True)
@@ -54,43 +64,133 @@ class Pair:
         return max(self.first_share, self.second_share)
 
 
-def closest(hand_ins: dict[str, str], template: Sequence[str], *, top: int = 20) -> list[Pair]:
-    """The `top` most similar pairs of `hand_ins` (sources by id), without what is in `template`. Raises UsageError when
-    copydetect is missing."""
-    try:
-        from copydetect import CodeFingerprint, compare_files
-    except ImportError as error:
-        raise UsageError(
-            "`grader similarity` needs copydetect: pip install 'cuda-homework-grader[similarity]'."
-        ) from error
+@dataclass(frozen=True)
+class Group:
+    """Three or more hand-ins that are nearly the same, as one thing instead of all their pairs.
 
-    def fingerprint(name: str, text: str, known: Sequence[int] = ()) -> Any:
-        window = _GUARANTEED - NOISE + 1
-        return CodeFingerprint(
+    `members` begins with the one that is most like all others, `shares` says how alike each is to it, 0 to 1, and
+    `widest` is that one beside the member that differs most from it."""
+
+    members: tuple[str, ...]
+    shares: tuple[float, ...]
+    widest: Pair | None
+
+    @property
+    def least(self) -> float:
+        return min(self.shares)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Groups, largest first, and the closest pairs, of which a group counts as one hand-in: that of its first member.
+    `count` is how many hand-ins were compared."""
+
+    count: int
+    groups: tuple[Group, ...]
+    pairs: tuple[Pair, ...]
+
+
+def resembling(hand_ins: Mapping[str, str], template: Sequence[str], *, top: int = 20) -> Findings:
+    """What in `hand_ins` (sources by id) resembles what, without what is in `template`: every group, and the `top`
+    closest pairs. Raises UsageError when copydetect is missing."""
+    prints = _Prints(hand_ins, template)
+    groups = tuple(_group(prints, members) for members in _clusters(prints.marks) if len(members) >= _LEAST_GROUP)
+    absorbed = {name for group in groups for name in group.members[1:]}
+    pairs = _closest(prints, sorted(prints.marks.keys() - absorbed), top)
+    return Findings(len(hand_ins), tuple(sorted(groups, key=lambda group: (-len(group.members), group.members))), pairs)
+
+
+class _Prints:
+    """Fingerprints of hand-ins by id, without the template's and without what is common."""
+
+    def __init__(self, hand_ins: Mapping[str, str], template: Sequence[str]) -> None:
+        try:
+            import copydetect
+        except ImportError as error:
+            raise UsageError(
+                "`grader similarity` needs copydetect: pip install 'cuda-homework-grader[similarity]'."
+            ) from error
+        self._library, self._texts = copydetect, hand_ins
+        known: set[int] = set()
+        for text in template:  # every k-gram of the template, not a sample, so that none of it slips through
+            known |= self._of("t", text, window=1, known=()).hashes
+        self._all = {name: self._of(name, text, known=known) for name, text in hand_ins.items()}
+        if common := _common([print.hashes for print in self._all.values()]):
+            self._all = {name: self._of(name, text, known=known | common) for name, text in hand_ins.items()}
+
+    def _of(self, name: str, text: str, *, known: Iterable[int], window: int = _GUARANTEED - NOISE + 1) -> Any:
+        return self._library.CodeFingerprint(
             f"{name}.cu", NOISE, window, boilerplate=list(known), fp=io.StringIO(text), language="cuda"
         )
 
-    known: set[int] = set()
-    for text in template:  # every k-gram of the template, not a sample, so that none of it slips through
-        known |= CodeFingerprint("t.cu", NOISE, 1, fp=io.StringIO(text), language="cuda").hashes
-    prints = {name: fingerprint(name, text, list(known)) for name, text in hand_ins.items()}
-    if len(prints) >= _COMMON_FROM:
-        counts = Counter(mark for one in prints.values() for mark in one.hashes)
-        common = {mark for mark, count in counts.items() if count > len(prints) / 2}
-        prints = {name: fingerprint(name, hand_ins[name], list(known | common)) for name in prints}
-    ranked = sorted(
-        combinations(sorted(prints), 2), key=lambda pair: -_likeness(prints[pair[0]].hashes, prints[pair[1]].hashes)
-    )
-    pairs = []
-    for first, second in ranked[: 4 * top]:  # the exact comparison is dear; hashes alone order well enough to choose
-        tokens, (one, other), (here, there) = compare_files(prints[first], prints[second])
-        if tokens:
-            texts = (_pieces(hand_ins[first], here), _pieces(hand_ins[second], there))
-            pairs.append(Pair(first, second, float(one), float(other), int(tokens), *texts))
-    return sorted(pairs, key=lambda pair: (-pair.share, -pair.tokens, pair.first, pair.second))[:top]
+    @property
+    def marks(self) -> dict[str, set[int]]:
+        """The fingerprint of every hand-in as a set of hashes."""
+        return {name: print.hashes for name, print in self._all.items()}
+
+    def compare(self, first: str, second: str) -> Pair | None:
+        """The exact comparison; None when nothing is shared."""
+        tokens, shares, slices = self._library.compare_files(self._all[first], self._all[second])
+        if not tokens:
+            return None
+        texts = (_pieces(self._texts[name], part) for name, part in zip((first, second), slices, strict=True))
+        return Pair(first, second, float(shares[0]), float(shares[1]), int(tokens), *texts)
+
+
+def _common(prints: Sequence[set[int]]) -> set[int]:
+    """What more than half of a large class has. Hand-ins that are alike count once: thirty copies of one hand-in are
+    no common knowledge."""
+    clusters = _clusters(dict(enumerate(prints)))
+    if len(clusters) < _COMMON_FROM:
+        return set()
+    counts = Counter(mark for cluster in clusters for mark in set[int]().union(*(prints[one] for one in cluster)))
+    return {mark for mark, count in counts.items() if count > len(clusters) / 2}
+
+
+def _clusters(marks: Mapping[Name, set[int]]) -> list[list[Name]]:
+    """Hand-ins that are alike, directly or through others, together; each is in one of them, in the given order."""
+    names = list(marks)
+    leader = {name: name for name in names}
+
+    def find(name: Name) -> Name:
+        while leader[name] != name:
+            leader[name] = name = leader[leader[name]]
+        return name
+
+    for one, other in combinations(names, 2):
+        if find(one) != find(other) and _alike(marks[one], marks[other]) >= _ALIKE:
+            leader[find(other)] = find(one)
+    clusters: dict[Name, list[Name]] = {}
+    for name in names:
+        clusters.setdefault(find(name), []).append(name)
+    return list(clusters.values())
+
+
+def _alike(one: set[int], other: set[int]) -> float:
+    """How much two hand-ins have in common: the share of the larger one, 0 to 1."""
+    larger = max(len(one), len(other))
+    return len(one & other) / larger if larger else 0.0
+
+
+def _group(prints: _Prints, members: Sequence[str]) -> Group:
+    marks = prints.marks
+    middle = max(sorted(members), key=lambda one: sum(_alike(marks[one], marks[other]) for other in members))
+    others = sorted(name for name in members if name != middle)
+    shares = [_alike(marks[name], marks[middle]) for name in others]
+    farthest = others[shares.index(min(shares))]
+    return Group((middle, *others), (1.0, *shares), prints.compare(middle, farthest))
+
+
+def _closest(prints: _Prints, names: Sequence[str], top: int) -> tuple[Pair, ...]:
+    marks = prints.marks
+    ranked = sorted(combinations(names, 2), key=lambda pair: -_likeness(marks[pair[0]], marks[pair[1]]))
+    chosen = ranked[: 4 * top]  # the exact comparison is dear; hashes alone order well enough to choose
+    pairs = [pair for one, other in chosen if (pair := prints.compare(one, other)) is not None]
+    return tuple(sorted(pairs, key=lambda pair: (-pair.share, -pair.tokens, pair.first, pair.second))[:top])
 
 
 def _likeness(one: set[int], other: set[int]) -> float:
+    """How much of the smaller is in the other, 0 to 1: a part of a hand-in may be copied too."""
     smaller = min(len(one), len(other))
     return len(one & other) / smaller if smaller else 0.0
 
@@ -105,15 +205,28 @@ def _pieces(text: str, slices: Any) -> tuple[Piece, ...]:
     return tuple(piece for piece in pieces if piece.text)
 
 
-def render(pairs: Sequence[Pair], count: int) -> str:
-    """The closest pairs as a table."""
-    if not pairs:
-        return f"No two of {count} hand-ins share more than the template and what most have."
-    rows = [
-        (pair.first, f"{pair.first_share:.0%}", pair.second, f"{pair.second_share:.0%}", pair.tokens) for pair in pairs
-    ]
-    table = tabulate(rows, headers=("one", "of it shared", "other", "of it shared", "characters"), tablefmt="simple")
-    return f"{table}\n\nA hint of where to look, not a finding: read both before you think anything."
+def render(found: Findings) -> str:
+    """Groups, then the closest pairs, as tables."""
+    if not found.groups and not found.pairs:
+        return f"No two of {found.count} hand-ins share more than the template and what most have."
+    blocks = []
+    if found.groups:
+        groups = [
+            (len(group.members), f"{group.least:.0%}", textwrap.fill(", ".join(group.members), 90))
+            for group in found.groups
+        ]
+        blocks.append(tabulate(groups, headers=("group of", "alike at least", "hand-ins"), tablefmt="simple"))
+    if found.pairs:
+        pairs = [
+            (pair.first, f"{pair.first_share:.0%}", pair.second, f"{pair.second_share:.0%}", pair.tokens)
+            for pair in found.pairs
+        ]
+        headers = ("one", "of it shared", "other", "of it shared", "characters")
+        blocks.append(tabulate(pairs, headers=headers, tablefmt="simple"))
+    if found.groups and found.pairs:
+        blocks.append("Of each group, the first stands for all in the pairs.")
+    blocks.append("A hint of where to look, not a finding: read both before you think anything.")
+    return "\n\n".join(blocks)
 
 
 def joined(files: Sequence[tuple[str, bytes]]) -> str:

@@ -6,28 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from grader.advice import advice, by_line
 from grader.assignment import Assignment, assignment_for, load_assignment
-from grader.bench import theory
-from grader.build import Build, build
+from grader.bench import theory, theory_of
+from grader.build import Build, build, handed_in_name
 from grader.catalogue import TestcaseFiles
+from grader.counters import counted_launches, instruction_mix
 from grader.engine import Engine, select_engine
 from grader.engine.cuda import CudaEngine
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import UsageError
-from grader.floors import peak_flops
-from grader.gpu_facts import GpuFacts, gpu_facts
+from grader.gpu_facts import GpuFacts, gpu_facts, known_limits
 from grader.gpu_lock import gpu_to_ourselves
-from grader.metrics import DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
+from grader.metrics import COUNTED, DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
 from grader.ncu import Launch, NotProfiled, run_ncu
 from grader.paths import shown
-from grader.profile import LAUNCHES, KernelProfile, kernel_profiles, plan
+from grader.profile import LAUNCHES, KernelProfile, Theory, kernel_profiles, plan
 from grader.progress import shown_progress
+from grader.roofline import Roof, device_roofs
 from grader.run import run_program
 from grader.sandbox import runner
 from grader.sanitize import Check, Finding, Report, run_check, with_lines
 from grader.session import ensure
 from grader.submission import Submission, read_submission
 from grader.testcase import Case, Suite, load_suite
+from grader.toolkit import find_toolkit
 from grader.trace import Diagnostic, Trace
 
 _MAKE_LIMIT_S = 10
@@ -42,14 +45,6 @@ _BESIDE = (
     "tensor_use",
 )
 """Shown after the assignment's own metrics."""
-
-
-@dataclass(frozen=True)
-class Roof:
-    """A limit of the roofline: `flops` per second, by the unit `name`."""
-
-    name: str
-    flops: float
 
 
 @dataclass(frozen=True)
@@ -123,18 +118,53 @@ def profile_program(
 ) -> ProfileStudy:
     """Profile a submission on one testcase. Raises UsageError where it does not build or launches nothing."""
     subject = _subject(path, test, assignment, engine)
+    if isinstance(subject.engine, EmulatorEngine):
+        subject = replace(subject, engine=replace(subject.engine, count=True))
     program = _built(subject, subject.submission).program
     assert program is not None
     names = dict.fromkeys((*(subject.rules.metrics or ("achieved_occupancy",)), *_BESIDE))
     metrics = named_metrics(tuple(names))
     if isinstance(subject.engine, CudaEngine):
         return _profile_on_gpu(subject, subject.engine, program, metrics, launches)
-    trace = _traced(subject, program)
-    notes = [f"not measured: {', '.join(metric.name for metric in metrics)}: these are a GPU's (see grader doctor)."]
-    counters = _counters(trace)
-    notes += [f"counted by the emulator: {counters}"] if counters else []
-    kernels = kernel_profiles(trace, (), (), None)
-    return _study(subject, metrics, kernels, notes, None)
+    return _counted(subject, program, metrics)
+
+
+def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
+    """What the emulator counts; the assignment's other metrics are left out and named."""
+    with shown_progress() as progress:
+        progress.stage(f"{subject.submission.id}: {subject.case.name}, counted on the emulator")
+        trace = _traced(subject, program)
+    limits = known_limits(_compute_capability(subject.rules.build.emulator_target))
+    kernels = counted_kernels(trace, theory_of(find_toolkit(), limits))
+    missing = [metric.name for metric in metrics if metric.name not in COUNTED]
+    notes = [
+        "Counted by the emulator, exactly, for the PTX that nvcc made of the program: a GPU executes what the "
+        "assembler makes of that, with somewhat other instruction counts (docs/counters.md).",
+        f"not measured: {', '.join(missing)}: only a GPU's clock tells these (see grader doctor).",
+    ]
+    return _study(subject, named_metrics(COUNTED), kernels, notes, None)
+
+
+def counted_kernels(trace: Trace, theory: Theory | None) -> tuple[KernelProfile, ...]:
+    """The profiles of a program that counted, with what its source lines cost and what to do about them."""
+    profiles = kernel_profiles(trace, counted_launches(trace), named_metrics(COUNTED), theory)
+    return tuple(
+        replace(
+            profile,
+            mix=instruction_mix(trace, profile.name),
+            accesses=tuple(
+                replace(access, file=handed_in_name(access.file))
+                for access in by_line(access for access in trace.accesses if access.kernel == profile.name)
+            ),
+            advice=advice(trace, profile.name, handed_in_name),
+        )
+        for profile in profiles
+    )
+
+
+def _compute_capability(target: str) -> tuple[int, int]:
+    number = int(target.removeprefix("sm_").rstrip("af"))
+    return number // 10, number % 10
 
 
 def _profile_on_gpu(
@@ -179,11 +209,6 @@ def _study(
     gpu_ms: float | None,
     facts: GpuFacts | None = None,
 ) -> ProfileStudy:
-    roofs = []
-    for unit in ("fp32", "tf32", "fp16") if facts is not None else ():
-        peak = peak_flops(facts, unit) if facts is not None else None
-        if peak is not None:
-            roofs.append(Roof(unit, peak[0]))
     return ProfileStudy(
         submission=subject.submission.id,
         test=subject.case.name,
@@ -193,18 +218,9 @@ def _study(
         metrics=metrics,
         kernels=kernels,
         notes=tuple(notes),
-        roofs=tuple(roofs),
+        roofs=device_roofs(facts) if facts is not None else (),
         bandwidth=facts.bandwidth if facts is not None else None,
     )
-
-
-def _counters(trace: Trace) -> str:
-    """The emulator's counters, summed over all launches."""
-    sums: dict[str, float] = {}
-    for kernel in trace.kernels:
-        for name, value in kernel.counters.items():
-            sums[name] = sums.get(name, 0.0) + value
-    return ", ".join(f"{name} {value:,.0f}" for name, value in sorted(sums.items()))
 
 
 # ---- sanitizers -------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -97,6 +97,8 @@ class Suite:
     operator: Operator
     cases: dict[str, Case]
     groups: dict[str, tuple[str, ...]]
+    nonce: str = ""
+    """Not empty: the same testcases on other values, determined by their usual seeds and this word."""
 
     @cached_property
     def secret(self) -> Secret:
@@ -105,10 +107,13 @@ class Suite:
 
     def seed(self, case: Case) -> Seed:
         """The seed that a case's values are drawn with."""
-        if case.hidden:
-            return self.secret.seed
-        assert case.public_seed is not None
-        return public_seed(case.public_seed)
+        assert case.hidden or case.public_seed is not None
+        usual = self.secret.seed if case.hidden else public_seed(case.public_seed or "")
+        return usual.fresh(self.nonce) if self.nonce else usual
+
+    def redrawn(self, nonce: str) -> Suite:
+        """The same testcases on another draw of values, which `nonce` names."""
+        return replace(self, nonce=nonce)
 
     def fresh_seed(self, case: Case, nonce: str) -> Seed:
         """A seed for another draw of a case, determined by its own seed and `nonce`."""

@@ -10,6 +10,8 @@ from grader.record import (
     EngineRecord,
     MachineRecord,
     PartRecord,
+    RecheckedTest,
+    RecheckRecord,
     Record,
     Scores,
     SubmissionRecord,
@@ -33,6 +35,18 @@ def made_test(name: str, verdict: Verdict = Verdict.PASSED, **changes: object) -
     return TestRecord.model_validate(values | changes)
 
 
+def made_recheck(tests: Sequence[str], reason: str = "") -> RecheckRecord:
+    """A recheck of these tests that passed, or did not for `reason`."""
+    return RecheckRecord(
+        created="2026-11-21T00:00:00+00:00",
+        draw="fresh 0123456789abcdef",
+        device="NVIDIA H200",
+        passed=not reason,
+        reason=reason,
+        tests=tuple(RecheckedTest(name=name, verdict=Verdict.PASSED) for name in tests),
+    )
+
+
 def made_record(
     student: str = "alice",
     *,
@@ -42,7 +56,7 @@ def made_record(
     total: float | None = None,
     **changes: object,
 ) -> Record:
-    """A record of `student`: of `tests`, or of one passed and timed test per speedup."""
+    """A record of `student`: of `tests`, or of one passed and timed test per speedup; what has a time was rechecked."""
     timed = [
         made_test(f"t{number:02}", gpu_ms=1000 / speedup, speedup=speedup)
         for number, speedup in enumerate(speedups, start=21)
@@ -79,5 +93,6 @@ def made_record(
         "practice": False,
         "not_measured": (),
         "notes": (),
+        "recheck": made_recheck([test.name for test in chosen if test.gpu_ms is not None]),
     }
     return Record.model_validate(values | changes)

@@ -107,12 +107,28 @@ def test_renaming_and_reformatting_do_not_hide_a_copy_and_the_template_does_not_
         "dave": template,
         "erin": template,
     }
-    pairs = similarity.closest(hand_ins, [template])
+    pairs = similarity.resembling(hand_ins, [template]).pairs
     assert {pairs[0].first, pairs[0].second} == {"alice", "bob"}
     assert pairs[0].share > 0.9
     assert all(pair.share < 0.5 for pair in pairs[1:])
     assert not any({pair.first, pair.second} == {"dave", "erin"} for pair in pairs)
     assert "".join(piece.text for piece in pairs[0].first_text) in (original, hand_ins["bob"])
+
+
+def test_many_copies_are_one_group_however_large_a_part_of_the_class() -> None:
+    original = (course_root() / "reference/hw4/flash2.cu").read_text()
+    copies = {f"copy{number:02}": original.replace("row", f"row{number}") + f"// {number}\n" for number in range(12)}
+    copies["copy07"] += next((course_root() / "reference/softmax").glob("*.cu")).read_text()[:1500]
+    models = [course_root() / "reference" / name for name in ("hw4/naive.cu", "hw4/tiled.cu")]
+    models += sorted((course_root() / "reference/matmul").glob("*.cu"))[:2]
+    others = {f"own{number}": path.read_text() for number, path in enumerate(models)}
+    found = similarity.resembling(copies | others, [])
+    (group,) = [group for group in found.groups if "copy00" in group.members]
+    assert sorted(group.members) == sorted(copies)
+    assert group.shares[0] == 1.0 and 0.8 <= group.least < 1.0
+    assert group.widest is not None and group.widest.second == "copy07"
+    assert not any({pair.first, pair.second} <= copies.keys() for pair in found.pairs), "66 pairs are one group"
+    assert "copy11" in similarity.render(found)
 
 
 def test_similarity_of_a_class_is_a_table_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,6 +143,14 @@ def test_similarity_of_a_class_is_a_table_and_a_page(tmp_path: Path, capsys: pyt
     assert "1 left out, which hold nothing to compare: carol." in text
     page = (tmp_path / "pairs.html").read_text()
     assert "bob &lt;b&gt;" in page and "<mark>" in page
+    for student in ("dave", "erin"):
+        (tmp_path / "class" / student).mkdir()
+        (tmp_path / "class" / student / "hw4.cu").write_text(source)
+    run("similarity", tmp_path / "class", "--html", tmp_path / "pairs.html")
+    assert "alice, bob <b>, dave, erin" in capsys.readouterr().out
+    page = (tmp_path / "pairs.html").read_text()
+    assert "Group of 4" in page and "alice, bob &lt;b&gt;, dave, erin" in page
+    assert page.count("<section") == 2, "one pair of the six is shown"
 
 
 def test_store_commands_say_what_they_did(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

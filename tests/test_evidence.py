@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grader.evidence import Witness, computed_on_the_host, doubts, flags_of
-from grader.record import TestRecord
+from grader.record import TestRecord, TimedRunRecord
 from grader.trace import KernelEvent, Trace, TracerError
 from grader.verdict import Verdict
 
@@ -55,6 +55,23 @@ def test_an_honest_trace_raises_no_doubt() -> None:
 )
 def test_a_trace_that_cannot_be_believed_is_said_to_be_so(trace: Trace | None, words: str) -> None:
     assert any(words in sentence for sentence in doubts(trace, WITNESS))
+
+
+def test_a_trace_begun_at_another_time_was_not_written_by_this_run() -> None:
+    began = (100 * SECOND, 6 * SECOND)  # of two clocks, the tracer uses the second
+    assert doubts(HONEST, replace(WITNESS, began_ns=began)) == ()
+    for clock_ns in (3 * SECOND, 9 * SECOND, 0):
+        moved = kernel(clock_ns, clock_ns + SECOND // 10)
+        forged = replace(HONEST, clock_ns=clock_ns, kernels=(moved,))
+        said = doubts(forged, replace(WITNESS, began_ns=began))
+        assert said == ("Its trace was begun before or after the run, by its own clock: another program wrote it.",)
+
+
+def test_a_program_that_computes_on_the_host_in_some_of_its_timed_runs_is_told() -> None:
+    honest = TimedRunRecord(gpu_ms=100, copy_ms=0, idle_ms=0, cpu_s=0.6, wall_s=1)
+    busy = honest.model_copy(update={"cpu_s": 8.0})
+    assert computed_on_the_host(HONEST, WITNESS, 59.0, [honest, honest]) == ""
+    assert "8 s of processor time" in computed_on_the_host(HONEST, WITNESS, 59.0, [honest, busy])
 
 
 def test_much_processor_time_for_work_of_that_size_is_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -50,6 +51,22 @@ def test_only_what_the_job_names_can_be_read_and_only_its_folder_written(tmp_pat
 )
 def test_what_reaches_out_fails(attempt: str, tmp_path: Path) -> None:
     assert shell(f"{attempt} 2>/dev/null && echo REACHED", tmp_path).stdout == ""
+
+
+def test_no_capability_is_left_and_the_graders_environment_stays_closed(tmp_path: Path) -> None:
+    said = shell(f"grep Cap /proc/self/status; head -c 9 /proc/{os.getpid()}/environ || echo closed", tmp_path).stdout
+    assert [line.split()[1] for line in said.splitlines()[:-1]] == ["0" * 16] * 5
+    assert said.splitlines()[-1] == "closed"
+
+
+def test_what_needs_not_change_modes_cannot_change_those_of_others_files(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "other").write_text("")
+    script = ("sh", "-c", "chmod 0 ../other; touch -d 2001-01-01 ../other; chmod 0 . ; true")
+    before = (tmp_path / "other").stat()
+    run(Job(script, tmp_path / "mine", changes_modes=False), Limits(wall_s=20))
+    after = (tmp_path / "other").stat()
+    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
 
 
 def test_daemons_and_what_hangs_are_ended_with_the_run(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from grader.errors import UsageError
+from grader.kernel_time import counted_ns
 from grader.metrics import READ_BYTES, named_metrics
 from grader.ncu import Launch, parse_csv
 from grader.occupancy import Demand, Occupancy
-from grader.profile import kernel_profiles, normal_name, plan, scored_occupancy
+from grader.profile import ScoredOccupancy, kernel_profiles, normal_name, plan, scored_occupancy
 from grader.trace import KernelEvent, Trace, read_trace
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -129,6 +130,37 @@ def test_a_kernel_that_reads_nothing_cannot_raise_the_average() -> None:
     scored = scored_occupancy(kernel_profiles(trace, (work, idle), SHOWN, None))
     assert scored.achieved == pytest.approx(0.1822)
     assert any("reads no global memory" in said for said in scored.kernels)
+
+
+def _filled(work_ms: float, filler_ms: float, *, beside: bool = False) -> ScoredOccupancy:
+    """The score of flash2's kernel (0.1822) with a filler that reads memory and holds every warp."""
+    (work,) = ncu("flash2_t23")
+    work = replace(work, values={**work.values, READ_BYTES: 5e8})
+    filler = Launch("filler(float*)", (132, 1, 1), (1024, 1, 1), {SHOWN[0].ncu: 100.0, READ_BYTES: 64.0})
+    trace = trace_of(("filler(float*)", 1, int(filler_ms * 1e6)), (work.kernel, 1, int(work_ms * 1e6)))
+    if beside:
+        moved = [replace(kernel, start_ns=0, end_ns=kernel.end_ns - kernel.start_ns) for kernel in trace.kernels]
+        trace = Trace(kernels=tuple(moved))
+    return scored_occupancy(kernel_profiles(trace, (work, filler), SHOWN, None), trace.kernels)
+
+
+def test_a_filler_that_reads_memory_changes_nothing_until_it_takes_as_long_as_the_work() -> None:
+    assert _filled(6.0, 0.6).achieved == pytest.approx(0.1822)
+    assert _filled(6.0, 5.9).achieved == pytest.approx(0.1822)
+    assert _filled(6.0, 6.1).achieved == pytest.approx((0.1822 * 6.0 + 6.1) / 12.1)
+    assert any("half of that time has 0.182 or less" in said for said in _filled(6.0, 5.9).kernels)
+
+
+def test_a_filler_beside_the_work_counts_only_for_the_time_it_runs_alone() -> None:
+    assert _filled(6.0, 6.0, beside=True).achieved == pytest.approx(0.1822)
+    assert _filled(6.0, 11.0, beside=True).achieved == pytest.approx(0.1822)
+
+
+def test_work_on_several_streams_counts_once() -> None:
+    events = [KernelEvent("a", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, start, start + 10, 7) for start in (0, 5, 30)]
+    events.append(KernelEvent("b", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, 10, 40, 8))
+    assert counted_ns(events, {"a": 0.5, "b": 0.9}) == {"a": 25, "b": 15}
+    assert counted_ns(events, {"b": 0.9}) == {"b": 30}
 
 
 def _allows(share: float) -> Occupancy:

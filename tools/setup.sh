@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv with everything that `make grade` needs, or with the argument `test`, what `make test` needs beside.
+# Makes .venv with everything that `make grade` needs; with the argument `test`, what `make test` needs beside, with
+# `test-slurm` or `test-site`, what those need: as root, Debian's packages too.
 # Works on a fresh Debian or Ubuntu with Python >= 3.11 and g++; says in one sentence what is missing elsewhere.
 set -eu
 cd "$(dirname "$0")/.."
@@ -28,12 +29,34 @@ if [ ! -x .venv/bin/pip ]; then
 fi
 pip() { .venv/bin/pip --disable-pip-version-check --quiet "$@" || fail "pip $* failed, see above: is a package index reachable?"; }
 
-if [ "${1:-}" = test ]; then
-    echo "setup: installing what the tests need ..." >&2
-    pip install -e '.[test]'
-    touch .venv/.ready-test
-    exit
-fi
+debian() { # PACKAGES COMMAND...: the packages are there once the commands are
+    packages=$1; shift
+    for command; do
+        command -v "$command" >/dev/null && continue
+        [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+            fail "$command was not found: apt install $packages (as root), then run this again"
+        echo "setup: installing $packages ..." >&2
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $packages >/dev/null ||
+            fail "apt-get install $packages failed, see above"
+        command -v "$command" >/dev/null || fail "$command is still missing after apt-get install $packages"
+    done
+}
+
+case ${1:-} in
+    test)
+        echo "setup: installing what the tests need ..." >&2
+        pip install -e '.[test]'
+        touch .venv/.ready-test
+        exit ;;
+    test-slurm)
+        debian "slurmctld slurmd slurm-client munge" slurmctld slurmd sbatch munged
+        pip install -e '.[slurm]'
+        exit ;;
+    test-site)
+        debian "chromium chromium-driver" chromium chromedriver
+        pip install -e '.[test-site]'
+        exit ;;
+esac
 
 # bubblewrap confines submissions; without it grading works, less confined, and every record says so.
 if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -103,8 +103,8 @@ class Desk:
         if several:
             listed = ", ".join(several[:10]) + (" and others" if len(several) > 10 else "")
             notes.append(
-                f"{len(several)} students have several hand-ins ({listed}): they are attempts, and the "
-                f"{self.policy.which} counts."
+                f"Several hand-ins of one student ({len(several)}: {listed}) are attempts, and the {self.policy.which} "
+                "counts."
             )
         if self.roster:
             silent = sorted(set(self.roster) - set(handed_in))
@@ -112,7 +112,7 @@ class Desk:
             if silent:
                 notes.append(f"{len(silent)} of the roster handed in nothing: {', '.join(silent)}.")
             if strange:
-                notes.append(f"{len(strange)} hand-ins are of nobody on the roster: {', '.join(strange)}.")
+                notes.append(f"{len(strange)} handed in without being on the roster: {', '.join(strange)}.")
         return notes
 
 

@@ -91,6 +91,10 @@ def _id_by_pattern(path: Path, pattern: str) -> str | None:
 def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "__MACOSX")))
+    except NotADirectoryError as error:
+        raise UsageError(f"{shown(folder)} is a file, expected the folder that holds a class's hand-ins.") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"{shown(folder)} does not exist: give the folder that holds a class's hand-ins.") from error
     except OSError as error:
         raise UsageError(f"{shown(folder)} cannot be read: {error.strerror}; check its permissions.") from error
 

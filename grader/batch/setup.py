@@ -37,9 +37,10 @@ class Setup:
         """For this process. Sequential times come from the cache, and are measured where they are not in it."""
         rules, suite, files = self.assignment, self.suite, self.files
         with open_bench(self.engine, rules, suite, files) as bench:
-            yield Grading(rules, suite, files, self.cases, self.engine, self._baselines(), bench)
+            yield Grading(rules, suite, files, self.cases, self.engine, self.baselines(), bench)
 
-    def _baselines(self) -> Callable[[Case], Baseline] | None:
+    def baselines(self) -> Callable[[Case], Baseline] | None:
+        """Sequential times on this machine, by case; None where times are not compared."""
         if not self.engine.measures_time:
             return None
         rules = self.assignment

@@ -83,11 +83,14 @@ def compile_program(
     flags: Sequence[str] = (),
     target: str = "sm_80",
     sanitize: frozenset[str] = DEFAULT_SANITIZERS,
+    count: bool = False,
 ) -> EmulatedProgram:
     """Compiles and links .cu files into the executable `output`, with intermediate files in `work`.
 
     `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`. Every command goes
-    through `run`. `sanitize` may add "race" and "init" (shared memory) to memory and sync, which are always on. Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a compiler is missing.
+    through `run`. `sanitize` may add "race" and "init" (shared memory) to memory and sync, which are always on. With `count` the
+    program's trace has counters (runtime/counters.h). Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a
+    compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
     work, output = work.resolve(), output.resolve()
@@ -118,6 +121,7 @@ def compile_program(
                 lanes=lanes(),
                 registers=registers,
                 sanitize=sanitize,
+                count=count,
             )
             findings += found
             if found:

@@ -28,6 +28,9 @@ class EmulatorEngine:
     sanitize: frozenset[str] = DEFAULT_SANITIZERS
     """What is checked while a program runs: memory, race, init, sync."""
 
+    count: bool = False
+    """Whether programs count instructions and memory requests, which takes them several times as long."""
+
     @property
     def device(self) -> str:
         return f"emulated {self.target}"
@@ -37,7 +40,7 @@ class EmulatorEngine:
         return {"compiler": f"nvcc {self.toolkit.version}", "emulator": emulator.runtime_identity()[:16]}
 
     def identity(self) -> str:
-        checks = ",".join(sorted(self.sanitize))
+        checks = ",".join(sorted(self.sanitize | ({"count"} if self.count else set())))
         return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()} {checks}"
 
     @property
@@ -58,6 +61,7 @@ class EmulatorEngine:
                     flags=(*flags, f"-isystem={STUB_HEADERS}"),
                     target=self.target,
                     sanitize=self.sanitize,
+                    count=self.count,
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)

@@ -6,6 +6,7 @@ once when the container is built, run_autograder for every submission.
 
 from __future__ import annotations
 
+import io
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -47,17 +48,35 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
         content |= {path.relative_to(root).as_posix(): path.read_bytes() for path in _course_files(root, assignment)}
         if secret is not None:
             content["testcases/secret"] = secret.read_bytes()
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bundle:
-            for name, data in sorted(content.items()):
-                info = zipfile.ZipInfo(name, _EPOCH)
-                script = data.startswith(b"#!")
-                info.external_attr = (stat.S_IFREG | (0o755 if script else 0o644)) << 16
-                info.compress_type = zipfile.ZIP_DEFLATED
-                bundle.writestr(info, data)
+        _replace(target, _packed(content))
     except OSError as error:
-        where = shown(Path(error.filename)) if error.filename else shown(target)
+        read = error.filename is not None and Path(error.filename).parent != target.parent
+        where = shown(Path(error.filename)) if read else shown(target)
         raise MachineFault(f"The bundle could not be made: {where}: {error.strerror}.") from error
     return sorted(content)
+
+
+def _packed(content: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name, data in sorted(content.items()):
+            info = zipfile.ZipInfo(name, _EPOCH)
+            script = data.startswith(b"#!")
+            info.external_attr = (stat.S_IFREG | (0o755 if script else 0o644)) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            bundle.writestr(info, data)
+    return out.getvalue()
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write a file whole or not at all: an older bundle outlives a full disk."""
+    new = target.with_name(f".{target.name}.new")
+    try:
+        new.write_bytes(data)
+        new.replace(target)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def _course_files(root: Path, assignment: Assignment) -> Iterator[Path]:

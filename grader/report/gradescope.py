@@ -70,7 +70,8 @@ def _summary(record: Record) -> str:
         lines.append(record.build.log[:_OUTPUT_CHARACTERS])
     if record.practice:
         lines.append("These are practice tests: the final grade comes from others.")
-    lines += [f"Not measured here: {what}" for what in record.not_measured if "entered by an assistant" not in what]
+    missing = [what for what in record.not_measured if "entered by an assistant" not in what]
+    lines += [f"Not measured here: {what.replace(': not measured: ', ': ')}" for what in missing]
     lines += record.notes
     return "\n".join(lines)
 

@@ -2,6 +2,9 @@
 
 Entries whose intervals overlap share a rank, and so do all that are linked by such overlaps: what the measurement
 cannot tell apart is not ranked apart. Without intervals only equal values share one.
+
+A place is given for what was run again on a second draw (see `grader.recheck`). What was not is shown where its value
+puts it, without a rank; what did not pass is left out and told apart.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -20,6 +23,7 @@ from tabulate import tabulate
 
 from grader.errors import UsageError
 from grader.gradebook import MODEL_PREFIX, Line
+from grader.recheck import Recheck, state_of
 from grader.record import Record, TestRecord
 from grader.report import timing
 from grader.report.timing import Measured
@@ -41,7 +45,8 @@ class Names(StrEnum):
 class Row:
     """One row. `mark` is empty for a student, else what the row is: a model solution or the CPU baseline.
 
-    `rank` is None for marked rows: they compete with nobody. `floor` is the share of the GPU's floor, 0 to 1.
+    `rank` is None for marked rows, which compete with nobody, and where the recheck is missing. `floor` is the share
+    of the GPU's floor, 0 to 1.
     """
 
     rank: int | None
@@ -53,11 +58,13 @@ class Row:
     date: str
     floor: float | None
     id: str = ""
+    recheck: Recheck = Recheck.NOT_NEEDED
 
 
 @dataclass(frozen=True)
 class Board:
-    """A leaderboard: `metric` over `tests`, best first; `unranked` counts students without a value."""
+    """A leaderboard: `metric` over `tests`, best first; `unranked` counts students without a value, `refused` are
+    (name, why) of those whose recheck did not pass."""
 
     assignment: str
     metric: str
@@ -65,6 +72,12 @@ class Board:
     tests: tuple[str, ...]
     rows: tuple[Row, ...]
     unranked: int
+    refused: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def unchecked(self) -> int:
+        """How many rows wait for their recheck."""
+        return sum(row.recheck is Recheck.MISSING for row in self.rows)
 
     @property
     def title(self) -> str:
@@ -97,7 +110,8 @@ def leaderboard(
     top: int | None = None,
     mix_devices: bool = False,
 ) -> Board:
-    """Rank `lines` by `metric`, over the named tests or, without names, over all that every ranked record has.
+    """Rank `lines` by `metric`, over the named tests or, without names, over all that every ranked record has. `top`:
+    so many students' rows, those that wait for their recheck included.
 
     Raises UsageError for an unknown metric, when nobody has a value, and when values of several GPU models would be
     compared without `mix_devices`.
@@ -119,10 +133,15 @@ def leaderboard(
     _refuse_mixed([line.attempt.record for line, _ in valued], metric, mix_devices)
     students = [(line, value) for line, value in valued if not line.is_model]
     students.sort(key=lambda pair: (-pair[1].value if more_is_better else pair[1].value, pair[0].attempt.student.id))
-    ranks = _ranks([value for _, value in students])
-    rows = [_row(line, value, rank, chosen, names) for (line, value), rank in zip(students, ranks, strict=True)][
-        : top or None
-    ]
+    states = {id(line): state_of(line.attempt.record, chosen) for line, _ in students}
+    refused = [line for line, _ in students if states[id(line)] is Recheck.FAILED]
+    placed = [(line, value) for line, value in students if states[id(line)] in (Recheck.PASSED, Recheck.NOT_NEEDED)]
+    ranks = dict(zip((id(line) for line, _ in placed), _ranks([value for _, value in placed]), strict=True))
+    rows = [
+        replace(_row(line, value, ranks.get(id(line)), chosen, names), recheck=states[id(line)])
+        for line, value in students
+        if line not in refused
+    ][: top or None]
     rows += [_row(line, value, None, chosen, names) for line, value in valued if line.is_model]
     rows += _baseline_rows([line.attempt.record for line, _ in valued], metric, chosen)
     rows.sort(key=lambda row: -row.measured.value if more_is_better else row.measured.value)
@@ -133,7 +152,13 @@ def leaderboard(
         tests=chosen,
         rows=tuple(rows),
         unranked=sum(not line.is_model for line in lines) - len(students),
+        refused=tuple((display_name(line, names), _why_refused(line)) for line in refused),
     )
+
+
+def _why_refused(line: Line) -> str:
+    found = line.attempt.record.recheck
+    return found.reason if found is not None else ""
 
 
 def _common_tests(lines: Sequence[Line], metric: str) -> tuple[str, ...]:
@@ -261,15 +286,30 @@ def render(board: Board, form: str = "terminal") -> str:
     )
     if form == "latex":
         return text
-    closing = f"\n\n{board.unranked} not ranked: nothing was measured for them." if board.unranked else ""
-    return f"{'## ' if form == 'markdown' else ''}{board.title}\n\n{text}{closing}"
+    closing = "\n".join(_closing(board, form))
+    return f"{'## ' if form == 'markdown' else ''}{board.title}\n\n{text}" + (f"\n\n{closing}" if closing else "")
+
+
+def _closing(board: Board, form: str) -> Iterator[str]:
+    """What is said below a table. Why a recheck did not pass is for the staff: it is not in what is published."""
+    if board.unranked:
+        yield f"{board.unranked} not ranked: nothing was measured for them."
+    if form != "terminal":
+        return
+    if board.unchecked:
+        yield (
+            f"{board.unchecked} without a place: not run again on a second draw yet. The same command with --recheck "
+            "does that."
+        )
+    for name, why in board.refused:
+        yield f"{name} has no place: {why} Look at the code; `grader grade … --rerun ID` grades it again."
 
 
 def table(board: Board) -> tuple[list[str], list[list[str]]]:
     """Headers and cells; columns that are empty throughout are left out."""
     columns: dict[str, list[str]] = {
         "rank": [str(row.rank) if row.rank is not None else "" for row in board.rows],
-        "name": [f"{row.name} ({row.mark})" if row.mark else row.name for row in board.rows],
+        "name": [_called(row) for row in board.rows],
         _value_header(board): [number(row.measured.value) for row in board.rows],
         "interval": [interval(row.measured) for row in board.rows],
         "of floor": ["" if row.floor is None else f"{row.floor:.0%}" for row in board.rows],
@@ -279,6 +319,11 @@ def table(board: Board) -> tuple[list[str], list[list[str]]]:
     }
     kept = {name: cells for name, cells in columns.items() if any(cells) or name in ("rank", "name")}
     return list(kept), [list(cells) for cells in zip(*kept.values(), strict=True)]
+
+
+def _called(row: Row) -> str:
+    aside = row.mark or ("not rechecked" if row.recheck is Recheck.MISSING else "")
+    return f"{row.name} ({aside})" if aside else row.name
 
 
 def _value_header(board: Board) -> str:
@@ -318,6 +363,7 @@ def _as_json(board: Board) -> str:
             "driver": row.driver or None,
             "date": row.date,
             "floor_share": row.floor,
+            "recheck": None if row.mark else row.recheck,
         }
         for row in board.rows
     ]
@@ -328,5 +374,6 @@ def _as_json(board: Board) -> str:
         "tests": board.tests,
         "rows": rows,
         "unranked": board.unranked,
+        "refused": [{"name": name, "reason": reason} for name, reason in board.refused],
     }
     return json.dumps(whole, indent=2, ensure_ascii=False)

@@ -15,9 +15,13 @@ from tabulate import tabulate
 from grader.errors import MachineFault, UsageError
 from grader.operators import shape_words
 from grader.profile import KernelProfile, normal_name
+from grader.roofline import Mark, Roofline
 from grader.studies import ProfileStudy
+from grader.trace import AccessEvent
 
 WIDTH = 110
+_SHOWN_AT_ZERO = frozenset({"shared_load_bank_conflicts", "shared_store_bank_conflicts", "divergent_branch"})
+"""Of what the emulator counts; its other counters have no line where the kernel has nothing of the kind."""
 
 
 def render(study: ProfileStudy) -> str:
@@ -41,9 +45,9 @@ def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
     rows = []
     for metric in study.metrics:
         found = kernel.ranges.get(metric.name)
-        if found is not None:
+        if found is not None and (found.high or metric.name in _SHOWN_AT_ZERO or not kernel.mix):
             values = (_number(found.low), _number(found.high), _number(found.mean))
-            rows.append((metric.name, metric.unit, *values, metric.ncu))
+            rows.append((metric.name, metric.unit, *values, metric.in_ncu))
     if rows:
         headers = ("metric", "unit", "min", "max", "avg", "in Nsight Compute")
         aligned = ("left", "left", "right", "right", "right", "left")
@@ -56,13 +60,18 @@ def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
         reasons = ", ".join(f"{meaning} ({word}, {value:.2f})" for word, meaning, value in kernel.stalls)
         text = f"warps wait most for, per instruction issued: {reasons}"
         yield textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if kernel.mix:
+        words = ", ".join(f"{name.replace('_', '-')} {share:.1%}" for name, share in kernel.mix.items())
+        yield textwrap.fill(f"instructions of warps: {words}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+    for sentence in kernel.advice:
+        yield textwrap.fill(sentence, WIDTH, initial_indent="  → ", subsequent_indent="    ")
     if kernel.tflops is not None and kernel.intensity is not None:
         yield f"  {kernel.tflops:.2f} TFLOP/s of FP32 at {kernel.intensity:,.1f} FLOP per byte of device memory"
 
 
 def _number(value: float) -> str:
-    """Four significant digits; no decimals from 10,000 up."""
-    if value == 0 or abs(value) >= 10_000:
+    """Four significant digits; no decimals from 10,000 up, nor of whole numbers from 100 up."""
+    if value == 0 or abs(value) >= 10_000 or (abs(value) >= 100 and value == round(value)):
         return f"{value:,.0f}"
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
 
@@ -77,7 +86,7 @@ def as_csv(study: ProfileStudy) -> str:
             if (found := kernel.ranges.get(metric.name)) is not None:
                 values = (found.low, found.high, found.mean)
                 facts = (kernel.name, kernel.launches, kernel.profiled, f"{kernel.share:.6f}")
-                writer.writerow((*facts, metric.name, metric.ncu, metric.unit, *map(repr, values)))
+                writer.writerow((*facts, metric.name, metric.in_ncu, metric.unit, *map(repr, values)))
     return out.getvalue()
 
 
@@ -94,12 +103,15 @@ def as_json(study: ProfileStudy) -> str:
             "limiter": kernel.theoretical.sentence if kernel.theoretical else None,
             "metrics": {
                 metric.name: {
-                    "min": found.low, "max": found.high, "avg": found.mean, "unit": metric.unit, "ncu": metric.ncu,
+                    "min": found.low, "max": found.high, "avg": found.mean, "unit": metric.unit, "ncu": metric.in_ncu,
                 }
                 for metric in study.metrics
                 if (found := kernel.ranges.get(metric.name)) is not None
             },
             "stalls": [{"reason": word, "meaning": meaning, "warps": value} for word, meaning, value in kernel.stalls],
+            "instruction_mix": dict(kernel.mix),
+            "accesses": [_access(access) for access in kernel.accesses],
+            "advice": list(kernel.advice),
             "flop_per_byte": kernel.intensity,
             "tflops": kernel.tflops,
         }
@@ -118,13 +130,23 @@ def as_json(study: ProfileStudy) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
+def _access(access: AccessEvent) -> dict[str, object]:
+    return {
+        "file": access.file, "line": access.line, "space": access.space, "operation": access.operation,
+        "bytes": access.bytes, "stride": access.stride, "requests": access.requests, "lanes": access.lanes,
+        "units": access.units, "excess": access.excess, "worst": access.worst,
+    }  # fmt: skip
+
+
 def roofline(study: ProfileStudy, path: Path) -> None:
     """Draw the kernels under the device's roofs into `path` (.png, .svg or .pdf). Raises UsageError where nothing
     was measured or matplotlib is missing."""
-    points = [
-        (k.name, k.intensity, k.tflops) for k in study.kernels if k.intensity is not None and k.tflops is not None
-    ]
-    if not points or study.bandwidth is None:
+    marks = tuple(
+        Mark(normal_name(kernel.name), kernel.intensity, kernel.tflops)
+        for kernel in study.kernels
+        if kernel.intensity and kernel.tflops
+    )
+    if not marks or study.bandwidth is None or not study.roofs:
         raise UsageError("--roofline: no kernel's operations and memory traffic were measured; see the notes above.")
     try:
         import matplotlib
@@ -132,21 +154,14 @@ def roofline(study: ProfileStudy, path: Path) -> None:
         matplotlib.use("Agg")
         from matplotlib import pyplot
     except ImportError as error:
-        raise UsageError("--roofline needs matplotlib: pip install matplotlib.") from error
+        raise UsageError("--roofline needs matplotlib: pip install 'cuda-homework-grader[roofline]'.") from error
+    drawn = Roofline(study.roofs, study.bandwidth, marks)
     figure, axes = pyplot.subplots(figsize=(8, 5))
-    most = max(intensity for _, intensity, _ in points)
-    ridge = max(roof.flops for roof in study.roofs) / study.bandwidth
-    span = (0.1, 10 * max(most, ridge))
-    for roof in study.roofs:
-        turn = roof.flops / study.bandwidth
-        axes.plot(
-            (span[0], turn, span[1]),
-            (span[0] * study.bandwidth / 1e12, roof.flops / 1e12, roof.flops / 1e12),
-            label=f"{roof.name}: {roof.flops / 1e12:,.0f} TFLOP/s",
-        )
-    for name, intensity, tflops in points:
-        axes.plot(intensity, tflops, "o", label=normal_name(name))
-    axes.set(xscale="log", yscale="log", xlim=span)
+    for roof in drawn.roofs:
+        axes.plot(*zip(*drawn.line(roof), strict=True), label=f"{roof.name}: {roof.flops / 1e12:,.0f} TFLOP/s")
+    for mark in marks:
+        axes.plot(mark.intensity, mark.tflops, "o", label=mark.name)
+    axes.set(xscale="log", yscale="log", xlim=drawn.span)
     axes.set_xlabel("FP32 operations per byte of device memory traffic")
     axes.set_ylabel("TFLOP/s")
     axes.set_title(f"{study.submission}, {study.test} on {study.device}, {study.bandwidth / 1e12:.2f} TB/s")

@@ -5,13 +5,24 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from grader.sandbox.cgroup import Group
 from grader.sandbox.job import Limits
-from grader.sandbox.process_tree import descendants, resident_bytes, threads
+from grader.sandbox.process_tree import (
+    descendants,
+    proportional_bytes,
+    resident_bytes,
+    threads,
+    threads_of_the_machine,
+)
 
+_MEASURE_EVERY_S = 0.1
+_LOOK_EVERY_S = 0.005
+"""Where we count processes ourselves: three thousand threads are made in some 50 ms, so whether the machine has many
+more than before is looked at in between."""
 _MOST_ENTRIES = 20_000
 _DEEPEST = 40
 """A run leaves one output file, a compiler some dozen. More names, or deeper ones, only make the grader slow."""
@@ -26,13 +37,24 @@ class Gauge:
         self._memory = limits.memory_bytes is not None and not (group is not None and group.bounds_memory)
         self._processes = limits.processes is not None and not (group is not None and group.bounds_processes)
         self._folders = folders
+        self._crowd = threads_of_the_machine() if self._processes else 0
+        self._measured = time.monotonic()
+        self.pause_s = _LOOK_EVERY_S if self._processes else _MEASURE_EVERY_S
         self.peak = 0
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to measure: every 100 ms, and at once when the machine has got crowded."""
+        if time.monotonic() - self._measured >= _MEASURE_EVERY_S:
+            return True
+        return self._processes and threads_of_the_machine() - self._crowd > (self._limits.processes or 0)
 
     def measure(self) -> str:
         """The limit that is broken now, or ''."""
+        self._measured = time.monotonic()
         if self._memory or self._processes:
             tree = descendants(self._pid)
-            self.peak = max(self.peak, sum(resident_bytes(pid) for pid in tree))
+            self.peak = max(self.peak, self._bytes_of(tree))
             if self._memory and self.peak > (self._limits.memory_bytes or 0):
                 return "memory"
             if self._processes and sum(map(threads, tree)) > (self._limits.processes or 0):
@@ -40,6 +62,12 @@ class Gauge:
         if self._limits.folder_bytes is not None and not _fits(self._folders, self._limits.folder_bytes):
             return "folder"
         return ""
+
+    def _bytes_of(self, tree: set[int]) -> int:
+        """Memory of all together. What children share with their parent counts once, if that matters."""
+        most = sum(map(resident_bytes, tree))
+        over = self._memory and len(tree) > 1 and most > (self._limits.memory_bytes or 0)
+        return sum(map(proportional_bytes, tree)) if over else most
 
 
 def _fits(folders: Sequence[Path], most_bytes: int) -> bool:

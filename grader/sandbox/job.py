@@ -30,7 +30,8 @@ class Job:
     """A command, the folder it runs in and may write to, and what it sees beside the system.
 
     `readable` and `writable` are files or folders that keep their paths inside; `devices` are device nodes.
-    `environment` is added to the little that is passed on; `descriptors` stay open in the program.
+    `environment` is added to the little that is passed on; `descriptors` stay open in the program. `changes_modes`: it
+    has to, as a linker has; what need not is kept from it where no mount namespace protects others' files.
     """
 
     command: tuple[str, ...]
@@ -40,6 +41,7 @@ class Job:
     writable: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()
     descriptors: tuple[int, ...] = ()
+    changes_modes: bool = True
 
 
 @dataclass(frozen=True)

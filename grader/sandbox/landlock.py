@@ -3,7 +3,9 @@
 Landlock (Linux 5.13, landlock(7)) restricts what files a process and its children can open. It hides nothing by name
 and gives no private /tmp: a program sees that a file exists, and can open only what the job names and the system's
 programs and libraries. Newer kernels also keep it from TCP (ABI 4), from signals and abstract sockets outside (ABI 6).
-seccomp denies sockets, new sessions and namespaces. All this is less than bubblewrap gives, and records say so.
+seccomp denies sockets, new sessions and namespaces. Capabilities are given up, which matters to root: CAP_PERFMON alone
+opens other processes' environment, whatever Landlock says of tracing (Linux 6.18). All this is less than bubblewrap
+gives, and records say so.
 
 `Rules` are prepared before fork; `Rules.apply` runs in the child and makes system calls only.
 """
@@ -25,7 +27,11 @@ from grader.sandbox.job import Job
 from grader.sandbox.private import SYSTEM
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on x86_64 and aarch64
-_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 22, 24, 38, 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPSET = {"x86_64": 126, "aarch64": 91}
+_CAPABILITY_VERSION_3 = 0x20080522
+_CAPABILITIES = 64  # more than there are: 41 in Linux 6.18
 _SECCOMP_MODE_FILTER = 2
 _SIGKILL = 9
 
@@ -62,6 +68,7 @@ class Rules:
         """Confine the calling process for good. Raises OSError."""
         _check(_libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))
         _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        _give_up_capabilities()
         if self.ruleset >= 0:
             _check(_libc.syscall(_RESTRICT_SELF, self.ruleset, 0))
         if self.filter:
@@ -83,7 +90,8 @@ def rules(job: Job) -> Rules:
         _allow(ruleset, [*job.readable, *(map(Path, _GPU_FACTS) if job.devices else ())], _READ_ONLY)
         _allow(ruleset, [*job.devices, *map(Path, _DEVICES)], _READ | _WRITE | _IOCTL)
         _allow(ruleset, [job.folder, *job.writable], everything)
-    return Rules(ruleset, seccomp.filter_program(platform.machine(), namespaces=False) or b"")
+    code = seccomp.filter_program(platform.machine(), namespaces=False, modes=job.changes_modes)
+    return Rules(ruleset, code or b"")
 
 
 def _ruleset() -> int:
@@ -108,6 +116,16 @@ def _allow(ruleset: int, paths: Iterable[Path], rights: int) -> None:
                 _check(_libc.syscall(_ADD_RULE, ruleset, 1, rule, 0))
             finally:
                 os.close(descriptor)
+
+
+def _give_up_capabilities() -> None:
+    """For good: what is executed gains none either, since the bounding set is empty and no_new_privs is set. An
+    ordinary user has none to give up, and may not change the bounding set."""
+    for number in range(_CAPABILITIES):
+        _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    if (capset := _CAPSET.get(platform.machine())) is not None:
+        _check(_libc.syscall(capset, struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)))
 
 
 def _check(result: int) -> int:

@@ -103,17 +103,41 @@ _DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {
 }
 """What namespaces confine, where there are none."""
 
+_CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+}
+"""What a read-only mount refuses and Landlock lets pass, on any file of the same user's."""
 
-def filter_program(machine: str | None = None, *, namespaces: bool = True) -> bytes | None:
+
+def filter_program(machine: str | None = None, *, namespaces: bool = True, modes: bool = True) -> bytes | None:
     """The filter for this machine's architecture, as `bwrap --seccomp` reads it; None where we have no numbers.
 
-    Without `namespaces` it also denies what they would confine: networks, new sessions, System V objects.
+    Without `namespaces` it also denies what they would confine: networks, new sessions, System V objects. Without
+    `modes` it denies changes of files' modes, owners, times and attributes.
     """
     machine = machine or platform.machine()
     if machine not in _AUDIT:
         return None
     column = 0 if machine == "x86_64" else 1
     calls = _DENIED if namespaces else _DENIED | _DENIED_WITHOUT_NAMESPACES
+    calls = calls if modes else calls | _CHANGES_OF_OTHERS_FILES
     families = _NAMESPACED_FAMILIES if namespaces else _LOCAL_FAMILIES
     denied = sorted(number for pair in calls.values() if (number := pair[column]) is not None)
     program = [

@@ -45,7 +45,6 @@ _PASSED_ON = ("LANG", "TZ")
 _PASSED_IN_PART = ("PATH", "LD_LIBRARY_PATH")
 """Of these, the folders that it can see."""
 
-_MEASURE_EVERY_S = 0.1
 _INIT_PID = re.compile(rb'"child-pid": (\d+)')
 
 
@@ -267,9 +266,9 @@ def _wait(pid: int, deadline: float, gauge: Gauge) -> str:
             left = deadline - time.monotonic()
             if left <= 0:
                 return "time"
-            if poll.poll(min(left, _MEASURE_EVERY_S) * 1000):
+            if poll.poll(min(left, gauge.pause_s) * 1000):
                 return gauge.measure()  # what it left may be too much although it was quick
-            if broke := gauge.measure():
+            if gauge.due and (broke := gauge.measure()):
                 return broke
     finally:
         os.close(descriptor)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-_WIDTH, _HEIGHT = 640, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 14, 42
+WIDTH, HEIGHT = 640, 260
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 42
 _BAR = Markup('<rect class="bar {}" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
 _GRID = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>')
 
@@ -40,8 +40,8 @@ class Point:
 
 
 @dataclass(frozen=True)
-class _Axis:
-    """Maps values to pixels from `start` to `stop`."""
+class Axis:
+    """Maps values to pixels from `start` to `stop`; of a y axis that is from the bottom to the top."""
 
     low: float
     high: float
@@ -58,8 +58,10 @@ class _Axis:
 
     def ticks(self) -> list[float]:
         if self.log:
-            powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
-            return [10.0**power for power in powers]
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            between = (1, 2, 5) if self.high / self.low <= 100 else (1,)
+            ticks = [factor * 10.0**power for power in powers for factor in between]
+            return [tick for tick in ticks if self.low * (1 - 1e-9) <= tick <= self.high * (1 + 1e-9)]
         step = _step((self.high - self.low) / 5)
         first = math.ceil(self.low / step - 1e-9)
         return [number * step for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
@@ -69,16 +71,16 @@ def bars(items: Sequence[Bar], *, label: str, x_label: str, y_label: str, most: 
     """Upright bars from zero."""
     if not items:
         return Markup("")
-    y = _Axis(0, most or max((bar.value for bar in items), default=1) or 1, _HEIGHT - _BOTTOM, _TOP)
-    each = (_WIDTH - _LEFT - _RIGHT) / len(items)
-    parts = [*_frame(y, x_label, y_label)]
-    every = max(1, math.ceil(len(items) * max(len(bar.label) for bar in items) * 7.5 / (_WIDTH - _LEFT)))
+    y = Axis(0, most or max((bar.value for bar in items), default=1) or 1, HEIGHT - BOTTOM, TOP)
+    each = (WIDTH - LEFT - RIGHT) / len(items)
+    parts = [*frame(y, x_label, y_label)]
+    every = max(1, math.ceil(len(items) * max(len(bar.label) for bar in items) * 7.5 / (WIDTH - LEFT)))
     for place, bar in enumerate(items):
-        left, top = _LEFT + place * each + each * 0.1, y.at(bar.value)
-        parts.append(_BAR.format(bar.kind, left, top, each * 0.8, max(0.0, _HEIGHT - _BOTTOM - top), bar.title))
+        left, top = LEFT + place * each + each * 0.1, y.at(bar.value)
+        parts.append(_BAR.format(bar.kind, left, top, each * 0.8, max(0.0, HEIGHT - BOTTOM - top), bar.title))
         if place % every == 0:
-            parts.append(_text(_LEFT + (place + 0.5) * each, _HEIGHT - _BOTTOM + 16, bar.label, "middle"))
-    return _svg(label, parts)
+            parts.append(text(LEFT + (place + 0.5) * each, HEIGHT - BOTTOM + 16, bar.label, "middle"))
+    return svg(label, parts)
 
 
 def scatter(
@@ -97,11 +99,11 @@ def scatter(
         return Markup("")
     xs = [point.x for point in usable] + [x for line, _ in lines for x, _ in line]
     ys = [point.y for point in usable] + [y for line, _ in lines for _, y in line]
-    x = _Axis(*_range(xs, log_x), _LEFT, _WIDTH - _RIGHT, log_x)
-    y = _Axis(*_range(ys, log_y), _HEIGHT - _BOTTOM, _TOP, log_y)
-    parts = [*_frame(y, x_label, y_label)]
+    x = Axis(*span(xs, log_x), LEFT, WIDTH - RIGHT, log_x)
+    y = Axis(*span(ys, log_y), HEIGHT - BOTTOM, TOP, log_y)
+    parts = [*frame(y, x_label, y_label)]
     for tick in x.ticks():
-        parts.append(_text(x.at(tick), _HEIGHT - _BOTTOM + 16, _number(tick), "middle"))
+        parts.append(text(x.at(tick), HEIGHT - BOTTOM + 16, number(tick), "middle"))
     for line, title in lines:
         path = " ".join(f"{x.at(a)},{y.at(b)}" for a, b in line)
         parts.append(Markup('<polyline class="line" points="{}"><title>{}</title></polyline>').format(path, title))
@@ -111,35 +113,41 @@ def scatter(
                 point.kind, x.at(point.x), y.at(point.y), point.title
             )
         )
-    return _svg(label, parts)
+    return svg(label, parts)
 
 
-def _frame(y: _Axis, x_label: str, y_label: str) -> list[Markup]:
+def frame(y: Axis, x_label: str, y_label: str) -> list[Markup]:
+    """Grid lines, the numbers of the y axis, and what both axes are."""
     parts = []
     for tick in y.ticks():
         at = y.at(tick)
-        parts.append(_GRID.format(_LEFT, _WIDTH - _RIGHT, at, at))
-        parts.append(_text(_LEFT - 6, at + 4, _number(tick), "end"))
-    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6, x_label, "middle"))
-    middle = (_TOP + _HEIGHT - _BOTTOM) / 2
+        parts.append(_GRID.format(LEFT, WIDTH - RIGHT, at, at))
+        parts.append(text(LEFT - 6, at + 4, number(tick), "end"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, y.start + 36, x_label, "middle"))
     parts.append(
-        Markup('<text transform="translate(12 {}) rotate(-90)" text-anchor="middle">{}</text>').format(middle, y_label)
+        Markup('<text transform="translate(12 {}) rotate(-90)" text-anchor="middle">{}</text>').format(
+            (y.start + y.stop) / 2, y_label
+        )
     )
     return parts
 
 
-def _svg(label: str, parts: Sequence[Markup]) -> Markup:
+def svg(label: str, parts: Sequence[Markup], *, description: str = "", height: int = HEIGHT) -> Markup:
+    """A picture whose name is `label`; `description` says in words what it shows."""
     body = Markup("").join(parts)
-    return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        _WIDTH, _HEIGHT, label, body
+    described = Markup("<desc>{}</desc>").format(description) if description else Markup("")
+    return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}</svg>').format(
+        WIDTH, height, label, described, body
     )
 
 
-def _text(x: float, y: float, words: str, anchor: str) -> Markup:
+def text(x: float, y: float, words: str, anchor: str) -> Markup:
+    """A label; `anchor` says which end of it is at `x`: start, middle or end."""
     return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, escape(words))
 
 
-def _range(values: Sequence[float], log: bool) -> tuple[float, float]:
+def span(values: Sequence[float], log: bool) -> tuple[float, float]:
+    """The ends of an axis that holds `values`: powers of ten if it is logarithmic, else from zero."""
     low, high = min(values), max(values)
     if log:
         first = math.floor(math.log10(low))
@@ -152,5 +160,6 @@ def _step(rough: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A value at an axis."""
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.3g}"

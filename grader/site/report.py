@@ -14,8 +14,9 @@ from grader.gradebook import Line
 from grader.record import Record, TestRecord
 from grader.report import timing
 from grader.report.leaderboard import number
-from grader.similarity import Pair
-from grader.site import charts
+from grader.roofline import roofline_of
+from grader.similarity import Findings
+from grader.site import charts, pictures
 from grader.site.annotate import SourceFile, annotated, messages_of
 from grader.verdict import Fault, Verdict
 
@@ -48,7 +49,9 @@ class Report:
     record: Record
     reasons: list[Reason]
     warnings: list[tuple[str, str]]
-    timing_chart: Markup
+    times_picture: Markup
+    speedup_chart: Markup
+    roofline_picture: Markup
     floor_chart: Markup
     sources: tuple[SourceFile, ...] = ()
     line: Line | None = None
@@ -58,6 +61,10 @@ class Report:
     @property
     def has_floors(self) -> bool:
         return any(test.floor is not None and test.floor.share is not None for test in self.record.tests)
+
+    @property
+    def timed(self) -> list[TestRecord]:
+        return [test for test in self.record.tests if test.gpu_ms]
 
     @property
     def passed(self) -> int:
@@ -75,7 +82,9 @@ def report_of(
         record=record,
         reasons=_reasons(record.tests),
         warnings=_warnings(record.tests),
-        timing_chart=_timing_chart(record.tests),
+        times_picture=pictures.times(record.tests),
+        speedup_chart=_speedup_chart(record.tests),
+        roofline_picture=pictures.roofline(roofline_of(record)),
         floor_chart=_floor_chart(record.tests),
         sources=annotated(sources, messages_of(record)),
         line=line,
@@ -111,7 +120,7 @@ def _warnings(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:
     return [(", ".join(names[:3]) + (" and others" if len(names) > 3 else ""), text) for text, names in seen.items()]
 
 
-def _timing_chart(tests: Sequence[TestRecord]) -> Markup:
+def _speedup_chart(tests: Sequence[TestRecord]) -> Markup:
     speedups = [(test.name, timing.speedup(test)) for test in tests]
     bars = [charts.Bar(name, value.value, f"{name}: {value.value:,.1f}x") for name, value in speedups if value]
     return charts.bars(
@@ -144,6 +153,9 @@ def environment() -> jinja2.Environment:
     env.filters["number"] = lambda value: "–" if value is None else number(value)
     env.filters["points"] = lambda value: "–" if value is None else f"{value:g}"
     env.filters["percent"] = lambda value: "–" if value is None else f"{value:.0%}"
+    env.filters["interval"] = lambda timed: (
+        f"{number(timed.low_ms)} to {number(timed.high_ms)}" if timed and timed.low_ms and timed.high_ms else "–"
+    )
     env.filters["error"] = lambda value: "–" if value is None else f"{value:.1e}"
     return env
 
@@ -153,9 +165,9 @@ def asset(name: str) -> str:
     return (files("grader.site") / "templates" / name).read_text(encoding="utf-8")
 
 
-def similarity_page(pairs: Sequence[Pair]) -> str:
+def similarity_page(found: Findings) -> str:
     """Similar hand-ins side by side, as one page."""
-    return environment().get_template("similarity.html.j2").render(pairs=pairs, style=Markup(asset("style.css")))
+    return environment().get_template("similarity.html.j2").render(found=found, style=Markup(asset("style.css")))
 
 
 def report_page(records: Sequence[Record]) -> str:

@@ -31,7 +31,7 @@ from pydantic import ValidationError
 from grader import __version__
 from grader.errors import MachineFault, UsageError
 from grader.paths import shown
-from grader.record import Record
+from grader.record import RecheckRecord, Record
 from grader.store import schema
 from grader.store.claims import Aliveness
 from grader.store.faults import _BUSY_S, told
@@ -237,6 +237,14 @@ class Store:
                 (submission, conditions, self._grader),
             )
         return bool(added)
+
+    def add_recheck(self, attempt: Attempt, recheck: RecheckRecord) -> None:
+        """Keep a recheck of an attempt's record: in a copy of the record, which counts from now on."""
+        with told(self.path):
+            (conditions,) = self._db.execute(
+                "SELECT conditions FROM records WHERE id = ?", (attempt.record_id,)
+            ).fetchone()
+        self.add_record(attempt.submission, conditions, attempt.record.model_copy(update={"recheck": recheck}))
 
     def set_points(self, assignment: str, points: Sequence[Points]) -> None:
         """Enter points by hand, all or none; an earlier entry for the same student and part is replaced."""

@@ -5,7 +5,9 @@ says what each holds.
 """
 
 from grader.trace.events import (
+    AccessEvent,
     ApiError,
+    BranchEvent,
     Diagnostic,
     KernelEvent,
     KernelSummary,
@@ -23,7 +25,9 @@ already. The grader gives a descriptor: what was written to it cannot be changed
 __all__ = [
     "MAX_FILE_BYTES",
     "PATH_VARIABLE",
+    "AccessEvent",
     "ApiError",
+    "BranchEvent",
     "Diagnostic",
     "KernelEvent",
     "KernelSummary",

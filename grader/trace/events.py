@@ -12,6 +12,8 @@ Dim3 = tuple[int, int, int]
 Direction = Literal["HtoD", "DtoH", "DtoD", "HtoH"]
 Severity = Literal["error", "warning"]
 Tool = Literal["memory", "race", "init", "sync", "api"]
+Space = Literal["global", "shared", "local"]
+Operation = Literal["load", "store", "atomic", "reduction", "async_copy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,40 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
+class AccessEvent:
+    """What one load, store or atomic in the source cost, over all launches of a kernel. Only a counting emulator says.
+
+    `bytes` are of one lane; `requests` the warps that made it, `lanes` theirs in all. `units` are 32-byte sectors, or
+    in shared memory wavefronts, `excess` those more than the lanes' bytes need (bank conflicts), `worst` the most of
+    one request; of shared atomics both are lanes that waited for another with the same address. `stride` is the
+    worst request's, in bytes from lane to lane, None where it varies."""
+
+    kernel: str
+    file: str
+    line: int
+    space: Space
+    operation: Operation
+    bytes: int
+    stride: int | None
+    requests: int
+    lanes: int
+    units: int
+    excess: int
+    worst: int
+
+
+@dataclass(frozen=True, slots=True)
+class BranchEvent:
+    """How often warps reached a branch, and how often their lanes then parted, over all launches of a kernel."""
+
+    kernel: str
+    file: str
+    line: int
+    reached: int
+    divergent: int
+
+
+@dataclass(frozen=True, slots=True)
 class TracerError:
     """Something that CUPTI refused the tracer, so that the trace may lack events."""
 
@@ -125,6 +161,8 @@ class Trace:
     memsets: tuple[MemsetEvent, ...] = ()
     api_errors: tuple[ApiError, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    accesses: tuple[AccessEvent, ...] = ()
+    branches: tuple[BranchEvent, ...] = ()
     tracer_errors: tuple[TracerError, ...] = ()
     engine: str | None = None
     device: str | None = None

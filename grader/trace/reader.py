@@ -15,14 +15,18 @@ from pathlib import Path
 from typing import IO, Any, get_args
 
 from grader.trace.events import (
+    AccessEvent,
     ApiError,
+    BranchEvent,
     Diagnostic,
     Dim3,
     Direction,
     KernelEvent,
     MemcpyEvent,
     MemsetEvent,
+    Operation,
     Severity,
+    Space,
     Tool,
     Trace,
     TracerError,
@@ -86,6 +90,8 @@ class _Building:
         self.memsets: list[MemsetEvent] = []
         self.api_errors: list[ApiError] = []
         self.diagnostics: list[Diagnostic] = []
+        self.accesses: list[AccessEvent] = []
+        self.branches: list[BranchEvent] = []
         self.tracer_errors: list[TracerError] = []
         self.start: dict[str, Any] = {}
         self.starts = self.ends = 0
@@ -101,6 +107,8 @@ class _Building:
             memsets=tuple(self.memsets),
             api_errors=tuple(self.api_errors),
             diagnostics=tuple(self.diagnostics),
+            accesses=tuple(self.accesses),
+            branches=tuple(self.branches),
             tracer_errors=tuple(self.tracer_errors),
             **self.start,
             dropped=self.dropped,
@@ -140,6 +148,10 @@ class _Building:
                 self.api_errors.append(ApiError(_text(entry, "function"), _count(entry, "code"), _text(entry, "name")))
             case "diagnostic":
                 self.diagnostics.append(_diagnostic(entry))
+            case "access":
+                self.accesses.append(_access(entry))
+            case "branch":
+                self.branches.append(_branch(entry))
             case "tracer_error":
                 self.tracer_errors.append(TracerError(_text(entry, "call"), _text(entry, "message")))
             case "start":
@@ -198,6 +210,36 @@ def _diagnostic(entry: Mapping[str, object]) -> Diagnostic:
         file=_optional_text(entry, "file"),
         line=None if line is None else _whole(line),
         advice=_optional_text(entry, "advice"),
+    )
+
+
+def _access(entry: Mapping[str, object]) -> AccessEvent:
+    stride = entry.get("stride")
+    if stride is not None and (type(stride) is not int or abs(stride) > _MAX_INT):
+        raise _Malformed
+    return AccessEvent(
+        kernel=_text(entry, "kernel"),
+        file=_text(entry, "file"),
+        line=_count(entry, "line"),
+        space=_one_of(entry, "space", get_args(Space)),
+        operation=_one_of(entry, "operation", get_args(Operation)),
+        bytes=_count(entry, "bytes"),
+        stride=stride,
+        requests=_count(entry, "requests"),
+        lanes=_count(entry, "lanes"),
+        units=_count(entry, "units"),
+        excess=_count(entry, "excess"),
+        worst=_count(entry, "worst"),
+    )
+
+
+def _branch(entry: Mapping[str, object]) -> BranchEvent:
+    return BranchEvent(
+        kernel=_text(entry, "kernel"),
+        file=_text(entry, "file"),
+        line=_count(entry, "line"),
+        reached=_count(entry, "reached"),
+        divergent=_count(entry, "divergent"),
     )
 
 

@@ -410,7 +410,7 @@ __global__ void __launch_bounds__(Shape<D, T>::Threads) attention_backward(Probl
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
                 const int at = r * S::ScoreStride + k0 + j * KeyGroups;
-                const float p = exp2f(fmaf(s[i][j], scale * kLog2e, -lse[r]));
+                const float p = exp2_fast(fmaf(s[i][j], scale * kLog2e, -lse[r]));
                 p_tile[at] = p;
                 ds_tile[at] = p * (dp[i][j] - dot_tile[r]) * scale;
             }

@@ -128,7 +128,7 @@ def test_several_hand_ins_of_one_student_are_attempts(setup: Setup, store: Store
     for number, name in enumerate(("alice 1", "alice 2")):
         os.utime(folder / name / "hw4.cu", (1000 * number, 1000 * number))
     outcome = graded(setup, store, folder)
-    assert "1 students have several hand-ins (alice): they are attempts, and the latest counts." in outcome.notes
+    assert "Several hand-ins of one student (1: alice) are attempts, and the latest counts." in outcome.notes
     assert records(store)["alice"].tests[0].verdict is Verdict.COMPILE_ERROR
     graded(setup, store, folder, policy=Policy(Which.BEST))
     assert [attempt.number for attempt in store.attempts("hw4", "alice")] == [1, 2]
@@ -139,7 +139,7 @@ def test_who_handed_in_nothing_is_listed(setup: Setup, store: Store, tmp_path: P
     roster = {name: Student(name, nickname=f"{name}'s nickname") for name in ("alice", "bob")}
     notes = graded(setup, store, folder, roster=roster).notes
     assert "1 of the roster handed in nothing: bob." in notes
-    assert "1 hand-ins are of nobody on the roster: mallory." in notes
+    assert "1 handed in without being on the roster: mallory." in notes
     assert next(store.attempts("hw4", "alice")).student.nickname == "alice's nickname"
 
 

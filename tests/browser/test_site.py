@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,13 @@ from tests.site.made_class import made_store
 
 STUDENTS = 200
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
-SIZE = "const page = document.documentElement; return [page.scrollWidth, page.scrollHeight]"
+TEXTS = """
+const box = (element) => { const b = element.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
+const shrunk = ([left, top, right, bottom]) => [left + 1, top + 3, right - 1, bottom - 3];
+return [...document.querySelectorAll("svg.chart")].map((picture) => [picture.getAttribute("aria-label"), box(picture),
+  [...picture.querySelectorAll("text")].map((text) => [text.textContent, ...shrunk(box(text))])]);
+"""
+"""Name, box and texts of every picture; a text's box is larger than its letters."""
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +140,7 @@ def test_a_page_of_one_record_works_alone(browser: webdriver.Chrome, tmp_path: P
     path.write_text(report_page([made_record("alice", speedups=[2.0, 3000.5])]), encoding="utf-8")
     visit(browser, path)
     buttons = browser.find_elements(By.CSS_SELECTOR, "th button")
-    assert [button.text.split()[0] for button in buttons][:2] == ["test", "shape"]
+    assert [button.text.split()[0] for button in buttons if button.is_displayed()][:2] == ["test", "shape"]
     assert number(3000.5) in browser.find_element(By.TAG_NAME, "main").text
 
 
@@ -160,16 +167,51 @@ def test_text_contrasts_with_its_background_in_light_and_dark(browser: webdriver
     _prefer(browser, "light")
 
 
+def test_no_words_in_a_picture_are_cut_off_or_lie_over_each_other(browser: webdriver.Chrome, site: Path) -> None:
+    visit(browser, site / "public" / _page_of(site, "s000"))
+    pictures = browser.execute_script(TEXTS)
+    assert [name for name, _, _ in pictures] == [
+        "GPU time of every timed testcase",
+        "Speedup of every timed testcase",
+        "Roofline",
+        "Share of the least possible time",
+    ]
+    for name, (left, top, right, bottom), texts in pictures:
+        for words, *box in texts:
+            assert left <= box[0] and top <= box[1] and box[2] <= right and box[3] <= bottom, f"{name}: {words} is cut"
+        for (one, *a), (other, *b) in combinations(texts, 2):
+            apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+            assert apart or "device memory" in one + other, f"{name}: {one} and {other}"
+
+
+def _page_of(site: Path, student: str) -> str:
+    lines = (site / "assistants/links.csv").read_text().splitlines()[1:]
+    return dict(line.split(",")[::2] for line in lines)[student]
+
+
+def test_on_paper_everything_is_open_and_light(browser: webdriver.Chrome, site: Path) -> None:
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
+    try:
+        visit(browser, site / "public" / _page_of(site, "s000"))
+        shown = "[...document.querySelectorAll('details table')].map(table => table.checkVisibility())"
+        assert set(browser.execute_script(f"return {shown}")) == {True}
+        style = "getComputedStyle(document.documentElement)"
+        inks = browser.execute_script(f"return ['--good', '--bad', '--warn'].map(n => {style}.getPropertyValue(n))")
+        assert all(_contrast(ink, "#ffffff") >= 4.5 for ink in inks)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_pictures_to_look_at(browser: webdriver.Chrome, site: Path) -> None:
     folder = Path(os.environ.get("SCREENSHOTS", "")) if os.environ.get("SCREENSHOTS") else None
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    students = dict(line.split(",")[::2] for line in (site / "assistants/links.csv").read_text().splitlines()[1:])
     seen = {
         "public": site / "public/index.html",
         "assistants": site / "assistants/index.html",
-        "student": site / "public" / students["s000"],
-        "broken": site / "public" / students["s009"],
+        "student": site / "public" / _page_of(site, "s000"),
+        "broken": site / "public" / _page_of(site, "s009"),
     }
     for scheme in ("light", "dark"):
         _prefer(browser, scheme)

@@ -4,8 +4,10 @@ tests/slurm for a real one)."""
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,14 @@ from grader.batch import Policy
 from grader.batch.desk import Desk
 from grader.batch.handins import Found
 from grader.batch.view import Quiet
-from grader.cluster import queue, slurm
+from grader.cluster import queue, slurm, task
 from grader.cluster.elsewhere import engine_of_jobs
-from grader.cluster.files import RunFiles
+from grader.cluster.files import Order, RunFiles
 from grader.cluster.queue import JobState
 from grader.errors import MachineFault, UsageError
 from grader.submission import Submission
-from tests.records import made_record
+from grader.verdict import Verdict
+from tests.records import made_record, made_test
 
 ONE = "JobId=12 ArrayJobId=12 ArrayTaskId=3 JobState=RUNNING Reason=None NodeList=node1"
 REST = "JobId=12 ArrayJobId=12 ArrayTaskId=0-1,4-6:2%2 JobState=PENDING Reason=Resources NodeList="
@@ -131,6 +134,39 @@ def test_results_and_faults_are_read_once_they_are_whole(tmp_path: Path) -> None
     assert files.take_fault(4) == "The GPU is gone."
     assert files.take_fault(4) is None
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.fixture
+def job(setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunFiles]:  # type: ignore[no-untyped-def]
+    """A job that is to grade order 0, whose hand-in fails; nothing is built or run."""
+    files = RunFiles(tmp_path)
+    files.write_order(0, Order(setup, "emulator", Submission("alice", tmp_path, (), (), (), "", (), "0")))
+    record = made_record("alice", tests=[made_test("s01", Verdict.RUNTIME_ERROR)])
+    monkeypatch.setattr(task, "BuildTask", lambda submission: lambda setup, grading: None)
+    monkeypatch.setattr(task, "GradeTask", lambda submission, built: lambda setup, grading: record)
+    before = {number: signal.getsignal(number) for number in task.ENDING}
+    yield files
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", task.ENDING)
+def test_a_hand_in_that_fails_because_slurm_ends_its_job_has_no_result(
+    job: RunFiles, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(task.time, "sleep", lambda seconds: os.kill(os.getpid(), number))
+    with pytest.raises(task.Ended, match=number.name):
+        task.grade_one(str(job.folder), 0, 0)
+    assert job.read_result(0) is None and job.take_fault(0) is None
+
+
+def test_a_hand_in_that_fails_by_itself_has_its_result(job: RunFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(task.time, "sleep", waited.append)
+    assert task.grade_one(str(job.folder), 0, 0) == "graded"
+    record = job.read_result(0)
+    assert record is not None and record.tests[0].verdict is Verdict.RUNTIME_ERROR
+    assert waited == [task.SETTLE_S], "a signal that came a moment later would have been seen"
 
 
 def test_on_a_cluster_auto_means_the_gpu_that_each_job_asks_for() -> None:

@@ -41,9 +41,12 @@ def build(
     *sources: Path,
     flags: Sequence[str] = ("-O3", "-std=c++17"),
     sanitize: frozenset[str] = frozenset({"memory", "sync"}),
+    count: bool = False,
+    target: str = "sm_80",
 ) -> Path:
     """The executable of some .cu files."""
-    digest = hashlib.sha256(runtime_identity().encode() + repr((tuple(flags), sorted(sanitize))).encode())
+    settings = repr((tuple(flags), sorted(sanitize), count, target))
+    digest = hashlib.sha256(runtime_identity().encode() + settings.encode())
     digest.update(os.environ.get("GRADER_EMULATOR_ISA", "").encode())
     for path in sources:
         digest.update(path.read_bytes())
@@ -59,8 +62,9 @@ def build(
         if not output.exists():
             work = folder / f"{output.name}.work"
             made = compile_program(
-                sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags, sanitize=sanitize
-            ).path
+                sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags, target=target,
+                sanitize=sanitize, count=count,
+            ).path  # fmt: skip
             made.replace(output)
             shutil.rmtree(work)
     return output

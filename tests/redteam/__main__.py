@@ -3,6 +3,9 @@
 Each is graded like a submission, on two public samples, one after the other, so that what one run leaves behind is
 there for the next to find. Ends with exit code 0 when none has bypassed the grader. As root, everything is done twice:
 as root and as an ordinary user, for whom other mechanisms of the kernel hold.
+
+`--landlock` does it as on a machine where bubblewrap cannot run: less is promised there (docs/integrity.md), but none
+of these attacks shall get what it wants there either.
 """
 
 from __future__ import annotations
@@ -15,12 +18,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
-from grader.assignment import Assignment, load_assignment
+from grader.assignment import Assignment, Occupancy, load_assignment
 from grader.baseline import Baseline, time_baseline
+from grader.bench import open_bench
 from grader.build import build
 from grader.catalogue import TestcaseFiles, ensure
 from grader.engine import Engine, select_engine
@@ -28,6 +32,7 @@ from grader.errors import UsageError
 from grader.grading import Grading, grade
 from grader.progress import Silent
 from grader.record import Record
+from grader.sandbox import bubblewrap
 from grader.submission import Submission, read_submission
 from grader.testcase import Case, load_suite
 from tests.redteam.arena import SECRET, Arena, open_arena
@@ -35,6 +40,9 @@ from tests.redteam.arena import SECRET, Arena, open_arena
 PROGRAMS = Path(__file__).with_name("programs")
 TESTS = "s01,s02"
 NOBODY = 65534
+_EMULATOR_WALL_S = 8.0
+_GPU_WALL_S = 12.0
+_FLOOD_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class Attack:
     flagged: bool
     gpu: bool
     tests: str = TESTS
+    occupancy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,9 @@ def read_attacks() -> list[Attack]:
         verdicts, *marks = (part.strip() for part in second.removeprefix("// expect: ").split(";"))
         expected = frozenset(word.strip() for word in verdicts.split("|"))
         tests = next((mark.removeprefix("on ") for mark in marks if mark.startswith("on ")), TESTS)
+        most = next((float(mark.removeprefix("occupancy ")) for mark in marks if mark.startswith("occupancy ")), None)
         what = first.removeprefix("// ")
-        found.append(Attack(whole.stem, whole, what, expected, "flagged" in marks, "gpu" in marks, tests))
+        found.append(Attack(whole.stem, whole, what, expected, "flagged" in marks, "gpu" in marks, tests, most))
     return found
 
 
@@ -95,10 +105,12 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
             bypasses.append(f"{test.name} is {test.verdict}: {test.reason[:200]}")
         if "BYPASSED" in test.output:
             bypasses.append(next(line for line in test.output.splitlines() if "BYPASSED" in line))
-        if attack.flagged and not test.flags:
+        if attack.flagged and test.verdict == "passed" and not test.flags:
             bypasses.append(f"{test.name} was not flagged")
         if test.flags and test.speedup is not None:
             bypasses.append(f"{test.name} has a speedup although it is flagged")
+    if attack.occupancy is not None and (record.occupancy or 0) > attack.occupancy:
+        bypasses.append(f"its occupancy is taken for {record.occupancy:.3f}, {attack.occupancy:g} expected at most")
     if any("CANARY" in text for text in (record.build.log, *record.build.flags)):
         bypasses.append("the compiler's messages or flags hold a canary")
     return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
@@ -106,30 +118,42 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
 
 def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
     """Grade them one after the other, in an arena below `folder`."""
-    rules = tightened(load_assignment("hw4"))
+    rules = load_assignment("hw4")
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles(folder / "testcases")
     ensure(suite.select(",".join(attack.tests for attack in attacks)), suite, files)
     results = []
-    with open_arena(folder, files.folder) as arena:
+    with open_arena(folder, files.folder) as arena, open_bench(engine, rules, suite, files) as bench:
         submissions = [_read(attack, rules, arena) for attack in attacks]
         arena.before = arena._state()
         with ThreadPoolExecutor(2) as pool:  # builds are kept: this only makes them earlier, two at a time
             list(pool.map(lambda submission: build(submission, rules, engine), submissions))
         arena.damage()
         for attack, submission in zip(attacks, submissions, strict=True):
-            cases = suite.select(attack.tests)
-            grading = Grading(rules, suite, files, cases, engine, _baselines(rules) if engine.measures_time else None)
+            cases, limited = suite.select(attack.tests), tightened(rules, attack, engine)
+            baselines = _baselines(rules) if engine.measures_time else None
+            measured = replace(bench, rules=limited) if bench is not None else None
+            grading = Grading(limited, suite, files, cases, engine, baselines, measured)
             results.append(_attempt(attack, submission, grading, arena))
             _say(results[-1])
     return results
 
 
-def tightened(rules: Assignment) -> Assignment:
-    """The assignment's rules with limits that are reached soon, and without source rules: what those refuse would not
-    even be tried."""
-    limits = rules.limits.model_copy(update={"emulator_wall_s": 8.0, "memory_bytes": 1 << 30, "processes": 512})
-    return rules.model_copy(update={"limits": limits, "source_rules": ()})
+def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
+    """The assignment's rules with limits that `attack` reaches soon, and without source rules: what those refuse would
+    not even be tried.
+
+    On a GPU, what calls CUDA keeps the assignment's memory: a context and the driver's share of streams and
+    allocations take more than a flood may, and a verdict shall come from the attack.
+    """
+    flood = "memory_limit" in attack.verdicts and not attack.gpu
+    memory = _FLOOD_BYTES if flood or not engine.measures_time else rules.limits.memory_bytes
+    wall_s = _GPU_WALL_S if engine.measures_time else _EMULATOR_WALL_S
+    limits = rules.limits.model_copy(update={"wall_s": (), "emulator_wall_s": wall_s, "memory_bytes": memory})
+    parts = [part for part in rules.rubric if not isinstance(part, Occupancy)]
+    if attack.occupancy is not None:
+        parts.append(Occupancy(part="occupancy", kind="occupancy", points=10, tests=attack.tests, full_at=1))
+    return rules.model_copy(update={"limits": limits, "source_rules": (), "rubric": tuple(parts)})
 
 
 def _baselines(rules: Assignment) -> Callable[[Case], Baseline]:
@@ -173,7 +197,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only these")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--no-second-pass", action="store_true", help="as root: not again as an ordinary user")
+    parser.add_argument("--landlock", action="store_true", help="as on a machine where bubblewrap cannot run")
     options = parser.parse_args()
+    if options.landlock:
+        bubblewrap.problem = lambda: "left out, by --landlock"  # type: ignore[assignment]
     os.environ["GRADER_SECRET"] = SECRET
     cache = os.environ.setdefault("GRADER_CACHE", str(Path(tempfile.gettempdir()) / f"redteam-cache-{os.getuid()}"))
     engine = select_engine(options.engine, load_assignment("hw4").build.emulator_target)
@@ -189,7 +216,8 @@ def main() -> int:
     print(f"bypassed {bypassed} of {len(results)}")
     code = 1 if bypassed else 0
     if os.getuid() == 0 and not options.no_second_pass:
-        code |= as_ordinary_user([*options.names, "--engine", options.engine], Path(cache))
+        again = [*options.names, "--engine", options.engine, *(["--landlock"] if options.landlock else [])]
+        code |= as_ordinary_user(again, Path(cache))
     return code
 
 

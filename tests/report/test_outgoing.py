@@ -6,12 +6,16 @@ import csv
 import io
 import json
 import re
+import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from gradescope_utils.autograder_utils import decorators
+from gradescope_utils.autograder_utils.json_test_runner import JSONTestRunner
 
 from grader.assignment import Assignment, Gradescope
 from grader.errors import MachineFault, UsageError
@@ -66,6 +70,64 @@ def test_the_leaderboard_has_the_speedup_only_when_all_was_timed(hw4: Assignment
         "name": "speedup", "value": 100.0, "order": "desc",
     }  # fmt: skip
     assert [entry["name"] for entry in on_gradescope(made_record(), hw4)["leaderboard"]] == ["tests passed"]
+
+
+def _written_by_gradescope() -> dict[str, Any]:
+    class Graded(unittest.TestCase):
+        """A suite that uses all that gradescope-utils, Gradescope's own writer of results.json, can say."""
+
+        @decorators.weight(2)
+        @decorators.number("1.1")
+        @decorators.tags("speed", "memory")
+        @decorators.visibility("after_published")
+        def test_passes(self) -> None:
+            print("said")
+
+        @decorators.partial_credit(10)
+        @decorators.visibility("after_due_date")
+        def test_in_part(self, set_score: Callable[[float], None]) -> None:
+            set_score(4.2)
+
+        @decorators.weight(1)
+        @decorators.visibility("hidden")
+        def test_fails(self) -> None:
+            raise AssertionError("wrong")
+
+        @decorators.leaderboard("speedup", "desc")
+        def test_leads(self, set_leaderboard_value: Callable[[float], None]) -> None:
+            set_leaderboard_value(42.5)
+
+    out = io.StringIO()
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(Graded)
+    JSONTestRunner(stream=out, visibility="visible", stdout_visibility="hidden").run(suite)
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+def test_the_schema_takes_what_gradescopes_own_writer_writes() -> None:
+    theirs = valid(_written_by_gradescope())
+    assert {entry.get("visibility") for entry in theirs["tests"]} == {"after_published", "after_due_date", "hidden"}
+    assert theirs["leaderboard"] == [{"name": "speedup", "value": 42.5, "order": "desc"}]
+
+
+def test_results_have_the_types_that_gradescopes_own_writer_gives_them(hw4: Assignment) -> None:
+    ours, theirs = on_gradescope(made_record(speedups=[10, 1000]), hw4), _written_by_gradescope()
+    numbers = (int, float)
+
+    def kinds(entries: list[dict[str, Any]]) -> dict[str, str]:
+        return {
+            key: "number" if isinstance(value, numbers) else type(value).__name__
+            for entry in entries
+            for key, value in entry.items()
+        }
+
+    for name in ("tests", "leaderboard"):
+        expected = kinds(theirs[name])
+        for key, kind in kinds(ours[name]).items():
+            assert key == "output_format" or expected[key] == kind, f"{name}: {key}"
+    expected = kinds([theirs])
+    for key in ("score", "visibility", "stdout_visibility", "tests", "leaderboard"):
+        assert kinds([ours])[key] == expected[key], key
 
 
 def metadata(*earlier: tuple[str, float, bool]) -> dict[str, Any]:

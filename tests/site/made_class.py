@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
-from grader.record import BaselineRecord, KernelRecord, ProfileRecord, Record
+from grader.bench import floor_record
+from grader.floors import least_time
+from grader.gpu_facts import GpuFacts, SmLimits, known_limits
+from grader.operators import load_operator
+from grader.record import BaselineRecord, KernelRecord, ProfileRecord, Record, TestRecord
 from grader.store import HandIn, Store
 from grader.store.database import Points
 from grader.verdict import Verdict
@@ -27,6 +32,32 @@ PROFILE = ProfileRecord(
         ),
     ),
 )  # fmt: skip
+
+
+SHAPES = {
+    "t21": (500, 2048, 32), "t22": (500, 2048, 64), "t23": (100, 4096, 32), "t24": (100, 4096, 64),
+    "t25": (30, 8192, 32), "t26": (10, 8192, 64), "t27": (10, 16384, 32), "t28": (4, 16384, 64),
+    "t29": (4, 32768, 32), "t30": (2, 32768, 64),
+}  # fmt: skip
+H200 = GpuFacts(132, 1980.0, 3201.0, 6144, 60 << 20, cast(SmLimits, known_limits((9, 0))))
+BASELINE_FLOPS = 5e9
+"""What a sequential program does in a second, about."""
+
+
+def timed_test(name: str, shape: tuple[int, int, int], *, slowness: float) -> TestRecord:
+    """A passed test that took `slowness` times the floor of an H200."""
+    floor = least_time(load_operator("attention_forward"), shape, H200, ("fp32", "fp16"))
+    assert floor is not None
+    gpu_ms = floor.ms * slowness
+    baseline = BaselineRecord(
+        seconds=floor.flops / BASELINE_FLOPS, description="two seconds of it", source_sha256="0", cpu="a CPU"
+    )
+    timing = {"runs": (), "median_ms": gpu_ms, "low_ms": gpu_ms * 0.98, "high_ms": gpu_ms * 1.02, "stopped": "stable",
+              "rule": "made", "confidence": 0.95}  # fmt: skip
+    return made_test(
+        name, shape=shape, gpu_ms=gpu_ms, speedup=baseline.seconds * 1e3 / gpu_ms, baseline=baseline, timing=timing,
+        floor=floor_record(floor, gpu_ms), reference_ms=floor.ms * 9 if name == "t23" else None,
+    )  # fmt: skip
 
 
 def fill(store: Store, students: int) -> None:
@@ -61,14 +92,14 @@ def _record(student: str, number: int) -> Record:
         ]
         build = {"ok": False, "log": LOG, "seconds": 1, "flags": ["-O3"], "flags_from": "us", "cached": False}
         return made_record(student, tests=tests, build=build)
-    baseline = BaselineRecord(seconds=2.0, description="two seconds of it", source_sha256="0", cpu="a CPU")
     tests = []
-    for test in range(21, 31):
-        if number % 7 == 3 and test > 27:
-            tests.append(made_test(f"t{test}", Verdict.WRONG_ANSWER, reason=f"Element {number} is {test}, not 0."))
+    for place, (name, shape) in enumerate(SHAPES.items()):
+        if number % 7 == 3 and place > 6:
+            tests.append(made_test(name, Verdict.WRONG_ANSWER, reason=f"Element {number} is {place}, not 0."))
         else:
-            speedup = 20 * (1 + (number * 37 % 101) / 4) * (1 + math.sin(test) / 5)
-            tests.append(made_test(f"t{test}", gpu_ms=2000 / speedup, speedup=speedup, baseline=baseline))
+            tests.append(
+                timed_test(name, shape, slowness=12 * (1 + (number * 37 % 101) / 4) * (1 + math.sin(place) / 5))
+            )
     build = {"ok": True, "log": LOG.split("\n")[1], "seconds": 1, "flags": ["-O3"], "flags_from": "us", "cached": False}
     return made_record(student, tests=tests, occupancy=0.1 + (number % 9) / 10, build=build, profiles=(PROFILE,))
 

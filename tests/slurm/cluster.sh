@@ -1,14 +1,15 @@
 #!/bin/bash
-# A real Slurm of two nodes on this machine, for tests: cluster.sh start FOLDER | stop FOLDER
+# A real Slurm of two nodes on this machine, for tests: cluster.sh start FOLDER | node FOLDER NODE | stop FOLDER
 #
 # Theory of operation. Needs root and Debian's slurmctld, slurmd, slurm-client and munge (22.05); no systemd. One
 # munged authenticates, one slurmctld schedules, and two slurmd play the nodes node1 and node2 on ports of their own,
-# with CPUs and GPUs as configured rather than as found (config_overrides). The GPUs are device nodes made by mknod
-# that lead to /dev/null: Slurm hands them out, nothing opens them. There is no accounting database, so no sacct:
-# what becomes of a job must be learnt from squeue, scontrol and the files it leaves, as on many small clusters.
-# SLURM_CONF=FOLDER/slurm.conf leads the client commands here.
+# with CPUs and GPUs as configured rather than as found (config_overrides). Each slurmd, and so every job of its node,
+# is bound to its own half of this machine's cores, so that two nodes really have twice the cores of one. The GPUs are
+# device nodes made by mknod that lead to /dev/null: Slurm hands them out, nothing opens them. There is no accounting
+# database, so no sacct: what becomes of a job must be learnt from squeue, scontrol and the files it leaves, as on many
+# small clusters. SLURM_CONF=FOLDER/slurm.conf leads the client commands here.
 set -eu
-action=${1:?start or stop} folder=$(realpath -m "${2:?a folder for the cluster}")
+action=${1:?start, node or stop} folder=$(realpath -m "${2:?a folder for the cluster}")
 
 ended() { # PIDFILE: end the process and wait for it
     [ -s "$1" ] || return 0
@@ -18,8 +19,20 @@ ended() { # PIDFILE: end the process and wait for it
     kill -9 "$pid" 2>/dev/null || true
 }
 
-stop() {
+stop() { # jobs first: without its slurmd nobody ends one
+    export SLURM_CONF=$folder/slurm.conf
+    if [ -s "$folder/slurmctld.pid" ] && kill -0 "$(cat "$folder/slurmctld.pid")" 2>/dev/null; then
+        timeout 10 scancel --user=root --quiet || true
+        for _ in $(seq 50); do [ -n "$(timeout 10 squeue -h)" ] || break; sleep 0.2; done
+    fi
     for daemon in slurmd-node1 slurmd-node2 slurmctld munged; do ended "$folder/$daemon.pid"; done
+}
+
+slurmd_on() { # NODE: start its slurmd on every other of the cores that this script may use
+    local cores core
+    cores=$(for core in $(seq 0 $(($(nproc --all) - 1))); do taskset -c "$core" true 2>/dev/null && echo "$core"; done)
+    local mine; mine=$(echo "$cores" | awk -v node="${1#node}" 'NR % 2 == node % 2' | paste -sd,)
+    taskset -c "${mine:-$(echo "$cores" | paste -sd,)}" slurmd -N "$1"
 }
 
 start() {
@@ -32,10 +45,11 @@ start() {
         [ -e "$folder/gpu$number" ] || mknod "$folder/gpu$number" c 1 3
     done
     host=$(hostname -s)
+    port=$((20000 + 3 * ($$ % 3000))) # several clusters may run side by side
     cat > "$folder/slurm.conf" <<CONF
 ClusterName=test
 SlurmctldHost=$host(127.0.0.1)
-SlurmctldPort=17817
+SlurmctldPort=$port
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket=$folder/munge/socket
@@ -62,8 +76,8 @@ KillWait=5
 MinJobAge=300
 ReturnToService=2
 SchedulerParameters=sched_interval=2,batch_sched_delay=0
-NodeName=node1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17818 CPUs=2 RealMemory=4000 Gres=gpu:2
-NodeName=node2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17819 CPUs=2 RealMemory=4000 Gres=gpu:2
+NodeName=node1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=2 RealMemory=4000 Gres=gpu:2
+NodeName=node2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=2 RealMemory=4000 Gres=gpu:2
 PartitionName=both Nodes=node1,node2 Default=YES MaxTime=60 State=UP
 PartitionName=one Nodes=node1 MaxTime=60 State=UP
 CONF
@@ -82,18 +96,19 @@ CONF
     cp "$folder/munge/pid" "$folder/munged.pid"
     export SLURM_CONF=$folder/slurm.conf
     slurmctld -c
-    for node in node1 node2; do slurmd -N "$node"; done
-    for _ in $(seq 100); do
-        if [ "$(sinfo -h -N -o '%T' 2>/dev/null | grep -c '^idle$')" -ge 2 ]; then return 0; fi
+    slurmd_on node1; slurmd_on node2
+    for _ in $(seq 50); do
+        [ "$(timeout 1 sinfo -h -N -o '%T' 2>/dev/null | grep -c '^idle$')" -ge 2 ] && return 0
         sleep 0.2
     done
     echo "cluster.sh: the nodes did not come up; see $folder/log" >&2
-    sinfo -N -l >&2 || true
+    timeout 5 sinfo -N -l >&2 || true
     exit 1
 }
 
 case $action in
-    start) stop; start ;;
+    start) stop; trap '[ $? = 0 ] || stop' EXIT; start ;;
+    node) SLURM_CONF=$folder/slurm.conf slurmd_on "${3:?node1 or node2}" ;;
     stop) stop ;;
-    *) echo "cluster.sh: start or stop, not $action" >&2; exit 2 ;;
+    *) echo "cluster.sh: start, node or stop, not $action" >&2; exit 2 ;;
 esac

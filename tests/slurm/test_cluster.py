@@ -22,6 +22,10 @@ from grader.store import check_store, open_store
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parent.parent
 SLEEPY = "#include <unistd.h>\nint main() { sleep(%d); }\n"
+UNTIL = "#include <unistd.h>\n#include <ctime>\n// %s\nint main() { while (time(0) < %d) usleep(100000); }\n"
+"""Sleeps until a moment, so that a job is long enough to be disturbed and, submitted again, is short."""
+DISTURBED_S = 40
+"""How long the disturbed jobs would have gone on: by then all of them run and have been killed."""
 ZEROS = """
 #include <cstdio>
 #include <cstdlib>
@@ -84,9 +88,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             "folder": str(folder / "shared"),
         }
         rules.write(f"\ncluster: {json.dumps(cluster)}\n")
-    subprocess.run([HERE / "cluster.sh", "start", folder], check=True, timeout=120)
-    yield Cluster(folder, course)
-    subprocess.run([HERE / "cluster.sh", "stop", folder], check=True, timeout=120)
+    try:
+        subprocess.run([HERE / "cluster.sh", "start", folder], check=True, timeout=100)
+        yield Cluster(folder, course)
+    finally:
+        subprocess.run([HERE / "cluster.sh", "stop", folder], check=True, timeout=100)
     shutil.rmtree(folder)
 
 
@@ -132,7 +138,8 @@ def test_slurm_gives_the_same_scores_as_this_machine_and_uses_both_nodes(cluster
 def test_jobs_that_are_cancelled_killed_or_lose_their_node_are_noticed_in_a_minute_and_end_graded(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    folder = a_class(tmp_path / "class", **{f"s{number}": SLEEPY % (25 + number) for number in range(4)})
+    end = time.time() + DISTURBED_S
+    folder = a_class(tmp_path / "class", **{f"s{number}": UNTIL % (number, end) for number in range(4)})
     grader = cluster.grade(folder, tmp_path / "r.sqlite", "--cluster", "slurm")
     running = _wait_for_running(cluster, grader, 4)
     assert set(running.values()) == {"node1", "node2"}
@@ -156,6 +163,7 @@ def test_jobs_that_are_cancelled_killed_or_lose_their_node_are_noticed_in_a_minu
     output = "".join(lines) + grader.communicate(timeout=600)[0]
     assert grader.returncode == 0, output
     assert set(noticed) == set(running), output
+    print("noticed after", ", ".join(f"{seconds:.0f} s (job {job})" for job, seconds in sorted(noticed.items())))
     assert max(noticed.values()) < 60, output
     assert set(verdicts(tmp_path / "r.sqlite").values()) == {"no_output"}
     with open_store(tmp_path / "r.sqlite") as store:
@@ -249,4 +257,4 @@ def _real_id(cluster: Cluster, job: str) -> str:
 
 
 def _start_node(cluster: Cluster, node: str) -> None:
-    cluster.slurm("slurmd", "-N", node)
+    subprocess.run([HERE / "cluster.sh", "node", cluster.folder, node], check=True, timeout=30)

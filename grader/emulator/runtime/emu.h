@@ -8,6 +8,7 @@
  *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
  *   report.c    trace lines, diagnostics, what a fault prints
  *   shadow.c    races and uninitialised reads in shared memory
+ *   counters.c  what a program built to count has counted
  *   tensor.c    matrix instructions, asynchronous copies
  *   print.c     device printf and assert
  *   api_*.c     the CUDA runtime API by subject
@@ -85,6 +86,7 @@ struct launch {
     u32 fuel, patience; /* schedule.c */
     u64 workspace;      /* of a cooperative grid: device memory that cooperative groups keep their barrier in */
     u64 start_ns;
+    struct counters *counters; /* counters.c */
 };
 
 enum warp_state { WARP_READY, WARP_WAITS, WARP_DONE, WARP_DEAD };
@@ -120,10 +122,16 @@ struct worker {
     void *scheduler_stack_pointer;
     struct block *free_blocks; /* of the capacity below */
     u32 capacity_warps, capacity_shared, capacity_local;
+    struct counters *counters;
 };
 
 void shadow_start(struct block *b);
 void shadow_access(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes);
+/* Around a worker's blocks of a launch; then the launch's counters as a JSON object; what is told when the program ends. */
+void counters_start(struct worker *k, struct launch *l);
+void counters_stop(struct worker *k, struct launch *l);
+void counters_text(struct launch *l, char *buffer, size_t size);
+void counters_finish(void);
 int run_launch(struct launch *l); /* runs to the end; the fault's error code or 0 */
 extern __thread struct worker *this_worker;
 extern u32 worker_count;

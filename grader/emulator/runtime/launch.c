@@ -222,11 +222,12 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     u64 end = now_ns();
     fflush(stdout);
     if (trace_enabled()) {
-        char name[2100];
+        char name[2100], counted[4500];
+        counters_text(l, counted, sizeof counted);
         trace_line("{\"kind\":\"kernel\",\"name\":%s,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers\":%u,\"static_shared_bytes\":%u,"
-                   "\"dynamic_shared_bytes\":%zu,\"local_bytes\":%u,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d,\"counters\":{}}",
+                   "\"dynamic_shared_bytes\":%zu,\"local_bytes\":%u,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d,\"counters\":%s}",
                    json_string(demangle(k->name), name, sizeof name), grid.x, grid.y, grid.z, block.x, block.y, block.z, k->registers, k->static_shared, shared,
-                   k->local_bytes, (unsigned long long)l->start_ns, (unsigned long long)end, stream_number(stream));
+                   k->local_bytes, (unsigned long long)l->start_ns, (unsigned long long)end, stream_number(stream), counted);
     }
     free(l);
     return api_result(function, cudaSuccess);

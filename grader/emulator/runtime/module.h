@@ -45,6 +45,7 @@ struct module_info {
     u32 site_count;
     const char *const *files;
     u32 sanitize; /* SANITIZE_… */
+    const struct counting *counting; /* counters.h; NULL where nothing is counted */
 };
 enum { SANITIZE_RACE = 1, SANITIZE_INIT = 2 };
 

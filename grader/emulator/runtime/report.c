@@ -66,7 +66,10 @@ const char *demangle(const char *name) {
     return name;
 }
 
-static void finish(void) { trace_line("{\"kind\":\"end\",\"dropped\":0}"); }
+static void finish(void) {
+    counters_finish();
+    trace_line("{\"kind\":\"end\",\"dropped\":0}");
+}
 
 void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
     char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];

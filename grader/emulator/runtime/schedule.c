@@ -245,6 +245,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
             w->tid[2][lane] = t / l->block[0] / l->block[1];
         }
         for (int d = 0; d < 3; d++) w->tid0[d] = w->tid[d][0];
+        w->counters = k->counters;
         w->environment[0] = (u32)(l->workspace >> 32), w->environment[1] = (u32)l->workspace;
         w->dynamic_shared = l->dynamic_shared, w->smid = (u32)(index % 108), w->grid_id = l->id;
         b->fibers[i].stack_pointer = fiber_prepare(b->fibers[i].stack + FIBER_STACK, warp_main, w);
@@ -327,6 +328,7 @@ static void run_blocks(struct worker *k, struct launch *l) {
         k->sites = malloc(k->site_capacity * sizeof *k->sites);
     }
     memset(k->sites, 0, (info->site_count + 1) * sizeof *k->sites);
+    counters_start(k, l);
     u32 local = l->kernel->local_bytes ? ((l->kernel->local_bytes + 1023) & ~1023u) + 16384 : 64;
     if (k->capacity_warps < l->warps || k->capacity_shared < l->shared_bytes || k->capacity_local < local) {
         release_block_memory(k);
@@ -372,6 +374,7 @@ static void run_blocks(struct worker *k, struct launch *l) {
     }
     for (u32 i = 0; i < active_count; i++) active[i]->pool_next = k->free_blocks, k->free_blocks = active[i];
     free(active);
+    counters_stop(k, l);
 }
 
 /* ---- workers -------------------------------------------------------------------------------------------------------------- */

@@ -22,26 +22,39 @@ class FormWriter(Writer):
         self.line("{")
         if self.form == "linear" and block.instrs and id(block.instrs[0]) in self.layout.guards:
             self._guard_entry(block)
+        if self.layout.counting:
+            self.layout.counting.enter(self, block)
         if compiled:
             self._in_variables(block)
-            self._terminate(block)
+        elif not self._in_rows(block):
             self.line("}")
             return
-        for instr in block.instrs:
+        self._count_instruction(block, len(block.instrs))
+        self._terminate(block)
+        self.line("}")
+
+    def _count_instruction(self, block: Block, index: int) -> None:
+        if self.layout.counting:
+            self.layout.counting.instruction(self, block, index)
+
+    def _in_rows(self, block: Block) -> bool:
+        """Writes a block's instructions as threaded code. False when the block ends at a barrier of the slow form, which
+        goes on by itself."""
+        for i, instr in enumerate(block.instrs):
+            self._count_instruction(block, i)
             if is_barrier(instr) and self.slow:
                 self._slow_barrier(instr, block)
-                break
+                return False
             self.write(instr)
-        else:
-            self._terminate(block)
-        self.line("}")
+        return True
 
     def _in_variables(self, block: Block) -> None:
         """Writes a block's instructions with registers in C variables, which are loaded before and stored after."""
         self.flush()
         start = len(self.lines)
         self.in_variables, self.used = True, set()
-        for instr in block.instrs:
+        for i, instr in enumerate(block.instrs):
+            self._count_instruction(block, i)
             self.write(instr)
         self.in_variables = False
         crossing = sorted(web for web in self.used if not self.values.local[web])
@@ -248,6 +261,8 @@ class FormWriter(Writer):
     def _parting(self, block: Block, end: Branch, p: str) -> None:
         """A branch on a condition that lanes may disagree about."""
         self.line(f"const u32 go = {p} & m;")
+        if self.layout.counting:
+            self.layout.counting.parting(self, block)
         self.line("if (go == m) {")
         self._goto(end.taken)
         self.line("} else if (go == 0) {")
@@ -269,6 +284,8 @@ class FormWriter(Writer):
         for gone, stay in ((end.taken, end.fallthrough), (end.fallthrough, end.taken)):
             leaves = self.graph.blocks[gone].end
             if self._is_leave(gone) and isinstance(leaves, Leave) and (self.function.entry or not leaves.exits):
+                if self.layout.counting:
+                    self.layout.counting.enter(self, self.graph.blocks[gone], sides[gone])
                 if self.function.entry:
                     self.line(f"lanes_exit(w, {sides[gone]});")
                 self.line(f"m = {sides[stay]};")
@@ -306,6 +323,8 @@ class FormWriter(Writer):
         self.line("u32 index[32] __attribute__((aligned(64)));")
         for i in self.pieces("u32"):
             self.line(f"*(VU *)&index[{i * self.lanes}] = {self.web_piece(web, i) if kept == 'u32' else '0'};")
+        if self.layout.counting:
+            self.layout.counting.switch(self, block)
         self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
         if self.slow:
             self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) {")

@@ -14,6 +14,7 @@ from grader.emulator.analysis.effects import CARRY, is_special
 from grader.emulator.analysis.shapes import UNIFORM, Shape, Values
 from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
+from grader.emulator.translate.counting import FunctionCounting
 from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.template import Code, Recipe, Signature, fill, number_hole, offset_hole
@@ -36,6 +37,7 @@ class Layout:
     globals: dict[str, str]  # module variable or function → C expression of its address
     site: Callable[[Loc, str, int], int]
     warp_lanes: int  # W of runtime/warp.h
+    counting: FunctionCounting | None = None
     checked_shared: bool = False  # every access to shared memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)
 
@@ -521,7 +523,7 @@ class Writer:
     def _signature(self, instr: Instr) -> tuple[Signature, list[int]]:
         """The signature of arithmetic on registers and literals, and its registers' places; () for what else there is,
         whose text may depend on more."""
-        if instr.op not in _ARITHMETIC or "cc" in instr.mods:
+        if instr.op not in _ARITHMETIC or "cc" in instr.mods or (self.layout.counting and instr.guard is not None):
             return (), []
         places: list[int] = []
         parts: list[object] = [instr.op, instr.mods, self.slow]
@@ -563,6 +565,8 @@ class Writer:
         handler = HANDLERS.get(instr.op)
         if handler is None:
             raise self.refuse()
+        if self.layout.counting:
+            self.layout.counting.operation(self, instr)
         start = len(self.lines)
         self.line("{")
         handler(self, instr)

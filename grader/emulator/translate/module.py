@@ -25,6 +25,7 @@ from grader.emulator.translate import (
     tensor,
     warp_ops,
 )
+from grader.emulator.translate.counting import Counting, FunctionCounting
 from grader.emulator.translate.forms import write_forms
 from grader.emulator.translate.function import Layout
 from grader.emulator.translate.refusal import Finding, Refused
@@ -33,7 +34,6 @@ from grader.emulator.translate.template import Template, Templates
 # PTX instructions of a module, in inner loops, that gcc optimises block by block; the rest is threaded code. One takes gcc
 # some 3 ms. reference/hw4/tiled.cu has 450 of them and runs twice as fast for it.
 COMPILED_INSTRUCTIONS = 1000
-HEADER = '#include "warp.h"\n'
 _FAMILIES = (arith, atomics, barriers, calls, convert, floats, logic, memory, selection, tensor, warp_ops)
 
 
@@ -80,19 +80,27 @@ def translate_module(
     lanes: int,
     registers: Callable[[], dict[str, int]],
     sanitize: frozenset[str] = frozenset(),
+    count: bool = False,
 ) -> tuple[Translation, list[Finding]]:
     """Translates all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of warp.h;
-    `registers` gives each kernel's registers per thread; it is called last, since ptxas takes a while. With findings the
-    translation must not be used."""
-    return _ModuleWriter(module, prefix, lanes, registers, sanitize).run()
+    `registers` gives each kernel's registers per thread; it is called last, since ptxas takes a while. With `count` the
+    program counts what counters.h says. With findings the translation must not be used."""
+    return _ModuleWriter(module, prefix, lanes, registers, sanitize, Counting() if count else None).run()
 
 
 class _ModuleWriter:
     def __init__(
-        self, module: Module, prefix: str, lanes: int, registers: Callable[[], dict[str, int]], sanitize: frozenset[str]
+        self,
+        module: Module,
+        prefix: str,
+        lanes: int,
+        registers: Callable[[], dict[str, int]],
+        sanitize: frozenset[str],
+        counting: Counting | None,
     ) -> None:
         self.module, self.prefix, self.lanes, self.registers = module, prefix, lanes, registers
         self.sanitize = sanitize & {"race", "init"}
+        self.counting = counting
         self.sites = _Sites()
         self.templates = Templates()
         self.findings: list[Finding] = []
@@ -113,7 +121,8 @@ class _ModuleWriter:
             except Refused as refused:
                 self._find(refused)
         common = self._common()
-        translation = Translation(HEADER, common, self._tables(), tuple(parts), tuple(self.templates.every))
+        header = f'#include "{"counters" if self.counting else "warp"}.h"\n'
+        translation = Translation(header, common, self._tables(), tuple(parts), tuple(self.templates.every))
         return translation, sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
 
     def _find(self, refused: Refused) -> None:
@@ -219,6 +228,7 @@ class _ModuleWriter:
             self._addresses(), self.sites.add, self.lanes,
         )  # fmt: skip
         layout.checked_shared = bool(self.sanitize)
+        layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)
 
     # ---- common parts -----------------------------------------------------------------------------------------------
@@ -337,10 +347,14 @@ class _ModuleWriter:
                 f"{registers.get(f.name, 32)}, {threads}}}"
             )
         lines.append("static const struct kernel_info kernel_table[] = {" + ",\n    ".join([*kernels, "{0}"]) + "};")
+        counting = "0"
+        if self.counting:
+            lines.append(self.counting.tables(lambda loc: index.get(loc.file, unknown) if loc.line else unknown))
+            counting = "&counting_tables"
         lines.append(
             f"struct module_info {self.prefix}_module = {{kernel_table, {len(kernels)}, variable_table, {len(variables)}, "
             f"function_table, {len(rows)}, site_table, {len(self.sites.rows)}, files, "
-            f"{int('race' in self.sanitize) + 2 * int('init' in self.sanitize)}}};"
+            f"{int('race' in self.sanitize) + 2 * int('init' in self.sanitize)}, {counting}}};"
         )
         return "\n".join(lines) + "\n"
 

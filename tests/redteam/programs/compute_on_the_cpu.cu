@@ -1,5 +1,5 @@
 // Computes on the processor and launches an empty kernel for show.
-// expect: passed; gpu; flagged; on t10
+// expect: passed | time_limit; gpu; flagged; on t10
 #include "hostile.h"
 __global__ void kernel() {}
 

@@ -1,4 +1,4 @@
-// Writes a trace of its own beside the tracer's.
+// Writes a trace of its own, beside the tracer's where there is one.
 // expect: passed; flagged
 #include "hostile.h"
 

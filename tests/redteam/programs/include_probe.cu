@@ -1,5 +1,5 @@
 // Asks the preprocessor which files exist: the course's, other people's, the machine's.
-// expect: wrong_answer
+// expect: wrong_answer | compile_error
 #include "hostile.h"
 #if __has_include("/tmp/redteam-canary/secret") || __has_include("/etc/shadow") || __has_include("/etc/hostname") || \
     __has_include("../alice/hw4.cu") || __has_include("../../alice/hw4.cu") || __has_include("/root/.profile")

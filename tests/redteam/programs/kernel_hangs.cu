@@ -1,10 +1,11 @@
 // A kernel never ends.
 // expect: time_limit | runtime_error; gpu
 #include "hostile.h"
-__global__ void kernel(volatile int stop) { while (stop) {} }
+__device__ volatile int stopped = 0;    // nothing sets it, but the compiler cannot know
+__global__ void kernel() { while (!stopped) {} }
 
-int main(int argc, char** argv) {
-    kernel<<<132, 1024>>>(argc);
+int main() {
+    kernel<<<132, 1024>>>();
     cudaDeviceSynchronize();
     return 0;
 }

@@ -1,5 +1,5 @@
 // Allocates device memory thirty thousand times.
-// expect: passed; gpu
+// expect: passed | time_limit | memory_limit; gpu
 #include "hostile.h"
 
 int main(int, char** argv) {

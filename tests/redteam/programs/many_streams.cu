@@ -1,5 +1,5 @@
 // Makes thousands of streams and events.
-// expect: passed; gpu
+// expect: passed | time_limit | memory_limit; gpu
 #include "hostile.h"
 
 int main(int, char** argv) {

@@ -1,0 +1,401 @@
+/* Counting requests, sectors, wavefronts and conflicts, and telling the trace. See counters.h. */
+
+#include "emu.h"
+#include "counters.h"
+#include <stdlib.h>
+
+#define SECTOR_SHIFT 5
+#define BANKS 32u
+#define LINES_TRACED 4096 /* of a program: source lines, by kernel, with accesses or branches */
+
+/* ---- one request -------------------------------------------------------------------------------------------------- */
+
+static u32 popcount(u32 m) { return (u32)__builtin_popcount(m); }
+
+/* Distinct values of `value(lane)` among the lanes of m; lanes usually ascend, so the last one found is tried first. */
+static u32 distinct_sectors(const u64 *addr, u32 m) {
+    u64 seen[32];
+    u32 n = 0;
+    for (; m; m &= m - 1) {
+        u64 sector = addr[__builtin_ctz(m)] >> SECTOR_SHIFT;
+        u32 i = n;
+        while (i > 0 && seen[i - 1] != sector) i--;
+        if (i == 0) seen[n++] = sector;
+    }
+    return n;
+}
+
+/* Local memory is interleaved: word i of 32 lanes is 128 consecutive bytes, 8 lanes a sector. */
+static u32 local_sectors(const u64 *addr, u32 m, u32 bytes) {
+    u32 n = 0;
+    for (u32 first = 0; first < 32; first += 8) {
+        u64 seen[8 * 4];
+        u32 here = 0;
+        for (u32 g = m >> first & 0xff; g; g &= g - 1)
+            for (u32 b = 0; b < bytes; b += 4) {
+                u64 word = (addr[first + (u32)__builtin_ctz(g)] + b) >> 2;
+                u32 i = here;
+                while (i > 0 && seen[i - 1] != word) i--;
+                if (i == 0) seen[here++] = word;
+            }
+        n += here;
+    }
+    return n;
+}
+
+/* Wavefronts for a group of lanes that is served together: the most distinct words in one bank. */
+static u32 group_wavefronts(const u64 *addr, u32 m, u32 words) {
+    u32 seen[BANKS][32], count[BANKS] = {0}, most = 0;
+    for (; m; m &= m - 1)
+        for (u32 k = 0; k < words; k++) {
+            u32 word = (u32)(addr[__builtin_ctz(m)] >> 2) + k, bank = word % BANKS, i = count[bank];
+            while (i > 0 && seen[bank][i - 1] != word) i--;
+            if (i > 0 || count[bank] == 32) continue;
+            seen[bank][count[bank]++] = word;
+            if (count[bank] > most) most = count[bank];
+        }
+    return most;
+}
+
+/* Whether each lane's partner, lane ^ flip, asks for the same or does not ask. */
+static int pairs_agree(const u64 *addr, u32 m, u32 flip) {
+    for (u32 rest = m; rest; rest &= rest - 1) {
+        u32 lane = (u32)__builtin_ctz(rest);
+        if (m >> (lane ^ flip) & 1 && addr[lane] != addr[lane ^ flip]) return 0;
+    }
+    return 1;
+}
+
+static u32 shared_wavefronts(const u64 *addr, u32 m, u32 bytes, u32 *conflicts) {
+    if (bytes <= 4) {
+        u32 n = group_wavefronts(addr, m, 1);
+        *conflicts = n - 1;
+        return n;
+    }
+    u32 words = bytes / 4, total = 0, lanes = 64 / words; /* of two groups that may share a wavefront */
+    *conflicts = 0;
+    for (u32 first = 0; first < 32; first += lanes) {
+        u32 half = ((1u << lanes / 2) - 1) << first, both = m & (half | half << lanes / 2);
+        if (!both) continue;
+        u32 low = group_wavefronts(addr, both & half, words), high = group_wavefronts(addr, both & ~half, words), apart = low + high;
+        u32 merged = pairs_agree(addr, both, 1) || pairs_agree(addr, both, 2) ? group_wavefronts(addr, both, words) : apart;
+        if (merged < apart) total += merged, *conflicts += merged - 1;
+        else total += apart, *conflicts += apart - (low > 0) - (high > 0);
+    }
+    return total;
+}
+
+/* Lanes that wait for another lane of the warp which has the same address. */
+static u32 same_address(const u64 *addr, u32 m) {
+    u32 most = 0;
+    for (u32 rest = m; rest;) {
+        u32 same = 0;
+        u64 a = addr[__builtin_ctz(rest)];
+        for (u32 r = rest; r; r &= r - 1)
+            if (addr[__builtin_ctz(r)] == a) same |= r & -r;
+        rest &= ~same;
+        if (popcount(same) > most) most = popcount(same);
+    }
+    return most ? most - 1 : 0;
+}
+
+/* Bytes from lane to lane where it is always the same. */
+static i64 stride_of(const u64 *addr, u32 m) {
+    u32 a = lowest_lane(m), b;
+    i64 stride = 0;
+    for (u32 rest = m & (m - 1), first = 1; rest; rest &= rest - 1, a = b, first = 0) {
+        b = (u32)__builtin_ctz(rest);
+        i64 step = (i64)(addr[b] - addr[a]);
+        if (step % (i64)(b - a)) return STRIDE_IRREGULAR;
+        step /= (i64)(b - a);
+        if (!first && step != stride) return STRIDE_IRREGULAR;
+        stride = step;
+    }
+    return stride;
+}
+
+static void measure(enum target target, const struct access_info *a, const u64 *addr, u32 m, u32 *units, u32 *excess) {
+    if (target == TARGET_SHARED && (a->kind == ACCESS_ATOMIC || a->kind == ACCESS_REDUCTION)) {
+        *units = *excess = same_address(addr, m);
+        return;
+    }
+    if (target == TARGET_SHARED) {
+        *units = shared_wavefronts(addr, m, a->bytes, excess);
+        return;
+    }
+    *units = target == TARGET_LOCAL ? local_sectors(addr, m, a->bytes) : distinct_sectors(addr, m);
+    u32 needed = (popcount(m) * (a->bytes < 4 && target == TARGET_LOCAL ? 4 : a->bytes) + 31) >> SECTOR_SHIFT;
+    *excess = *units > needed ? *units - needed : 0;
+}
+
+static void add(struct access_count *c, u64 times, u32 m, u32 units, u32 excess, i64 stride) {
+    c->requests += times, c->lanes += times * popcount(m), c->units += times * units, c->excess += times * excess;
+    if (units > c->worst) c->worst = units, c->stride = stride;
+}
+
+static const struct access_info *info_of(struct warp *w, u32 access) { return &w->block->launch->module->info->counting->accesses[access]; }
+
+static void count_in(struct warp *w, enum target target, u32 access, const u64 *addr, u32 m) {
+    u32 units, excess;
+    if (!m) return;
+    measure(target, info_of(w, access), addr, m, &units, &excess);
+    add(&w->counters->accesses[access][target], 1, m, units, excess, stride_of(addr, m));
+}
+
+/* Lanes of a generic access may lie in different spaces, which then are requests of their own. */
+static void count_request(struct warp *w, u32 access, int space, const u64 *addr, u32 m) {
+    if (space == SPACE_SHARED) count_in(w, TARGET_SHARED, access, addr, m);
+    else if (space == SPACE_LOCAL) count_in(w, TARGET_LOCAL, access, addr, m);
+    else if (space == SPACE_GLOBAL) count_in(w, TARGET_GLOBAL, access, addr, m);
+    else {
+        u32 lanes[TARGETS] = {0};
+        for (u32 l = 0; l < 32; l++)
+            if (m >> l & 1 && !is_param(addr[l])) lanes[is_shared(addr[l]) ? TARGET_SHARED : is_local(addr[l]) ? TARGET_LOCAL : TARGET_GLOBAL] |= 1u << l;
+        for (int t = 0; t < TARGETS; t++) count_in(w, t, access, addr, lanes[t]);
+    }
+}
+
+void rt_count_q(struct warp *w, u32 access, int space, const u64 *addr, u32 m) { count_request(w, access, space, addr, m); }
+
+void rt_count_w(struct warp *w, u32 access, int space, const u32 *addr, u32 m) {
+    u64 wide[32];
+    for (u32 l = 0; l < 32; l++) wide[l] = addr[l];
+    count_request(w, access, space, wide, m);
+}
+
+/* Adds the repeats of a pattern to its access. */
+static void settle(struct counters *c, u32 access) {
+    struct pattern *p = &c->patterns[access];
+    if (p->repeats) add(&c->accesses[access][p->target], p->repeats, p->lanes, p->units, p->excess, popcount(p->lanes) == 1 ? 0 : p->stride);
+    p->repeats = 0;
+}
+
+void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m) {
+    u64 addr[32];
+    for (u32 l = 0; l < 32; l++) {
+        addr[l] = base + (u64)stride * l;
+        if (space == SPACE_SHARED || space == SPACE_LOCAL) addr[l] = (u32)addr[l];
+    }
+    if (space == SPACE_GENERIC) { /* no pattern: a repeat might lie in another space */
+        count_request(w, access, space, addr, m);
+        return;
+    }
+    enum target target = space == SPACE_SHARED ? TARGET_SHARED : space == SPACE_LOCAL ? TARGET_LOCAL : TARGET_GLOBAL;
+    struct pattern *p = &w->counters->patterns[access];
+    settle(w->counters, access);
+    p->phase = PHASE(space, base), p->stride = stride, p->lanes = m, p->target = target;
+    p->repeats = 1;
+    measure(target, info_of(w, access), addr, m, &p->units, &p->excess);
+}
+
+void rt_count_matrix(struct warp *w, u32 access, const u64 *addr, u32 count) {
+    u32 total = 0, conflicts = 0;
+    u64 offset[32];
+    for (u32 l = 0; l < 32; l++) offset[l] = (u32)addr[l];
+    for (u32 j = 0; j < count; j++) {
+        u32 n = group_wavefronts(offset, 0xffu << 8 * j, 4);
+        total += n, conflicts += n - 1;
+    }
+    u32 lanes = count == 4 ? ~0u : (1u << 8 * count) - 1;
+    add(&w->counters->accesses[access][TARGET_SHARED], 1, lanes, total, conflicts, stride_of(offset, lanes));
+}
+
+void rt_count_switch(struct warp *w, u32 branch, const u32 *index, u32 m) {
+    u32 go = 0;
+    for (u32 l = 0; l < 32; l++) go |= (u32)(index[l] == index[lowest_lane(m)]) << l;
+    COUNT_BRANCH(w, branch, go & m, m);
+}
+
+/* ---- a worker's counters, and a launch's ----------------------------------------------------------------------------- */
+
+static struct counters *fresh(const struct counting *t) {
+    struct counters *c = malloc(sizeof *c);
+    c->tables = t;
+    c->slots = calloc(t->slot_count + 1, sizeof *c->slots);
+    c->branches = calloc(t->branch_count + 1, sizeof *c->branches);
+    c->accesses = calloc(t->access_count + 1, sizeof *c->accesses);
+    c->patterns = calloc(t->access_count + 1, sizeof *c->patterns);
+    return c;
+}
+
+static void discard(struct counters *c) {
+    free(c->slots), free(c->branches), free(c->accesses), free(c->patterns), free(c);
+}
+
+static void add_up(struct counters *sum, const struct counters *c, const struct counting *t) {
+    for (u32 i = 0; i < t->slot_count; i++) sum->slots[i].entered += c->slots[i].entered, sum->slots[i].lanes += c->slots[i].lanes;
+    for (u32 i = 0; i < t->branch_count; i++) sum->branches[i].reached += c->branches[i].reached, sum->branches[i].parted += c->branches[i].parted;
+    for (u32 i = 0; i < t->access_count; i++)
+        for (int s = 0; s < TARGETS; s++) {
+            struct access_count *to = &sum->accesses[i][s];
+            const struct access_count *from = &c->accesses[i][s];
+            to->requests += from->requests, to->lanes += from->lanes, to->units += from->units, to->excess += from->excess;
+            if (from->worst > to->worst) to->worst = from->worst, to->stride = from->stride;
+        }
+}
+
+/* A worker keeps its patterns from launch to launch. */
+void counters_start(struct worker *k, struct launch *l) {
+    const struct counting *t = l->module->info->counting;
+    if (!t) return;
+    if (k->counters && k->counters->tables != t) {
+        discard(k->counters);
+        k->counters = NULL;
+    }
+    if (!k->counters) k->counters = fresh(t);
+    memset(k->counters->slots, 0, t->slot_count * sizeof *k->counters->slots);
+    memset(k->counters->branches, 0, t->branch_count * sizeof *k->counters->branches);
+    memset(k->counters->accesses, 0, t->access_count * sizeof *k->counters->accesses);
+}
+
+void counters_stop(struct worker *k, struct launch *l) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    const struct counting *t = l->module->info->counting;
+    if (!t) return;
+    pthread_mutex_lock(&lock);
+    if (!l->counters) l->counters = fresh(t);
+    for (u32 i = 0; i < t->access_count; i++) settle(k->counters, i);
+    add_up(l->counters, k->counters, t);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- in the trace ------------------------------------------------------------------------------------------------------ */
+
+/* A kernel's counters by source line, over all its launches; written when the program ends. */
+struct kernel_lines { const struct kernel_info *kernel; const struct module_info *info; struct counters *sum; struct kernel_lines *next; };
+static struct kernel_lines *all_lines;
+static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void remember_lines(const struct launch *l) {
+    pthread_mutex_lock(&lines_lock);
+    struct kernel_lines *k = all_lines;
+    while (k && k->kernel != l->kernel) k = k->next;
+    if (!k) {
+        k = malloc(sizeof *k);
+        *k = (struct kernel_lines){l->kernel, l->module->info, fresh(l->module->info->counting), all_lines};
+        all_lines = k;
+    }
+    add_up(k->sum, l->counters, l->module->info->counting);
+    pthread_mutex_unlock(&lines_lock);
+}
+
+struct text { char *at; size_t left; };
+static void put(struct text *t, const char *name, const char *suffix, u64 value) {
+    int n = snprintf(t->at, t->left, "%s\"%s%s\":%llu", t->at[-1] == '{' ? "" : ",", name, suffix, (unsigned long long)value);
+    if (n > 0 && (size_t)n < t->left) t->at += n, t->left -= (size_t)n;
+}
+
+static const char *const class_names[CLASSES] = {"integer", "fp32", "fp64", "fp16", "tensor", "conversion", "memory", "control", "barrier", "inter_thread", "misc"};
+static const char *const precision_names[PRECISIONS] = {"hp", "sp", "dp"};
+static const char *const operation_names[OPERATIONS] = {"add", "mul", "fma", "special"};
+
+static void put_instructions(struct text *out, const struct counters *c, const struct counting *t) {
+    u64 issued[CLASSES] = {0}, lanes = 0, all = 0, done[CLASSES] = {0}, done_all = 0, operations[PRECISIONS][OPERATIONS] = {{0}}, branches = 0, tensor = 0;
+    for (u32 i = 0; i < t->slot_count; i++) {
+        const struct slot_info *s = &t->slots[i];
+        const struct slot_count *n = &c->slots[i];
+        if (!n->entered) continue;
+        for (int k = 0; k < CLASSES; k++) {
+            issued[k] += s->issued[k] * n->entered, all += s->issued[k] * n->entered, lanes += s->issued[k] * n->lanes;
+            done[k] += s->done[k] * n->lanes, done_all += s->done[k] * n->lanes;
+        }
+        for (int p = 0; p < PRECISIONS; p++)
+            for (int o = 0; o < OPERATIONS; o++) operations[p][o] += s->operations[p][o] * n->lanes;
+        branches += s->branches * n->entered, tensor += s->tensor_operations * n->entered;
+    }
+    u64 parted = 0;
+    for (u32 i = 0; i < t->branch_count; i++) parted += c->branches[i].parted;
+    put(out, "instructions", "", all);
+    put(out, "thread_instructions", "", lanes);
+    put(out, "thread_instructions_pred_on", "", done_all);
+    for (int k = 0; k < CLASSES; k++) put(out, "warp_", class_names[k], issued[k]);
+    for (int k = 0; k < CLASSES; k++) put(out, "thread_", class_names[k], done[k]);
+    put(out, "branches", "", branches);
+    put(out, "divergent_branches", "", parted);
+    for (int p = 0; p < PRECISIONS; p++)
+        for (int o = 0; o < OPERATIONS; o++) {
+            char name[24];
+            snprintf(name, sizeof name, "flop_%s_", precision_names[p]);
+            put(out, name, operation_names[o], operations[p][o]);
+        }
+    put(out, "flop_tensor", "", tensor);
+}
+
+static const char *const kind_names[ACCESS_KINDS] = {"load", "store", "atomic", "reduction", "async_copy", "async_copy"};
+static const char *const target_names[TARGETS] = {"global", "shared", "local"};
+
+static const char *unit_name(int target, int kind) {
+    return target != TARGET_SHARED ? "_sectors" : kind == ACCESS_ATOMIC || kind == ACCESS_REDUCTION ? "_same_address" : "_wavefronts";
+}
+
+static void put_accesses(struct text *out, const struct counters *c, const struct counting *t) {
+    struct { u64 requests, bytes, units, excess; } sum[TARGETS][ACCESS_KINDS];
+    memset(sum, 0, sizeof sum);
+    for (u32 i = 0; i < t->access_count; i++)
+        for (int s = 0; s < TARGETS; s++) {
+            const struct access_count *n = &c->accesses[i][s];
+            const struct access_info *a = &t->accesses[i];
+            sum[s][a->kind].requests += n->requests, sum[s][a->kind].bytes += n->lanes * a->bytes;
+            sum[s][a->kind].units += n->units, sum[s][a->kind].excess += n->excess;
+        }
+    for (int s = 0; s < TARGETS; s++)
+        for (int k = 0; k < ACCESS_KINDS; k++) {
+            if (s == TARGET_LOCAL && k > ACCESS_STORE) continue;
+            if (k == ACCESS_COPY_FROM && s != TARGET_GLOBAL) continue;
+            if (k == ACCESS_COPY_TO && s != TARGET_SHARED) continue;
+            char name[40];
+            snprintf(name, sizeof name, "%s_%s", target_names[s], kind_names[k]);
+            put(out, name, "_requests", sum[s][k].requests);
+            put(out, name, "_bytes", sum[s][k].bytes);
+            put(out, name, unit_name(s, k), sum[s][k].units);
+            if (s == TARGET_SHARED && unit_name(s, k)[1] == 'w') put(out, name, "_bank_conflicts", sum[s][k].excess);
+        }
+}
+
+void counters_text(struct launch *l, char *buffer, size_t size) {
+    snprintf(buffer, size, "{");
+    if (l->counters) {
+        struct text out = {buffer + 1, size - 3};
+        put_instructions(&out, l->counters, l->module->info->counting);
+        put_accesses(&out, l->counters, l->module->info->counting);
+        remember_lines(l);
+        discard(l->counters);
+        l->counters = NULL;
+        memcpy(out.at, "}", 2);
+    } else
+        snprintf(buffer, size, "{}");
+}
+
+static void trace_access(const struct kernel_lines *k, u32 i, int s, u32 *left) {
+    const struct access_info *a = &k->info->counting->accesses[i];
+    const struct access_count *n = &k->sum->accesses[i][s];
+    if (!n->requests || !a->at.line || !*left) return;
+    --*left;
+    char kernel[2100], file[2100], stride[24] = "null";
+    if (n->stride != STRIDE_IRREGULAR) snprintf(stride, sizeof stride, "%lld", (long long)n->stride);
+    trace_line("{\"kind\":\"access\",\"kernel\":%s,\"file\":%s,\"line\":%u,\"space\":\"%s\",\"operation\":\"%s\",\"bytes\":%u,\"stride\":%s,"
+               "\"requests\":%llu,\"lanes\":%llu,\"units\":%llu,\"excess\":%llu,\"worst\":%u}",
+               json_string(demangle(k->kernel->name), kernel, sizeof kernel), json_string(k->info->files[a->at.file], file, sizeof file), a->at.line, target_names[s],
+               kind_names[a->kind], a->bytes, stride, (unsigned long long)n->requests, (unsigned long long)n->lanes, (unsigned long long)n->units,
+               (unsigned long long)n->excess, n->worst);
+}
+
+static void trace_branch(const struct kernel_lines *k, u32 i, u32 *left) {
+    const struct place *at = &k->info->counting->branches[i];
+    const struct branch_count *n = &k->sum->branches[i];
+    if (!n->reached || !at->line || !*left) return;
+    --*left;
+    char kernel[2100], file[2100];
+    trace_line("{\"kind\":\"branch\",\"kernel\":%s,\"file\":%s,\"line\":%u,\"reached\":%llu,\"divergent\":%llu}",
+               json_string(demangle(k->kernel->name), kernel, sizeof kernel), json_string(k->info->files[at->file], file, sizeof file), at->line,
+               (unsigned long long)n->reached, (unsigned long long)n->parted);
+}
+
+void counters_finish(void) {
+    u32 left = LINES_TRACED;
+    for (struct kernel_lines *k = all_lines; k; k = k->next) {
+        for (u32 i = 0; i < k->info->counting->access_count; i++)
+            for (int s = 0; s < TARGETS; s++) trace_access(k, i, s, &left);
+        for (u32 i = 0; i < k->info->counting->branch_count; i++) trace_branch(k, i, &left);
+    }
+}

@@ -1,0 +1,102 @@
+/* What a program built with counting on counts while it runs. Included by generated code and by counters.c.
+ *
+ * Theory of operation. The translator splits each function into slots: stretches of code that a warp runs through without
+ * gaining or losing lanes (a basic block; what follows a call in it; an instruction under a predicate, for itself). What
+ * a slot holds is known at build time (struct slot_info), so a run only counts how often each slot was entered and with
+ * how many lanes. Branches on which lanes part, and loads and stores, whose cost depends on the lanes' addresses, call a
+ * function. A worker thread has counters of its own; they are added up when a launch ends.
+ *
+ * A request is one load or store instruction of one warp. It takes up, on every architecture from sm_70,
+ *
+ *   in global and local memory    the 32-byte sectors that its lanes touch, each once;
+ *   in shared memory              wavefronts: one passes 32 banks of 4 bytes, of each bank one word to any number of lanes.
+ *
+ * Of 8 bytes a lane the half-warps, of 16 bytes a lane the quarter-warps are served one after the other. Two half-warps,
+ * or the two quarters of a half, share a wavefront where each lane reads what its neighbour reads (lane ^ 1 in all pairs,
+ * or lane ^ 2 in all): so a broadcast of a float4 takes two wavefronts, as an H200 has it. A bank conflict is a wavefront
+ * more than one for such a group. */
+#ifndef COUNTERS_H
+#define COUNTERS_H
+
+#include "warp.h"
+
+enum instruction_class {
+    CLASS_INTEGER, CLASS_FP32, CLASS_FP64, CLASS_FP16, CLASS_TENSOR, CLASS_CONVERSION, CLASS_MEMORY, CLASS_CONTROL, CLASS_BARRIER,
+    CLASS_INTER_THREAD, CLASS_MISC, CLASSES
+};
+enum precision { PRECISION_HALF, PRECISION_SINGLE, PRECISION_DOUBLE, PRECISIONS };
+enum operation { OPERATION_ADD, OPERATION_MUL, OPERATION_FMA, OPERATION_SPECIAL, OPERATIONS }; /* one fma is one here */
+
+/* Instructions of a slot: `issued` by the warp; done by its lanes when no predicate of their own decides (`done`). Both by
+ * class. A predicated instruction is issued by its block's slot and done in a slot of its own. */
+struct slot_info {
+    u16 issued[CLASSES], done[CLASSES];
+    u16 operations[PRECISIONS][OPERATIONS]; /* arithmetic operations of one lane */
+    u16 branches;                           /* conditional branches */
+    u32 tensor_operations;                  /* additions and multiplications of the warp's matrix instructions */
+};
+
+enum access_kind { ACCESS_LOAD, ACCESS_STORE, ACCESS_ATOMIC, ACCESS_REDUCTION, ACCESS_COPY_FROM, ACCESS_COPY_TO, ACCESS_KINDS };
+struct place { u32 file, line; }; /* file: an index into module_info.files */
+struct access_info { struct place at; u8 kind, bytes; /* of one lane */ };
+
+/* The tables of a module. */
+struct counting {
+    const struct slot_info *slots;
+    u32 slot_count;
+    const struct access_info *accesses;
+    u32 access_count;
+    const struct place *branches; /* those on which lanes may part */
+    u32 branch_count;
+};
+
+struct slot_count { u64 entered, lanes; };
+struct branch_count { u64 reached, parted; };
+
+enum target { TARGET_GLOBAL, TARGET_SHARED, TARGET_LOCAL, TARGETS };
+#define STRIDE_IRREGULAR INT64_MIN
+/* Of one access in one space. `units` are sectors or wavefronts, `excess` those more than the lanes' bytes need. Of atomics
+ * in shared memory `units` are lanes that had to wait for another of the warp with the same address. `worst` is the most
+ * units of a request, `stride` its bytes from lane to lane. */
+struct access_count { u64 requests, lanes, units, excess; u32 worst; i64 stride; };
+/* The last evenly spaced request of an access, and how often it was repeated since: what a request costs depends only on
+ * where it begins within a word (a sector, in global memory), how its lanes are spaced, and which of them take part: going
+ * on by a word only exchanges banks. */
+struct pattern { u64 phase; i64 stride; u32 lanes, units, excess; enum target target; u64 repeats; };
+#define PHASE(space, base) ((base) % ((space) == SPACE_GLOBAL ? 32 : 4))
+
+struct counters {
+    const struct counting *tables;
+    struct slot_count *slots;
+    struct branch_count *branches;
+    struct access_count (*accesses)[TARGETS];
+    struct pattern *patterns;
+};
+
+#define COUNT_SLOT(w, slot, m)                                                                                         \
+    do {                                                                                                               \
+        struct slot_count *const c_ = &(w)->counters->slots[slot];                                                     \
+        c_->entered++, c_->lanes += (u32)__builtin_popcount(m);                                                        \
+    } while (0)
+#define COUNT_BRANCH(w, branch, go, m)                                                                                 \
+    do {                                                                                                               \
+        struct branch_count *const c_ = &(w)->counters->branches[branch];                                              \
+        c_->reached++, c_->parted += (go) != 0 && (go) != (m);                                                         \
+    } while (0)
+void rt_count_switch(struct warp *w, u32 branch, const u32 *index, u32 m);
+
+/* One request of the lanes in m: addresses evenly spaced (_a), a row of 32 bits (_w) or of 64 (_q), as for rt_load_…. */
+void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m) COLD;
+void rt_count_w(struct warp *w, u32 access, int space, const u32 *addr, u32 m);
+void rt_count_q(struct warp *w, u32 access, int space, const u64 *addr, u32 m);
+INLINE void count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m) {
+    struct pattern *const p = &w->counters->patterns[access];
+    if (LIKELY(p->phase == PHASE(space, base) && p->stride == stride && p->lanes == m)) p->repeats++;
+    else rt_count_a(w, access, space, base, stride, m);
+}
+#define count_w rt_count_w
+#define count_q rt_count_q
+/* ldmatrix and stmatrix of `count` matrices: lanes 8 j .. 8 j + 7 name the rows of matrix j. */
+void rt_count_matrix(struct warp *w, u32 access, const u64 *addr, u32 count);
+
+#endif

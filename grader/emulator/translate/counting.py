@@ -1,0 +1,316 @@
+"""Code that counts, for programs built with `count`: what runtime/counters.h describes.
+
+The hooks are few: when a block is entered, before an instruction, and where lanes part. All forms of a function share
+the numbers of its slots, accesses and branches, so that it does not matter in which of them a warp runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from grader.emulator.analysis.cfg import Block, Branch, Leave, Switch
+from grader.emulator.ptx import Function, Instr, Mem, Operand, Sym, Vec
+from grader.emulator.ptx.model import Loc
+from grader.emulator.translate.fusion import Fused, fuse, trailing_zeros
+from grader.emulator.translate.types import BITS
+
+if TYPE_CHECKING:
+    from grader.emulator.translate.function import Writer
+
+# The order of enum instruction_class in runtime/counters.h.
+CLASSES = (
+    "integer", "fp32", "fp64", "fp16", "tensor", "conversion", "memory", "control", "barrier", "inter_thread", "misc",
+)  # fmt: skip
+_PRECISIONS = ("fp16", "fp32", "fp64")
+_OPERATIONS = ("add", "mul", "fma", "special")
+
+_BY_OP = {
+    "memory": ("ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "prefetch", "prefetchu", "discard"),
+    "control": ("bra", "brx", "call", "ret", "exit", "trap", "brkpt", "nanosleep"),
+    "inter_thread": ("shfl", "vote", "match", "redux", "activemask", "elect"),
+    "tensor": ("mma", "wgmma"),
+    "conversion": ("cvt",),
+    "misc": ("mov", "cvta", "selp", "slct", "isspacep", "membar", "fence", "pmevent", "griddepcontrol", "setmaxnreg"),
+}  # fmt: skip
+_CLASS_OF_OP = {op: name for name, ops in _BY_OP.items() for op in ops}
+_OPERATION_OF_OP = {
+    "add": "add", "sub": "add", "mul": "mul", "fma": "fma", "mad": "fma", "div": "special", "rcp": "special",
+    "sqrt": "special", "rsqrt": "special", "sin": "special", "cos": "special", "lg2": "special", "ex2": "special",
+    "tanh": "special",
+}  # fmt: skip
+_FLOATS = {
+    "f16": ("fp16", 1), "f16x2": ("fp16", 2), "bf16": ("fp16", 1), "bf16x2": ("fp16", 2), "f32": ("fp32", 1),
+    "f32x2": ("fp32", 2), "f64": ("fp64", 1),
+}  # fmt: skip
+Kind = Literal["LOAD", "STORE", "ATOMIC", "REDUCTION", "COPY_FROM", "COPY_TO"]
+
+
+def instruction_class(instr: Instr) -> str | None:
+    """One of CLASSES; None for what no GPU executes: kernel parameters are operands, arguments of calls registers."""
+    op, mods = instr.op, instr.mods
+    if op in ("ld", "st") and any(m.split("::")[0] == "param" or m.startswith("param__") for m in mods):
+        return None
+    if op in ("bar", "barrier"):
+        return "control" if mods[0] == "warp" else "barrier"
+    if op == "wmma":
+        return "tensor" if mods[0] == "mma" else "memory"
+    if op in _CLASS_OF_OP:
+        return _CLASS_OF_OP[op]
+    found = _FLOATS.get(mods[-1]) if mods else None
+    return found[0] if found else "integer"
+
+
+def lane_operations(instr: Instr) -> tuple[str, str, int] | None:
+    """(precision, operation, how many) of floating-point arithmetic in each lane; None for any other instruction."""
+    operation = _OPERATION_OF_OP.get(instr.op)
+    found = _FLOATS.get(instr.mods[-1]) if instr.mods else None
+    return (found[0], operation, found[1]) if operation and found else None
+
+
+def tensor_operations(instr: Instr) -> int:
+    """Additions and multiplications of a warp's matrix instruction."""
+    if instruction_class(instr) != "tensor":
+        return 0
+    for m in instr.mods:
+        if m.startswith("m") and "n" in m and "k" in m:
+            rows, _, rest = m[1:].partition("n")
+            columns, _, depth = rest.partition("k")
+            if rows.isdigit() and columns.isdigit() and depth.isdigit():
+                return 2 * int(rows) * int(columns) * int(depth)
+    return 0
+
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Slot:
+    """A row of struct slot_info."""
+
+    issued: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLASSES, 0))
+    done: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLASSES, 0))
+    operations: dict[tuple[str, str], int] = field(
+        default_factory=lambda: {(p, o): 0 for p in _PRECISIONS for o in _OPERATIONS}
+    )
+    branches: int = 0
+    tensor: int = 0
+
+    def issue(self, instr: Instr) -> None:
+        name = instruction_class(instr)
+        if name is not None:
+            self.issued[name] += 1
+
+    def perform(self, instr: Instr) -> None:
+        name = instruction_class(instr)
+        if name is None:
+            return
+        self.done[name] += 1
+        self.tensor += tensor_operations(instr)
+        found = lane_operations(instr)
+        if found:
+            precision, operation, count = found
+            self.operations[precision, operation] += count
+
+    def jump(self, conditional: bool) -> None:
+        self.issued["control"] += 1
+        self.done["control"] += 1
+        self.branches += conditional
+
+    @property
+    def row(self) -> str:
+        operations = ", ".join(_braces(self.operations[p, o] for o in _OPERATIONS) for p in _PRECISIONS)
+        issued, done = _braces(self.issued.values()), _braces(self.done.values())
+        return f"{{{issued}, {done}, {{{operations}}}, {self.branches}, {self.tensor}}}"
+
+
+def _braces(numbers: Iterable[int]) -> str:
+    return "{" + ", ".join(map(str, numbers)) + "}"
+
+
+class Counting:
+    """What one module counts. Numbers are handed out while its functions are written."""
+
+    def __init__(self) -> None:
+        self.slots: list[_Slot] = []
+        self.accesses: list[tuple[Loc, Kind, int]] = []
+        self.branches: list[Loc] = []
+
+    def slot(self) -> tuple[int, _Slot]:
+        self.slots.append(_Slot())
+        return len(self.slots) - 1, self.slots[-1]
+
+    def tables(self, file_index: Callable[[Loc], int]) -> str:
+        """C definitions that end in `counting_tables`, a struct counting."""
+
+        def place(loc: Loc) -> str:
+            return f"{{{file_index(loc)}, {loc.line}}}"
+
+        slots = [slot.row for slot in self.slots]
+        accesses = [f"{{{place(loc)}, ACCESS_{kind}, {size}}}" for loc, kind, size in self.accesses]
+        branches = [place(loc) for loc in self.branches]
+        counts = f"slot_rows, {len(slots)}, access_rows, {len(accesses)}, branch_rows, {len(branches)}"
+        return "\n".join(
+            (
+                '#include "counters.h"',
+                _table("struct slot_info", "slot_rows", slots),
+                _table("struct access_info", "access_rows", accesses),
+                _table("struct place", "branch_rows", branches),
+                f"static const struct counting counting_tables = {{{counts}}};",
+            )
+        )
+
+
+def _table(kind: str, name: str, rows: list[str]) -> str:
+    return f"static const {kind} {name}[] = {{" + ",\n    ".join([*rows, "{0}"]) + "};"
+
+
+# ---- one function -----------------------------------------------------------------------------------------------------
+
+
+class FunctionCounting:
+    """The hooks for one function."""
+
+    def __init__(self, module: Counting, function: Function, shared: Mapping[str, int]) -> None:
+        self._module = module
+        self._shared = shared
+        self._zeros = trailing_zeros(function, shared)
+        self._fused: dict[int, Fused] = {}  # by id of the instruction
+        self._blocks: dict[int, dict[int, int]] = {}  # block → place of an instruction in it → slot that begins there
+        self._guarded: dict[int, int] = {}  # by id of the instruction
+        self._accesses: dict[tuple[int, Kind], int] = {}
+        self._branches: dict[int, int] = {}  # by block
+
+    def enter(self, w: Writer, block: Block, mask: str = "m") -> None:
+        """At the begin of a block's code."""
+        self._count(w, self._starts(block)[0], mask)
+
+    def instruction(self, w: Writer, block: Block, index: int) -> None:
+        """Between blocks' instructions: lanes may have left in a call."""
+        slot = self._starts(block).get(index) if index else None
+        if slot is not None:
+            self._count(w, slot, "m")
+
+    def operation(self, w: Writer, instr: Instr) -> None:
+        """Before an instruction's own code, where `w.mask` holds the lanes that do it."""
+        if instr.guard is not None:
+            self._count(w, self._guard_slot(instr), w.mask)
+        if self._follows(instr):
+            return
+        fused = self._fused.get(id(instr))
+        for kind, mem, space, size in _accesses(instr):
+            if fused is not None:
+                mem, size = fused.mem, fused.size
+            self._access(w, self._number(instr, kind, size), kind, mem, space)
+        if instr.op in ("ldmatrix", "stmatrix"):
+            self._matrices(w, instr)
+
+    def _follows(self, instr: Instr) -> bool:
+        """Whether another instruction stands for this one."""
+        fused = self._fused.get(id(instr))
+        return fused is not None and fused.leader is not instr
+
+    def parting(self, w: Writer, block: Block) -> None:
+        """Where `go` holds the lanes of m that take a branch."""
+        w.line(f"COUNT_BRANCH(w, {self._branch(block)}, go, m);")
+
+    def switch(self, w: Writer, block: Block) -> None:
+        """Where `index[32]` holds the lanes' ways."""
+        w.line(f"rt_count_switch(w, {self._branch(block)}, index, m);")
+
+    def _count(self, w: Writer, slot: int, mask: str) -> None:
+        w.line(f"COUNT_SLOT(w, {w.number(slot)}, {mask});")
+
+    def _starts(self, block: Block) -> dict[int, int]:
+        known = self._blocks.get(block.number)
+        if known is not None:
+            return known
+        number, slot = self._module.slot()
+        starts = {0: number}
+        self._fused.update(fuse(block.instrs, self._zeros, self._shared))
+        for i, instr in enumerate(block.instrs):
+            if self._follows(instr):
+                continue
+            slot.issue(instr)
+            if instr.guard is None:
+                slot.perform(instr)
+            if instr.op == "call":
+                starts[i + 1], slot = self._module.slot()
+        if isinstance(block.end, Branch | Switch | Leave):
+            slot.jump(conditional=not isinstance(block.end, Leave))
+        self._blocks[block.number] = starts
+        return starts
+
+    def _guard_slot(self, instr: Instr) -> int:
+        if id(instr) not in self._guarded:
+            self._guarded[id(instr)], slot = self._module.slot()
+            slot.perform(instr)
+        return self._guarded[id(instr)]
+
+    def _number(self, instr: Instr, kind: Kind, size: int) -> int:
+        key = id(instr), kind
+        if key not in self._accesses:
+            self._module.accesses.append((instr.loc, kind, size))
+            self._accesses[key] = len(self._module.accesses) - 1
+        return self._accesses[key]
+
+    def _branch(self, block: Block) -> int:
+        end = block.end
+        assert isinstance(end, Branch | Switch)
+        if block.number not in self._branches:
+            self._module.branches.append(end.loc)
+            self._branches[block.number] = len(self._module.branches) - 1
+        return self._branches[block.number]
+
+    def _access(self, w: Writer, access: int, kind: Kind, mem: Mem, space: str) -> None:
+        from grader.emulator.translate.memory import _SPACE_CODES, address_arguments
+
+        w.line("{")
+        form, arguments = address_arguments(w, mem, space)
+        w.line(f"count_{form}(w, {w.number(access)}, {_SPACE_CODES[space]}, {arguments}, {w.mask});")
+        w.line("}")
+
+    def _matrices(self, w: Writer, instr: Instr) -> None:
+        from grader.emulator.translate.memory import lane_addresses
+
+        load = instr.op == "ldmatrix"
+        mem, registers = (instr.operands[1], instr.operands[0]) if load else (instr.operands[0], instr.operands[1])
+        assert isinstance(mem, Mem)
+        space = "shared" if any(m.startswith("shared") for m in instr.mods) else "generic"
+        access = self._number(instr, "LOAD" if load else "STORE", 16)
+        w.line("{")
+        lane_addresses(w, mem, "ca", space)
+        w.line(f"rt_count_matrix(w, {w.number(access)}, ca, {len(_items(registers))});")
+        w.line("}")
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vec) else (operand,)
+
+
+def _accesses(instr: Instr) -> Iterator[tuple[Kind, Mem, str, int]]:
+    """(kind, address, space, bytes of a lane) of an instruction's requests to global, shared and local memory."""
+    from grader.emulator.translate.memory import space_of
+
+    op, operands = instr.op, instr.operands
+    if op == "cp" and instr.mods[0] == "async" and len(operands) >= 3:
+        to, source, size = operands[:3]
+        if isinstance(to, Mem) and isinstance(source, Mem):
+            yield "COPY_FROM", source, "global", getattr(size, "value", 0)
+            yield "COPY_TO", to, "shared", getattr(size, "value", 0)
+        return
+    kinds: dict[str, tuple[Kind, int]] = {
+        "ld": ("LOAD", 1), "ldu": ("LOAD", 1), "st": ("STORE", 0), "atom": ("ATOMIC", 1), "red": ("REDUCTION", 0),
+    }  # fmt: skip
+    if op not in kinds or instr.mods[-1] not in BITS:
+        return
+    kind, place = kinds[op]
+    mem = operands[place]
+    space = space_of(instr)
+    if not isinstance(mem, Mem) or space in ("param", "const"):
+        return
+    if isinstance(mem.base, Sym) and space == "generic":
+        return
+    count = len(_items(operands[1 - place])) if kind in ("LOAD", "STORE") else 1
+    yield kind, mem, space, BITS[instr.mods[-1]] // 8 * count

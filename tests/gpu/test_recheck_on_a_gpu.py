@@ -1,0 +1,44 @@
+"""Places on a leaderboard, on a real GPU: model solutions handed in by students repeat on a second draw."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from grader.cli import main
+from grader.engine.cuda import CudaEngine
+from grader.store import open_store
+from tests.conftest import ROOT
+
+TESTS = "t01,t10"
+
+
+def run(*words: object) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    assert ended.value.code == 0
+
+
+def test_honest_times_repeat_on_a_second_draw(
+    tmp_path: Path, gpu: CudaEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for student, solution in (("ann", "flash2.cu"), ("ben", "tiled.cu")):
+        (tmp_path / "class" / student).mkdir(parents=True)
+        shutil.copyfile(ROOT / "reference/hw4" / solution, tmp_path / "class" / student / "hw4.cu")
+    store = tmp_path / "class.sqlite"
+    run("grade", tmp_path / "class", "--tests", TESTS, "--store", store, "--engine", "cuda")
+    capsys.readouterr()
+    run("leaderboard", "--store", store, "--metric", "gpu_ms", "--names", "id", "--format", "json", "--recheck")
+    found = json.loads(capsys.readouterr().out)
+    placed = [(row["rank"], row["name"]) for row in found["rows"] if row["recheck"] == "passed"]
+    assert (placed, found["refused"]) == ([(1, "ann"), (2, "ben")], [])
+    with open_store(store) as opened:
+        rechecks = [attempt.record.recheck for attempt in opened.attempts("hw4")]
+    for recheck in rechecks:
+        assert recheck is not None
+        for test in recheck.tests:
+            assert test.gpu_ms is not None and test.graded_ms is not None
+            print(f"{test.name}: {test.gpu_ms:.4f} ms now, {test.graded_ms:.4f} ms when graded")
