@@ -147,6 +147,7 @@ static cudaError_t copy(const char *function, void *to, u64 to_pitch, const void
     if (rows == 1 || (to_pitch == width && from_pitch == width)) memmove(t, f, width * rows);
     else
         for (u64 r = 0; r < rows; r++) memmove((u8 *)t + r * to_pitch, (u8 *)f + r * from_pitch, width);
+    for (u64 r = 0; shadow_checks && r < rows; r++) written_copy(function, (u8 *)to + r * to_pitch, (const u8 *)from + r * from_pitch, width);
     int d = kind == cudaMemcpyDefault ? (fs == SIDE_HOST ? 0 : 2) + (ts == SIDE_HOST ? 0 : 1) : kind == cudaMemcpyHostToDevice ? 1 : kind == cudaMemcpyDeviceToHost ? 2 : kind == cudaMemcpyDeviceToDevice ? 3 : 0;
     trace_line("{\"kind\":\"memcpy\",\"direction\":\"%s\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", DIRECTIONS[d],
                (unsigned long long)(width * rows), (unsigned long long)start, (unsigned long long)now_ns(), stream_number(stream));
@@ -183,7 +184,10 @@ static cudaError_t set(const char *function, void *to, u64 pitch, int value, u64
     int captured = capture_set(stream, to, pitch, value, 1, width, rows);
     if (captured >= 0) return (cudaError_t)api_result(function, captured);
     u64 start = now_ns();
-    for (u64 r = 0; r < rows; r++) memset((u8 *)t + r * pitch, value, width);
+    for (u64 r = 0; r < rows; r++) {
+        memset((u8 *)t + r * pitch, value, width);
+        if (shadow_checks) written_by_host((u8 *)to + r * pitch, width);
+    }
     trace_line("{\"kind\":\"memset\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", (unsigned long long)(width * rows), (unsigned long long)start,
                (unsigned long long)now_ns(), stream_number(stream));
     return (cudaError_t)api_result(function, cudaSuccess);

@@ -49,6 +49,7 @@ static void start_module(struct module *m) {
 void **emu_register(struct module_info *info) {
     struct module *m = calloc(1, sizeof *m);
     m->info = info;
+    shadow_checks |= info->sanitize;
     start_module(m);
     return (void **)m;
 }

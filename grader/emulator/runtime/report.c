@@ -66,7 +66,12 @@ const char *demangle(const char *name) {
     return name;
 }
 
-static void finish(void) { trace_line("{\"kind\":\"end\",\"dropped\":0}"); }
+static void finish(void) {
+    memory_report_leaks();
+    u64 again = shadow_repeated();
+    if (again) fprintf(stderr, "(%llu further findings at the places named above)\n", (unsigned long long)again);
+    trace_line("{\"kind\":\"end\",\"dropped\":0}");
+}
 
 void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
     char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];
