@@ -46,7 +46,7 @@ def build(
     digest.update(os.environ.get("GRADER_EMULATOR_ISA", "").encode())
     for path in sources:
         digest.update(path.read_bytes())
-    for header in sorted(HERE.glob("conformance/*.h")):
+    for header in sorted(HERE.glob("*/*.h")):
         digest.update(header.read_bytes())
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader" / "test-programs"
     output = folder / f"{sources[0].stem}-{digest.hexdigest()[:20]}"

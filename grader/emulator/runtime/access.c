@@ -41,8 +41,8 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
     if (space == SPACE_SHARED) {
         if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
-            char place[256];
-            shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
+            char place[256] = "";
+            if (w->shared_size) shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
             rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of shared memory, of which the block has %u bytes (%u static, %u dynamic)%s%s",
                      access_word(w, site), bytes, (unsigned long long)addr, w->shared_size, k->static_shared, w->dynamic_shared, place[0] ? ": " : "", place);
         }

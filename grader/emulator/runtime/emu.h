@@ -103,6 +103,9 @@ struct barrier { u32 expected, arrived; u32 reduce_count, reduce_lanes; u32 gene
 
 struct fiber { void *stack_pointer; u8 *stack; };
 
+#define EARLY_READS 32u
+struct early_read { u32 warp, site, thread, addr; };
+
 struct block {
     struct launch *launch;
     struct worker *worker;
@@ -119,7 +122,8 @@ struct block {
     u32 local_bytes;
     void *pool_next;
     struct cell *shadow; /* shadow.c */
-    u32 shadow_words;
+    u32 shadow_words, early_count;
+    struct early_read early[EARLY_READS]; /* of this epoch: shared memory that nobody had written yet */
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring; /* order.c */
 };
 
@@ -136,6 +140,7 @@ struct worker {
 
 extern u32 shadow_checks; /* SANITIZE_…, of all modules */
 void shadow_start(struct block *b);
+void shadow_end_epoch(struct block *b); /* all have reached a barrier, or left */
 void shadow_end(struct block *b);
 void shadow_forget(struct allocation *a);
 u64 shadow_repeated(void); /* findings at places reported before */

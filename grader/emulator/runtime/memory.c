@@ -189,7 +189,7 @@ u64 memory_used(void) { return used; }
 
 /* What cudaFree and its like were not called for, when GRADER_EMULATOR_LEAKS asks. A note: the system takes it back. */
 void memory_report_leaks(void) {
-    if (!getenv("GRADER_EMULATOR_LEAKS")) return;
+    if (!getenv("GRADER_EMULATOR_LEAKS") || sticky_error || pending_fault) return; /* after a fault cudaFree fails too */
     for (u64 i = 0; i < count; i++) {
         const struct allocation *a = table[i];
         if (a->freed || a->kind == MEMORY_VARIABLE || a->kind == MEMORY_REGISTERED) continue;
@@ -214,7 +214,7 @@ static const char *last_name(const char *name) {
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size) {
     const struct shared_info *found = NULL;
     for (u32 i = 0; i < k->shared_count; i++)
-        if (k->shared[i].offset <= offset && (!found || k->shared[i].offset >= found->offset)) found = &k->shared[i];
+        if (k->shared[i].offset <= offset && (k->shared[i].size || k->shared[i].offset < shared_size) && (!found || k->shared[i].offset >= found->offset)) found = &k->shared[i];
     if (!found) {
         snprintf(text, size, "offset %u of shared memory", offset);
         return;

@@ -67,7 +67,10 @@ static void barrier_release(struct block *b, u32 id) {
     r->arrived = r->reduce_count = r->reduce_lanes = 0;
     r->expected = 0;
     r->generation++;
-    if (b->launch->module->info->sanitize & SANITIZE_RACE) order_barrier(b);
+    if (b->launch->module->info->sanitize) {
+        shadow_end_epoch(b);
+        if (b->launch->module->info->sanitize & SANITIZE_RACE) order_barrier(b);
+    }
     for (u32 i = 0; i < b->warp_count; i++)
         if (b->state[i] == WARP_WAITS && b->waits_at[i] == id) b->state[i] = WARP_READY;
 }
@@ -312,7 +315,10 @@ static enum slice run_slice(struct worker *k, struct block *b) {
         }
         if (b->launch->abort) return SLICE_STOPPED;
     }
-    if (b->done == n) return SLICE_DONE;
+    if (b->done == n) {
+        if (b->launch->module->info->sanitize) shadow_end_epoch(b);
+        return SLICE_DONE;
+    }
     if (!progress) {
         deadlocked(b);
         return SLICE_STOPPED;

@@ -1,8 +1,8 @@
 /* Races and uninitialised reads in shared and global memory (--sanitize race,init).
  *
  * Programs built with these sanitizers send every access to shared and global memory through access.c, which calls here.
- * Each 4-byte word has a cell that remembers its last write and one of its last reads: the phase (order.c), the place in
- * the program, the thread, which of its bytes. Two accesses to a byte, one of them a write, that the program does not
+ * Each 4-byte word has a cell that remembers its last write, its last atomic update and one of its last reads: the phase
+ * (order.c), the place in the program, the thread, which of the word's bytes. Two accesses to a byte, one of them a write, that the program does not
  * put in order are a race, also when this schedule happened to give the right result:
  *
  *   threads of different blocks or warps    order.c tells; a block's barriers and fences with atomics count
@@ -20,14 +20,21 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-struct cell {
-    u32 write_stamp, write_at, read_stamp, read_at; /* phase, 0: never; site << 10 | thread of the block */
-    u16 write_step, read_step;                      /* the warp's `step` */
-    u8 write_bytes, read_bytes;                     /* which of the word's bytes */
-    u8 readers;                                     /* beside the one remembered: READERS_… */
-    u8 initialised;                                 /* shared memory: bytes that some thread has written */
+struct record {
+    u32 stamp; /* the phase; 0: never */
+    u32 at;    /* site << 10 | thread of the block */
 };
+struct cell {
+    struct record write, update, read;
+    u16 write_step : 12, write_bytes : 4; /* the warp's `step`; which of the word's bytes */
+    u16 update_step : 12, update_bytes : 4;
+    u16 read_step : 12, read_bytes : 4;
+    u16 readers : 4;     /* beside the one remembered: READERS_… */
+    u16 initialised : 4; /* shared memory: bytes that some thread has written */
+};
+_Static_assert(sizeof(struct cell) == 32, "a cell takes eight times its word");
 enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };
+#define STEPS 0xfffu
 
 u32 shadow_checks;
 
@@ -63,6 +70,7 @@ void shadow_start(struct block *b) {
         b->shadow_words = words;
     }
     memset(b->shadow, 0, words * sizeof *b->shadow);
+    b->early_count = 0;
     if (b->launch->module->info->sanitize & SANITIZE_RACE) order_start_block(b);
 }
 
@@ -124,7 +132,6 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     const struct launch *l = b->launch;
     u32 other_site = other_at >> 10, other = other_at & 1023;
     const struct site_info *s = &x->sites[other_site];
-    if (!first_time(l->module->info, x->site, other_site)) return;
     const char *between, *advice, *severity = s->kind != SITE_LOAD && x->writes && !(s->kind == SITE_ATOMIC || x->atomic) ? "warning" : "error";
     char who[120], place[256];
     u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
@@ -146,43 +153,46 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         between = "no barrier lies between them";
         advice = "Put __syncthreads() between the two accesses, where all threads of the block reach it.";
     }
+    u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
+    if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
     place_of(x, addr, place, sizeof place);
     diagnose(x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
 }
 
-static void against_write(const struct access *x, const struct cell *c, u64 addr) {
-    if (!c->write_stamp || !(c->write_bytes & x->bytes)) return;
-    u32 other = c->write_at & 1023;
+static void against_write(const struct access *x, const struct record *r, u32 bytes, u32 step, u64 addr) {
+    if (!r->stamp || !(bytes & x->bytes)) return;
+    u32 other = r->at & 1023;
     u64 block = 0;
-    enum order order = order_of(x->w->block, c->write_stamp, &block);
-    if (order == ORDER_BEFORE || (x->same_value && x->sites[c->write_at >> 10].kind == SITE_STORE) || agree(&x->sites[x->site], &x->sites[c->write_at >> 10])) return;
+    enum order order = order_of(x->w->block, r->stamp, &block);
+    const struct site_info *s = &x->sites[r->at >> 10];
+    if (order == ORDER_BEFORE || (x->same_value && s->kind == SITE_STORE) || agree(&x->sites[x->site], s)) return;
     int same_warp = order == ORDER_NONE_IN_BLOCK && other / 32 == x->w->index;
-    if (same_warp && (other == x->thread || c->write_stamp != x->stamp || c->write_step != x->step)) return;
-    report_race(x, addr, c->write_at, 1, block, order, same_warp);
+    if (same_warp && (other == x->thread || r->stamp != x->stamp || step != x->step)) return;
+    report_race(x, addr, r->at, 1, block, order, same_warp);
 }
 
 static void against_reads(const struct access *x, const struct cell *c, u64 addr) {
-    if (!c->read_stamp || !(c->read_bytes & x->bytes)) return;
-    u32 other = c->read_at & 1023;
+    if (!c->read.stamp || !(c->read_bytes & x->bytes)) return;
+    u32 other = c->read.at & 1023;
     u64 block = 0;
-    enum order order = order_of(x->w->block, c->read_stamp, &block);
-    if (order == ORDER_BEFORE || agree(&x->sites[x->site], &x->sites[c->read_at >> 10])) return;
+    enum order order = order_of(x->w->block, c->read.stamp, &block);
+    if (order == ORDER_BEFORE || agree(&x->sites[x->site], &x->sites[c->read.at >> 10])) return;
     if (order == ORDER_NONE_IN_GRID || c->readers & READERS_OTHER_BLOCK) {
-        report_race(x, addr, c->read_at, order == ORDER_NONE_IN_GRID, block, ORDER_NONE_IN_GRID, 0);
+        report_race(x, addr, c->read.at, order == ORDER_NONE_IN_GRID, block, ORDER_NONE_IN_GRID, 0);
         return;
     }
     if (other / 32 != x->w->index || c->readers & READERS_OTHER_WARP) {
-        report_race(x, addr, c->read_at, other / 32 != x->w->index, block, ORDER_NONE_IN_BLOCK, 0);
+        report_race(x, addr, c->read.at, other / 32 != x->w->index, block, ORDER_NONE_IN_BLOCK, 0);
         return;
     }
-    if (c->read_stamp != x->stamp || c->read_step != x->step) return;
-    if (other != x->thread || c->readers & READERS_OTHER_LANE) report_race(x, addr, c->read_at, other != x->thread, block, ORDER_NONE_IN_BLOCK, 1);
+    if (c->read.stamp != x->stamp || c->read_step != x->step) return;
+    if (other != x->thread || c->readers & READERS_OTHER_LANE) report_race(x, addr, c->read.at, other != x->thread, block, ORDER_NONE_IN_BLOCK, 1);
 }
 
 static void remember_read(const struct access *x, struct cell *c) {
-    u32 other = c->read_at & 1023;
+    u32 other = c->read.at & 1023;
     u64 block = 0;
-    enum order order = c->read_stamp ? order_of(x->w->block, c->read_stamp, &block) : ORDER_BEFORE;
+    enum order order = c->read.stamp ? order_of(x->w->block, c->read.stamp, &block) : ORDER_BEFORE;
     u8 readers = 0, bytes = x->bytes;
     if (order != ORDER_BEFORE) {
         readers = c->readers;
@@ -194,13 +204,17 @@ static void remember_read(const struct access *x, struct cell *c) {
         else if (bytes & c->read_bytes) bytes &= c->read_bytes; /* what others have read too */
         else readers = 0;
     }
-    c->read_stamp = x->stamp, c->read_at = x->site << 10 | x->thread, c->read_step = x->step, c->read_bytes = bytes, c->readers = readers;
+    c->read = (struct record){x->stamp, x->site << 10 | x->thread};
+    c->read_step = x->step, c->read_bytes = bytes & 15, c->readers = readers & 15;
 }
 
 static void remember_write(const struct access *x, struct cell *c) {
-    int again = c->write_stamp == x->stamp && (c->write_at & 1023) == x->thread;
-    c->write_bytes = again ? c->write_bytes | x->bytes : x->bytes;
-    c->write_stamp = x->stamp, c->write_at = x->site << 10 | x->thread, c->write_step = x->step;
+    struct record *r = x->atomic ? &c->update : &c->write;
+    int again = r->stamp == x->stamp && (r->at & 1023) == x->thread;
+    u32 bytes = (x->bytes | (again ? x->atomic ? c->update_bytes : c->write_bytes : 0u)) & 15;
+    *r = (struct record){x->stamp, x->site << 10 | x->thread};
+    if (x->atomic) c->update_step = x->step, c->update_bytes = bytes;
+    else c->write_step = x->step, c->write_bytes = bytes;
 }
 
 /* ---- uninitialised reads ------------------------------------------------------------------------------------------------ */
@@ -213,6 +227,26 @@ static void report_uninitialised(const struct access *x, u64 addr) {
              x->allocation ? "Write the memory before it is read: cudaMemset, cudaMemcpy, or a kernel that stores every element."
                            : "Store a value in every element before it is read, for the last tile too.",
              "%s of %s, which %s", x->does, place, x->allocation ? "nothing has written since its allocation" : "no thread of the block has written");
+}
+
+/* A warp may read what another is yet to write before the next barrier: that is a race, and reported as one. So a read
+ * of shared memory is held against the whole epoch. */
+static void remember_early_read(const struct access *x, u64 addr) {
+    struct block *b = x->w->block;
+    for (u32 i = 0; i < b->early_count; i++)
+        if (b->early[i].site == x->site && b->early[i].addr / 4 == addr / 4) return;
+    if (b->early_count < EARLY_READS) b->early[b->early_count++] = (struct early_read){x->w->index, x->site, x->thread, (u32)addr};
+}
+
+void shadow_end_epoch(struct block *b) {
+    const struct module_info *info = b->launch->module->info;
+    for (u32 i = 0; i < b->early_count; i++) {
+        const struct early_read *e = &b->early[i];
+        if (info->sanitize & SANITIZE_RACE && b->shadow[e->addr / 4].initialised) continue;
+        struct access x = {.w = &b->warps[e->warp], .site = e->site, .thread = e->thread, .does = word_for(&info->sites[e->site])};
+        report_uninitialised(&x, e->addr);
+    }
+    b->early_count = 0;
 }
 
 /* ---- an access ------------------------------------------------------------------------------------------------------------ */
@@ -228,7 +262,7 @@ void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
     const struct site_info *s = &info->sites[site];
-    struct access x = {w, info->sites, site, w->index * 32 + lane, b->stamp, addr, shared ? NULL : allocation_at(w, site, addr), (u16)w->step, 0, word_for(s)};
+    struct access x = {w, info->sites, site, w->index * 32 + lane, b->stamp, addr, shared ? NULL : allocation_at(w, site, addr), (u16)(w->step & STEPS), 0, word_for(s)};
     if (!shared && !x.allocation) return;
     x.atomic = s->kind == SITE_ATOMIC, x.writes = s->kind != SITE_LOAD, x.reads = s->kind == SITE_LOAD || (x.atomic && !(s->order & SITE_OVERWRITES));
     x.same_value = value && memcmp(host, value, bytes) == 0;
@@ -250,11 +284,12 @@ void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32
         u64 end = (at & ~3ull) + 4 < addr + bytes ? (at & ~3ull) + 4 : addr + bytes;
         x.bytes = (u8)(((1u << (end - at)) - 1) << (at & 3));
         if (shared) {
-            if (info->sanitize & SANITIZE_INIT && x.reads && x.bytes & ~c->initialised) report_uninitialised(&x, at);
+            if (info->sanitize & SANITIZE_INIT && x.reads && x.bytes & ~c->initialised) remember_early_read(&x, at);
             if (x.writes) c->initialised |= x.bytes;
         }
         if (!races) continue;
-        against_write(&x, c, at);
+        against_write(&x, &c->write, c->write_bytes, c->write_step, at);
+        against_write(&x, &c->update, c->update_bytes, c->update_step, at);
         if (x.writes) {
             against_reads(&x, c, at);
             remember_write(&x, c);
