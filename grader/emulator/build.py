@@ -92,7 +92,7 @@ def compile_program(
     """Compiles and links .cu files into the executable `output`, with intermediate files in `work`.
 
     `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`. Every command goes
-    through `run`. `sanitize` may add "race" and "init" (shared memory) to memory and sync, which are always on. Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a compiler is missing.
+    through `run`. `sanitize` may add "race" and "init" to memory and sync, which are always on. Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
     work, output = work.resolve(), output.resolve()

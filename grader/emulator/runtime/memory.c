@@ -175,6 +175,7 @@ int memory_free(u64 address, enum memory_kind kind, const char *function) {
 }
 
 void memory_reset(void) {
+    memory_report_leaks();
     pthread_mutex_lock(&lock);
     for (u64 i = 0; i < count; i++)
         if (!table[i]->freed && table[i]->kind != MEMORY_VARIABLE && table[i]->kind != MEMORY_REGISTERED) release(table[i]);
