@@ -37,6 +37,7 @@ HOST_FLAGS = (
 )
 RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
 KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
+HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 PART_BYTES = 60_000  # C text compiled in one go
@@ -251,7 +252,7 @@ def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags
     out = folder / f"{path.stem}.o"
     number = target.removeprefix("sm_")
     command = [
-        str(nvcc), *flags.compile, "-c", "-lineinfo", "--keep", "--keep-dir", str(folder),
+        str(nvcc), *flags.compile, "-c", "-lineinfo", "-Xcompiler", ",".join(HOST_LINES), "--keep", "--keep-dir", str(folder),
         "-gencode", f"arch=compute_{number},code=compute_{number}", "-x", "cu", str(path), "-o", str(out),
     ]  # fmt: skip
     if flags.relocatable:

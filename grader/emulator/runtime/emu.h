@@ -6,6 +6,7 @@
  *   fiber.c     switching stacks
  *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
  *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
+ *   host_place.c  file and line of a call in host code
  *   report.c    trace lines, diagnostics, what a fault prints
  *   shadow.c    races and uninitialised reads in shared and global memory
  *   order.c     which accesses of a launch barriers, fences and atomics put in order
@@ -47,6 +48,7 @@ struct allocation {
     int freed;
     u64 serial;       /* order of allocation, for reports */
     char label[64];   /* the variable's name, or the call that allocated it */
+    const void *made_at; /* where the host called, for host_place; or NULL */
     u8 *written;        /* written.c, or NULL */
     struct cell *cells; /* shadow.c, or NULL */
 };
@@ -180,6 +182,11 @@ void thread_of(struct warp *w, u32 lane, u32 *xyz);
 
 /* ---- reports -------------------------------------------------------------------------------------------------------- */
 
+/* The line of host code behind a return address, and its file; 0 when it is not known. */
+u32 host_place(const void *address, const char **file);
+/* The call of the runtime API under way, for reports: each function that may report something sets it. */
+extern __thread const void *host_call;
+#define HOST_CALL() (host_call = __builtin_return_address(0))
 u64 now_ns(void);
 void trace_start(void);
 void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));

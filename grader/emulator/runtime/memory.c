@@ -63,7 +63,7 @@ static struct allocation *insert(u64 address, u64 bytes, i64 delta, enum memory_
         table = realloc(table, capacity * sizeof *table);
     }
     struct allocation *a = calloc(1, sizeof *a);
-    *a = (struct allocation){.start = address, .size = bytes, .delta = delta, .kind = kind, .serial = ++serial};
+    *a = (struct allocation){.start = address, .size = bytes, .delta = delta, .kind = kind, .serial = ++serial, .made_at = kind == MEMORY_VARIABLE || kind == MEMORY_HEAP ? NULL : host_call};
     snprintf(a->label, sizeof a->label, "%s", label);
     i64 at = position(address) + 1;
     memmove(table + at + 1, table + at, (size_t)((i64)count - at) * sizeof *table);
@@ -188,21 +188,35 @@ void *memory_host(u64 address) {
 
 u64 memory_used(void) { return used; }
 
+/* "cudaMalloc at hw4.cu:57", or by its number where the line is not known. */
+static void allocation_name(const struct allocation *a, char *text, size_t size) {
+    const char *file = "";
+    u32 line = host_place(a->made_at, &file);
+    const char *slash = strrchr(file, '/');
+    if (line) snprintf(text, size, "%s at %s:%u", a->label, slash ? slash + 1 : file, line);
+    else snprintf(text, size, "%s (allocation %llu)", a->label, (unsigned long long)a->serial);
+}
+
 /* What cudaFree and its like were not called for, when GRADER_EMULATOR_LEAKS asks. A note: the system takes it back. */
 void memory_report_leaks(void) {
     if (!getenv("GRADER_EMULATOR_LEAKS") || sticky_error || pending_fault) return; /* after a fault cudaFree fails too */
     for (u64 i = 0; i < count; i++) {
         const struct allocation *a = table[i];
         if (a->freed || a->kind == MEMORY_VARIABLE || a->kind == MEMORY_REGISTERED) continue;
+        char name[200];
+        allocation_name(a, name, sizeof name);
+        host_call = a->made_at;
         diagnose(NULL, ~0u, 0, "note", "memory", "Free what you allocate: a program that runs longer would run out of memory.",
-                 "leak: the %llu bytes of %s (allocation %llu) were never freed", (unsigned long long)a->size, a->label, (unsigned long long)a->serial);
+                 "leak: the %llu bytes of %s were never freed", (unsigned long long)a->size, name);
     }
 }
 
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size) {
-    unsigned long long offset = address - a->start, bytes = a->size, serial = a->serial;
+    unsigned long long offset = address - a->start, bytes = a->size;
+    char name[200];
+    allocation_name(a, name, sizeof name);
     if (a->kind == MEMORY_VARIABLE) snprintf(text, size, "offset %llu of %s (%llu bytes)", offset, a->label, bytes);
-    else snprintf(text, size, "offset %llu of the %llu bytes of %s (allocation %llu)", offset, bytes, a->label, serial);
+    else snprintf(text, size, "offset %llu of the %llu bytes of %s", offset, bytes, name);
 }
 
 /* "kernel(int*)::tile" → "tile" */
@@ -238,14 +252,16 @@ void memory_describe(u64 address, u64 bytes, char *text, size_t size) {
                      (unsigned long long)address);
         return;
     }
+    char name[200];
+    allocation_name(a, name, sizeof name);
     const char *freed = a->freed ? ", which was freed before" : "";
     if (address < a->start)
-        snprintf(text, size, "address 0x%llx: %llu bytes before the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
-                 (unsigned long long)(a->start - address), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+        snprintf(text, size, "address 0x%llx: %llu bytes before the %llu bytes of %s%s", (unsigned long long)address,
+                 (unsigned long long)(a->start - address), (unsigned long long)a->size, name, freed);
     else if (address >= a->start + a->size)
-        snprintf(text, size, "address 0x%llx: %llu bytes past the end of the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
-                 (unsigned long long)(address - a->start - a->size), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+        snprintf(text, size, "address 0x%llx: %llu bytes past the end of the %llu bytes of %s%s", (unsigned long long)address,
+                 (unsigned long long)(address - a->start - a->size), (unsigned long long)a->size, name, freed);
     else
-        snprintf(text, size, "address 0x%llx: offset %llu of the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
-                 (unsigned long long)(address - a->start), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+        snprintf(text, size, "address 0x%llx: offset %llu of the %llu bytes of %s%s", (unsigned long long)address,
+                 (unsigned long long)(address - a->start), (unsigned long long)a->size, name, freed);
 }

@@ -44,7 +44,9 @@ PROGRAM(free_inside_an_allocation) {
     cudaFree(p + 8); // BUG free_inside_an_allocation: api host
 }
 PROGRAM(leak) {
-    int *p = filled<int>(1000); // BUG leak: memory host
+    int *p;
+    cudaMalloc(&p, 1000 * sizeof(int)); // BUG leak: memory host
+    cudaMemset(p, 0, 1000 * sizeof(int));
     int *q = filled<int>(10);
     add_one<<<1, 64>>>(p);
     cudaFree(q);

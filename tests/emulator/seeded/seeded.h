@@ -3,7 +3,7 @@
 //
 //     out[i] = tile[63 - i]; // BUG missing_barrier: race
 //
-// A race has two lines, both marked; `host` after the check marks a bug in host code.
+// A race has two lines, both marked; `host` after the check marks a bug in host code, whose line a tool may not know.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
