@@ -87,10 +87,10 @@ def run_check(
     readable: Sequence[Path],
     kernels: int,
     options: Sequence[str] = (),
-    wall_s: float = WALL_S,
+    wall_s: float | None = None,
 ) -> Report:
-    """Run one tool, with more `options`, on `program ARGUMENTS` for at most `wall_s`; `{output}` among the arguments
-    becomes a path it may write to. `kernels`: how many the program launched in a plain run."""
+    """Run one tool, with more `options`, on `program ARGUMENTS` for at most `wall_s` (WALL_S if None); `{output}` among
+    the arguments becomes a path it may write to. `kernels`: how many the program launched in a plain run."""
     tool = engine.toolkit.tool("compute-sanitizer")
     if tool is None:
         return Report(check, not_run="compute-sanitizer is not installed: install the CUDA toolkit")
@@ -109,9 +109,10 @@ def _run(
     arguments: Sequence[str],
     readable: Sequence[Path],
     more: Sequence[str] = (),
-    wall_s: float = WALL_S,
+    wall_s: float | None = None,
 ) -> str:
     """What the tool wrote to its log: not stdout, where the program could write what looks like findings."""
+    wall_s = WALL_S if wall_s is None else wall_s
     with scratch_folder("sanitize") as scratch:
         folder, logs = scratch / "work", scratch / secrets.token_hex(8)
         folder.mkdir()
