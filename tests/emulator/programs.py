@@ -52,7 +52,7 @@ def build(
     output = folder / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
     if not output.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        work = folder / f"{output.name}.work"
+        work = folder / f"{output.name}.{os.getpid()}.work"  # several test processes may build the same program
         made = compile_program(
             sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags, sanitize=sanitize
         ).path
