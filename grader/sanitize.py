@@ -74,11 +74,23 @@ def parse_checks(words: str) -> tuple[Check, ...]:
     return tuple(check for check in CHECKS if check in wanted)
 
 
+LEAKS = ("--leak-check", "full")
+"""What memcheck needs to report memory that was never freed."""
+
+
 def run_check(
-    engine: CudaEngine, program: Path, arguments: Sequence[str], check: Check, *, readable: Sequence[Path], kernels: int
+    engine: CudaEngine,
+    program: Path,
+    arguments: Sequence[str],
+    check: Check,
+    *,
+    readable: Sequence[Path],
+    kernels: int,
+    options: Sequence[str] = (),
+    wall_s: float | None = None,
 ) -> Report:
-    """Run one tool on `program ARGUMENTS`; `{output}` among them becomes a path it may write to. `kernels`: how
-    many the program launched in a plain run."""
+    """Run one tool, with more `options`, on `program ARGUMENTS` for at most `wall_s` (WALL_S if None); `{output}` among
+    the arguments becomes a path it may write to. `kernels`: how many the program launched in a plain run."""
     tool = engine.toolkit.tool("compute-sanitizer")
     if tool is None:
         return Report(check, not_run="compute-sanitizer is not installed: install the CUDA toolkit")
@@ -86,13 +98,21 @@ def run_check(
         return Report(check, not_run="the program launched no kernel")
     if not _finds_its_canary(engine, tool, check):
         return Report(check, not_run="it does not find the fault in a known wrong program on this machine")
-    return parse_report(check, _run(engine, tool, check, program, arguments, readable))
+    return parse_report(check, _run(engine, tool, check, program, arguments, readable, options, wall_s))
 
 
 def _run(
-    engine: CudaEngine, tool: Path, check: Check, program: Path, arguments: Sequence[str], readable: Sequence[Path]
+    engine: CudaEngine,
+    tool: Path,
+    check: Check,
+    program: Path,
+    arguments: Sequence[str],
+    readable: Sequence[Path],
+    more: Sequence[str] = (),
+    wall_s: float | None = None,
 ) -> str:
     """What the tool wrote to its log: not stdout, where the program could write what looks like findings."""
+    wall_s = WALL_S if wall_s is None else wall_s
     with scratch_folder("sanitize") as scratch:
         folder, logs = scratch / "work", scratch / secrets.token_hex(8)
         folder.mkdir()
@@ -102,17 +122,17 @@ def _run(
         launch = engine.launch(program, given, "", traced=False)
         options = ("--show-backtrace", "device", "--print-limit", str(_PRINTED), "--log-file", str(log))
         job = sandbox.Job(
-            command=(str(tool), *_TOOLS[check], *options, *launch.command),
+            command=(str(tool), *_TOOLS[check], *options, *more, *launch.command),
             folder=folder,
             environment=launch.environment,
             readable=(program, engine.toolkit.root, *nvidia_tools(tool), *readable, *launch.readable),
             writable=(logs,),
             devices=launch.devices,
         )
-        outcome = sandbox.run(job, sandbox.Limits(wall_s=WALL_S, file_bytes=1 << 30))
+        outcome = sandbox.run(job, sandbox.Limits(wall_s=wall_s, file_bytes=1 << 30))
         text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
         if outcome.timed_out:
-            text += f"\n========= the program was stopped after {WALL_S:g} s"
+            text += f"\n========= the program was stopped after {wall_s:g} s"
         return text or outcome.stderr
 
 
@@ -128,6 +148,7 @@ _HAZARD = re.compile(r"Potential (\w+) hazard detected at __shared__ 0x[0-9a-f]+
 _HAZARD_SIDE = re.compile(r"(Read|Write) Thread \((\d+),(\d+),(\d+)\) (at .+)$")
 _INTRINSICS = frozenset({"sm_30_intrinsics.hpp", "sm_20_intrinsics.hpp", "device_functions.hpp"})
 """Headers of the toolkit whose functions are inlined into kernels: the fault is where they were called."""
+_LEAK = re.compile(r"Leaked ([\d,]+) bytes at 0x[0-9a-f]+")
 _NEAREST = re.compile(r"is ([\d,]+) bytes (\w+) the nearest allocation at 0x[0-9a-f]+ of size ([\d,]+) bytes")
 _BROKEN = re.compile(
     r"(terminated before first instrumented API call|Device not supported|Internal Sanitizer Error.*"
@@ -139,6 +160,7 @@ _ADVICE = {
     "Invalid __shared__": "Compare the index with the shared array's size, the launch's dynamic size included.",
     "Invalid __local__": "An index into an array of the thread's own is too large.",
     "misaligned": "A float4 or float2 access needs an address that is a multiple of its size.",
+    "leak": "Free what you allocate: a program that runs longer would run out of memory.",
     "hazard": "Put __syncthreads() (or __syncwarp() within a warp) between the two accesses.",
     "Uninitialized": "Write the memory before it is read, in a kernel or with cudaMemset.",
     "Barrier error.*[Ii]nvalid arg": "Every thread that calls a warp function must be in its mask.",
@@ -190,6 +212,8 @@ def _diagnostic(check: Check, block: list[str]) -> Diagnostic | None:
         return Diagnostic("error", "api", f"{function} failed with {name} (error {code}): {why}.")
     if (hazard := _HAZARD.search(head)) is not None:
         return _race(hazard, rest)
+    if (leak := _LEAK.search(head)) is not None:
+        return Diagnostic("note", "memory", f"leak: {leak.group(1)} bytes were never freed", advice=_advice("leak"))
     frames = [_place(text) for text in rest if text.startswith(("at ", "Device Frame: "))]
     if not frames or frames[0][0] is None:
         return None
@@ -310,7 +334,7 @@ def render(reports: Sequence[Report]) -> str:
         if report.not_run:
             lines.append(f"{report.check}: not run: {report.not_run}.")
         elif not report.errors:
-            lines.append(f"{report.check}: nothing found.")
+            lines.append(f"{report.check}: {'no error' if report.findings else 'nothing found'}.")
         else:
             lines.append(f"{report.check}: {report.errors:,} error{'s' if report.errors > 1 else ''}.")
         for finding in report.findings[:SHOWN]:
@@ -328,7 +352,8 @@ def describe(diagnostic: Diagnostic, times: int = 1) -> list[str]:
     where += [f"block {_dim_text(diagnostic.block)}"] if diagnostic.block else []
     where += [f"thread {_dim_text(diagnostic.thread)}"] if diagnostic.thread else []
     seen = f" (seen {times:,} times at this place)" if times > 1 else ""
-    lines = [f"  {diagnostic.message}{seen}"]
+    kind = "note: " if diagnostic.severity == "note" else ""
+    lines = [f"  {kind}{diagnostic.message}{seen}"]
     if where:
         lines.append(f"    at {', '.join(where)}")
     if diagnostic.advice:

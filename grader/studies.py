@@ -253,7 +253,7 @@ def sanitize_program(
 def _emulators_findings(subject: _Subject, checks: Sequence[Check]) -> tuple[Report, ...]:
     """What the emulator reports in its trace, by tool, of a program built with these checks."""
     if isinstance(subject.engine, EmulatorEngine):
-        subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks)))
+        subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
     program = _built(subject, subject.submission).program
     assert program is not None
     found: dict[str, dict[Diagnostic, int]] = {check: {} for check in checks}
@@ -262,6 +262,10 @@ def _emulators_findings(subject: _Subject, checks: Sequence[Check]) -> tuple[Rep
             seen = found[diagnostic.tool]
             seen[diagnostic] = seen.get(diagnostic, 0) + 1
     return tuple(
-        Report(check, tuple(Finding(*item) for item in found[check].items()), sum(found[check].values()))
+        Report(
+            check,
+            tuple(Finding(*item) for item in found[check].items()),
+            sum(times for diagnostic, times in found[check].items() if diagnostic.severity != "note"),
+        )
         for check in checks
     )

@@ -133,6 +133,19 @@ def test_checks_are_named_one_by_one_or_all_at_once() -> None:
         parse_checks("memcheck")
 
 
+def test_memory_that_was_never_freed_is_a_note() -> None:
+    log = (
+        "========= COMPUTE-SANITIZER\n"
+        "========= Leaked 4,000 bytes at 0x7f2a2fa00000\n"
+        "=========\n"
+        "========= LEAK SUMMARY: 4,000 bytes leaked in 1 allocations\n"
+        "========= ERROR SUMMARY: 1 error\n"
+    )
+    (finding,) = parse_report("memory", log).findings
+    assert finding.first.severity == "note"
+    assert finding.first.message == "leak: 4,000 bytes were never freed"
+
+
 # ---- running the tools ------------------------------------------------------------------------------------------
 
 FINDS_ITS_CANARY = 'case "$all" in *sanitizer-canary*) cat CANARY > "$log"; exit;; esac\n'

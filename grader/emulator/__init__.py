@@ -5,6 +5,7 @@
     GRADER_TRACE=FILE, or fd:N            append JSON lines: kernels, copies, errors, findings
     GRADER_EMULATOR_THREADS=n             worker threads (default: all cores)
     GRADER_EMULATOR_KERNEL_SECONDS=s      a kernel that runs longer ends with cudaErrorLaunchTimeout and a report
+    GRADER_EMULATOR_LEAKS=1               note allocations that were never freed
     GRADER_EMULATOR_SCHEDULE=reverse|random:SEED   another order of warps and blocks, to bring out missing barriers
 
 runtime/warp.h holds the theory of operation.

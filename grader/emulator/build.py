@@ -35,6 +35,7 @@ from grader.process import Completed, Runner
 
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
+HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
 PART_BYTES = 120_000  # C text compiled in one go
 
 
@@ -88,7 +89,7 @@ def compile_program(
     """Compiles and links .cu files into the executable `output`, with intermediate files in `work`.
 
     `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`. Every command goes
-    through `run`. `sanitize` may add "race" and "init" (shared memory) to memory and sync, which are always on. With `count` the
+    through `run`. `sanitize` may add "race" and "init" to memory and sync, which are always on. With `count` the
     program's trace has counters (runtime/counters.h). Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a
     compiler is missing.
     """
@@ -199,7 +200,7 @@ def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags
     out = folder / f"{path.stem}.o"
     number = target.removeprefix("sm_")
     command = [
-        str(nvcc), *flags.compile, "-c", "-lineinfo", "--keep", "--keep-dir", str(folder),
+        str(nvcc), *flags.compile, "-c", "-lineinfo", "-Xcompiler", ",".join(HOST_LINES), "--keep", "--keep-dir", str(folder),
         "-gencode", f"arch=compute_{number},code=compute_{number}", "-x", "cu", str(path), "-o", str(out),
     ]  # fmt: skip
     if flags.relocatable:

@@ -27,6 +27,8 @@ class EmulatorEngine:
     measures_time: bool = False
     sanitize: frozenset[str] = DEFAULT_SANITIZERS
     """What is checked while a program runs: memory, race, init, sync."""
+    leaks: bool = False
+    """Whether memory that was never freed is noted."""
 
     count: bool = False
     """Whether programs count instructions and memory requests, which takes them several times as long."""
@@ -72,7 +74,7 @@ class EmulatorEngine:
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         return Launch(
             command=(str(program), *arguments),
-            environment={trace.PATH_VARIABLE: trace_target},
+            environment={trace.PATH_VARIABLE: trace_target} | ({"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}),
             file_sizes_limited=False,  # device memory is a file in memory
             limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # an endless kernel is then told with its line
         )

@@ -10,7 +10,7 @@ from typing import Literal
 
 Dim3 = tuple[int, int, int]
 Direction = Literal["HtoD", "DtoH", "DtoD", "HtoH"]
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
 Tool = Literal["memory", "race", "init", "sync", "api"]
 Space = Literal["global", "shared", "local"]
 Operation = Literal["load", "store", "atomic", "reduction", "async_copy"]

@@ -26,7 +26,12 @@ def line_of(text: str) -> int:
     [
         ("past_the_end", 700, "p[threadIdx.x + n] = 1", "write of 4 bytes at address"),
         ("read_past_the_end", 700, "p[threadIdx.x * 2]", "past the end of the 256 bytes of cudaMalloc"),
-        ("one_lane_outside", 700, "if (threadIdx.x == 17)", "12 bytes past the end of the 256 bytes"),
+        (
+            "one_lane_outside",
+            700,
+            "if (threadIdx.x == 17)",
+            "12 bytes past the end of the 256 bytes of cudaMalloc at faults.cu:47",
+        ),
         ("null_pointer", 700, "*p = 1", "a null pointer"),
         ("host_pointer", 700, "p[threadIdx.x] = 7", "host pointer"),
         ("misaligned", 716, "*(float4 *)(p + 4)", "must be a multiple of 16"),

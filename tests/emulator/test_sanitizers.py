@@ -1,68 +1,100 @@
-"""Seeded bugs in shared memory are found at their line; correct programs have nothing reported."""
+"""Seeded bugs are found by the right check at their line; correct programs have nothing reported."""
+
+from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.emulator.programs import HERE, build, execute
+from benchmarks.emulator import write_input
+from grader.stubs import STUB_HEADERS
+from tests.conftest import ROOT
+from tests.emulator.programs import HERE, build, execute, names_in
+from tests.emulator.seeded_bugs import ALL_SANITIZERS, CORRECT, SeededBug, programs_in, run, seeded_bugs
 
-SOURCE = HERE / "races.cu"
-SANITIZERS = frozenset({"memory", "sync", "race", "init"})
-
-
-def line_of(text: str) -> int:
-    (found,) = [i for i, line in enumerate(SOURCE.read_text().splitlines(), 1) if text in line]
-    return found
+BUGS = seeded_bugs()
 
 
-@pytest.mark.parametrize(
-    ("name", "tool", "place"),
-    [
-        ("missing_barrier_after_store", "race", "race: read"),
-        ("missing_barrier_before_reuse", "race", "race: overwrite"),
-        ("reduction_without_barrier", "race", "race: reduction"),
-        ("all_write_one_word", "race", "race: last writer"),
-        ("atomic_then_plain_read", "race", "race: no barrier after atomics"),
-        ("float4_tile", "race", "race: tile"),
-        ("uninitialised_tail", "init", "init: tail"),
-        ("uninitialised_sum", "init", "init: never stored"),
-    ],
-)
-def test_a_seeded_bug_is_found_at_its_line(name: str, tool: str, place: str, tmp_path: Path) -> None:
-    done = execute(build(SOURCE, sanitize=SANITIZERS), name, folder=tmp_path)
-    # A race has two places. Which of them is reached second, and is the finding's own, depends on the schedule.
-    named = {d["line"] for d in done.diagnostics(tool)}
-    named |= {int(n) for d in done.diagnostics(tool) for n in re.findall(r"at line (\d+)", d["message"])}
-    assert line_of(place) in named
-    # Reading what another warp has yet to write is, in this schedule, also a read of nothing.
-    assert {d["tool"] for d in done.diagnostics()} <= {tool, "init"}
+def lines_named(findings: list[dict[str, Any]]) -> set[int]:
+    """The findings' own lines, and those of the other side of a race."""
+    own = {d["line"] for d in findings if d["line"] is not None}
+    return own | {int(n) for d in findings for n in re.findall(r"at line (\d+)", d["message"])}
 
 
-def test_a_race_names_both_lines_and_both_threads(tmp_path: Path) -> None:
-    done = execute(build(SOURCE, sanitize=SANITIZERS), "reduction_without_barrier", folder=tmp_path)
-    assert any(
-        f"of another warp at line {line_of('race: reduction')}" in d["message"] for d in done.diagnostics("race")
-    )
-    assert all(d["thread"] is not None and "__syncthreads()" in d["advice"] for d in done.diagnostics("race"))
+def test_there_are_at_least_thirty_seeded_bugs_of_all_classes() -> None:
+    assert len(BUGS) >= 30
+    assert {bug.check for bug in BUGS} >= ALL_SANITIZERS
 
 
-def test_nothing_is_reported_for_a_correct_kernel(tmp_path: Path) -> None:
-    done = execute(build(SOURCE, sanitize=SANITIZERS), "correct", folder=tmp_path)
-    assert done.exit_code == 0 and done.diagnostics() == []
+@pytest.mark.parametrize("bug", BUGS, ids=str)
+def test_a_seeded_bug_is_found_by_its_check_at_its_line(bug: SeededBug, tmp_path: Path) -> None:
+    done = run(bug.source, bug.name, tmp_path, leaks=bug.name == "leak")
+    found = done.diagnostics(bug.check)
+    assert found, done.errors
+    assert lines_named(found) >= bug.lines
+    assert {d["tool"] for d in done.diagnostics()} == {bug.check}
+    assert all(d["advice"] for d in found)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "tree_reduction",
-        "prefix_sum",
-        "barriers_inside_functions",
-        "barrier_arrive_and_sync",
-        "named_barriers_for_half_a_block",
-    ],
-)
-def test_nothing_is_reported_for_correct_conformance_programs(name: str, tmp_path: Path) -> None:
-    flags = ("-O3", "-std=c++17", "--extended-lambda")
-    done = execute(build(HERE / "conformance" / "control.cu", flags=flags, sanitize=SANITIZERS), name, folder=tmp_path)
-    assert done.exit_code == 0 and done.diagnostics() == []
+@pytest.mark.parametrize("name", programs_in(CORRECT))
+def test_nothing_is_reported_for_a_correct_program_that_looks_wrong(name: str, tmp_path: Path) -> None:
+    done = run(CORRECT, name, tmp_path)
+    assert done.exit_code == 0
+    assert done.diagnostics() == []
+
+
+@pytest.mark.parametrize("source", sorted((HERE / "conformance").glob("*.cu")), ids=lambda path: path.stem)
+def test_nothing_is_reported_for_the_conformance_programs(source: Path, tmp_path: Path) -> None:
+    program = build(source, flags=("-O3", "-std=c++17", "--extended-lambda"), sanitize=ALL_SANITIZERS)
+    done = execute(program, folder=tmp_path, timeout_s=200)
+    assert done.exit_code == 0 and len(re.findall(r" ok$", done.output, re.M)) == len(names_in(source))
+    assert [d["message"] for d in done.diagnostics() if d["tool"] != "api"] == []
+
+
+@pytest.mark.parametrize("name", ["naive", "tiled", "flash2"])
+def test_nothing_is_reported_for_the_model_solutions_not_even_a_leak(name: str, tmp_path: Path) -> None:
+    flags = ("-O3", f"-isystem={STUB_HEADERS}")
+    program = build(ROOT / "reference" / "hw4" / f"{name}.cu", flags=flags, sanitize=ALL_SANITIZERS)
+    write_input(tmp_path / "in", 2, 128, 32)
+    done = execute(program, "in", "out", folder=tmp_path, GRADER_EMULATOR_LEAKS="1")
+    assert done.exit_code == 0 and done.kernels()
+    assert done.diagnostics() == []
+
+
+def test_a_race_names_the_variable_both_lines_and_both_threads(tmp_path: Path) -> None:
+    done = run(HERE / "seeded" / "shared_races.cu", "missing_barrier_after_store", tmp_path)
+    found = next(d for d in done.diagnostics("race") if "of another warp" in d["message"])
+    assert re.search(r"offset \d+ of the shared variable s \(512 bytes\) races with the read", found["message"])
+    assert re.search(r"by thread \(\d+,0,0\) of another warp at line \d+", found["message"])
+    assert found["thread"] is not None and "__syncthreads()" in found["advice"]
+
+
+def test_a_race_of_blocks_names_the_other_block_and_the_allocation(tmp_path: Path) -> None:
+    done = run(HERE / "seeded" / "global_races.cu", "overlapping_output", tmp_path)
+    (found,) = done.diagnostics("race")
+    assert found["block"] == [1, 0, 0] and "of block (0,0,0)" in found["message"]
+    assert "of the 1024 bytes of cudaMalloc at seeded.h:" in found["message"]
+
+
+def test_reports_of_races_are_the_same_each_time(tmp_path: Path) -> None:
+    source = HERE / "seeded" / "global_races.cu"
+    runs = [run(source, "in_place_between_blocks", tmp_path).diagnostics("race") for _ in range(3)]
+    assert [[d["message"].split(" of ")[0] for d in found] for found in runs] == [
+        [d["message"].split(" of ")[0] for d in runs[0]]
+    ] * 3
+    assert [[d["thread"] for d in found] for found in runs] == [[d["thread"] for d in runs[0]]] * 3
+
+
+def test_a_place_is_reported_once_and_the_rest_is_counted(tmp_path: Path) -> None:
+    done = run(HERE / "seeded" / "uninitialised.cu", "never_written", tmp_path)
+    assert len(done.diagnostics("init")) == 1
+    assert "(127 further findings at the places named above)" in done.errors
+
+
+def test_a_leak_is_told_only_when_asked_and_only_as_a_note(tmp_path: Path) -> None:
+    source = HERE / "seeded" / "lifetime.cu"
+    (note,) = run(source, "leak", tmp_path, leaks=True).diagnostics("memory")
+    assert note["severity"] == "note" and "leak: the 4000 bytes of cudaMalloc at lifetime.cu:" in note["message"]
+    assert run(source, "leak", tmp_path).diagnostics() == []

@@ -17,13 +17,17 @@ static const char *access_word(struct warp *w, u32 site) {
     return s->kind == SITE_STORE ? "write" : s->kind == SITE_ATOMIC ? "atomic operation" : "read";
 }
 
-void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
+/* The host address of one lane's access, or no return. `*watched` is set to the space whose cells shadow.c keeps. */
+static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane, u32 bytes, int *watched) {
+    u64 addr = *address;
     if (space == SPACE_GENERIC) {
         if (is_shared(addr)) space = SPACE_SHARED, addr -= SHARED_WINDOW;
         else if (is_local(addr)) space = SPACE_LOCAL, addr -= LOCAL_WINDOW;
         else if (is_param(addr)) space = SPACE_PARAM;
         else space = SPACE_GLOBAL;
     }
+    *watched = space;
+    *address = addr;
     if (space == SPACE_PARAM) {
         u64 offset = addr - PARAM_WINDOW;
         if (offset + bytes > w->block->launch->kernel->parameter_bytes)
@@ -35,16 +39,23 @@ void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 by
                  access_word(w, site), bytes, (unsigned long long)addr,
                  space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes);
     if (space == SPACE_SHARED) {
-        if (addr + bytes > w->shared_size)
-            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of shared memory, of which the block has %u bytes (%u static, %u dynamic)",
-                     access_word(w, site), bytes, (unsigned long long)addr, w->shared_size, w->block->launch->kernel->static_shared, w->dynamic_shared);
-        if (UNLIKELY(w->block->launch->module->info->sanitize)) shadow_access(w, site, addr, lane, bytes);
+        if (addr + bytes > w->shared_size) {
+            const struct kernel_info *k = w->block->launch->kernel;
+            char place[256] = "";
+            if (w->shared_size) shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
+            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of shared memory, of which the block has %u bytes (%u static, %u dynamic)%s%s",
+                     access_word(w, site), bytes, (unsigned long long)addr, w->shared_size, k->static_shared, w->dynamic_shared, place[0] ? ": " : "", place);
+        }
         return w->shared + addr;
     }
     if (space == SPACE_LOCAL) {
         if (addr + bytes > w->local_size)
             rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of local memory (local arrays), of which the thread has %u bytes",
-                     access_word(w, site), bytes, (unsigned long long)addr, w->local_size);
+                     access_word(w, site), bytes, (unsigned long long)addr, w->local_top);
+        if (addr + bytes > w->local_top && first_time(w->block->launch->module->info, site, ~2u)) /* a GPU does not fault here */
+            diagnose(w, site, lane, "error", "memory", "Check the index against the size of the array.",
+                     "%s of %u bytes at offset %llu of local memory, past the end of the thread's local arrays, which take %u bytes", access_word(w, site), bytes,
+                     (unsigned long long)addr, w->local_top);
         return w->local + (addr >> 2) * 128 + lane * 4 + (addr & 3);
     }
     const struct site *c = &w->sites[site];
@@ -56,23 +67,50 @@ void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 by
     return (void *)(addr + (u64)w->sites[site].delta);
 }
 
+static int is_watched(const struct warp *w) { return w->block->launch->module->info->sanitize != 0; }
+
+static void watch(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
+    if (space == SPACE_SHARED || space == SPACE_GLOBAL) shadow_access(w, site, space == SPACE_SHARED, addr, lane, bytes, host, value);
+}
+
+void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
+    int where;
+    void *p = resolve(w, site, space, &addr, lane, bytes, &where);
+    if (UNLIKELY(is_watched(w))) watch(w, site, where, addr, lane, bytes, p, NULL);
+    return p;
+}
+
+void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used) {
+    int where;
+    void *p = resolve(w, site, space, &addr, lane, bytes, &where);
+    if (UNLIKELY(is_watched(w))) watch(w, site, where, addr, lane, used, p, NULL);
+    return p;
+}
+
 static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space == SPACE_GENERIC && is_local(a)); }
 
-/* The host address of a lane's access when the quick test passes, else the long way, which reports faults. */
-static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
+/* The host address of a lane's access when the quick test passes, else the long way, which reports faults. `value`, of a
+ * store in a watched program, is what it writes. */
+static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, int watched, const u8 *value) {
+    int where;
+    if (UNLIKELY(watched)) {
+        u8 *p = resolve(w, site, space, &addr, lane, bytes, &where);
+        watch(w, site, where, addr, lane, bytes, p, value);
+        return p;
+    }
     if (space == SPACE_SHARED) {
-        if (LIKELY(addr + bytes <= w->shared_size && !(addr & (bytes - 1)) && !w->block->launch->module->info->sanitize)) return w->shared + addr;
+        if (LIKELY(addr + bytes <= w->shared_size && !(addr & (bytes - 1)))) return w->shared + addr;
     } else if (space == SPACE_GLOBAL || (space == SPACE_GENERIC && addr < SHARED_WINDOW)) {
         const struct site *c = &w->sites[site];
         if (LIKELY(addr >= c->lo && addr + bytes <= c->hi && !(addr & (bytes - 1)))) return (u8 *)(addr + (u64)c->delta);
     }
-    return rt_address(w, site, space, addr, lane, bytes);
+    return resolve(w, site, space, &addr, lane, bytes, &where);
 }
 
 #define LOAD_LANES(T, ROW)                                                                                             \
     for (u32 l = 0; l < 32; l++)                                                                                       \
         if (m >> l & 1) {                                                                                              \
-            const u8 *p = lane_host(w, site, space, ADDRESS, l, whole);                                                \
+            const u8 *p = lane_host(w, site, space, ADDRESS, l, whole, watched, NULL);                                 \
             if (UNLIKELY(in_local(space, ADDRESS))) {                                                                  \
                 for (u32 c = 0; c < count; c++) {                                                                      \
                     u32 low = ((u32)ADDRESS & 3) + c * (u32)sizeof(T);                                                 \
@@ -85,7 +123,10 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
 #define STORE_LANES(T, ROW)                                                                                            \
     for (u32 l = 0; l < 32; l++)                                                                                       \
         if (m >> l & 1) {                                                                                              \
-            u8 *p = lane_host(w, site, space, ADDRESS, l, whole);                                                      \
+            T value[4];                                                                                                \
+            if (UNLIKELY(watched))                                                                                     \
+                for (u32 c = 0; c < count; c++) value[c] = (T)((const ROW *)in)[32 * c + l];                           \
+            u8 *p = lane_host(w, site, space, ADDRESS, l, whole, watched, (const u8 *)value);                          \
             if (UNLIKELY(in_local(space, ADDRESS))) {                                                                  \
                 for (u32 c = 0; c < count; c++) {                                                                      \
                     u32 low = ((u32)ADDRESS & 3) + c * (u32)sizeof(T);                                                 \
@@ -99,6 +140,7 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
         }
 #define BY_SIZE(LANES)                                                                                                 \
     u32 whole = bytes * count;                                                                                         \
+    const int watched = is_watched(w);                                                                                 \
     switch (bytes) {                                                                                                   \
     case 1: LANES(u8, u32) break;                                                                                      \
     case 2: LANES(u16a, u32) break;                                                                                    \
@@ -108,7 +150,7 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
 
 /* 4-byte elements, the usual case: one check and one gather or scatter for the warp. 0: not this time, go by lanes. */
 static inline __attribute__((always_inline)) int vector_offsets_w(struct warp *w, const u32 *addr, u32 m, u32 whole, u32 shift) {
-    if (w->shared_size < whole || w->block->launch->module->info->sanitize) return 0;
+    if (w->shared_size < whole || is_watched(w)) return 0;
     u32 bad = 0;
     VU limit = BU((w->shared_size - whole) >> shift);
     for (int i = 0; i < PIECES; i++) {
@@ -133,7 +175,7 @@ static int quick_store_w(struct warp *w, const u32 *addr, u32 m, u32 count, cons
 static int quick_q(struct warp *w, u32 site, const u64 *addr, u32 m, u32 count) {
     const struct site *c = &w->sites[site];
     u32 bad = 0, shift = count == 4 ? 4 : count == 2 ? 3 : 2, whole = 4 * count;
-    if (c->hi - c->lo < whole) return 0;
+    if (c->hi - c->lo < whole || is_watched(w)) return 0;
     VQ lo = BQ(c->lo), limit = BQ((c->hi - c->lo - whole) >> shift);
     for (int i = 0; i < 2 * PIECES; i++) {
         VQ a = *(const VQ *)&addr[i * W / 2] - lo;

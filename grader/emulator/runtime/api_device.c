@@ -20,6 +20,7 @@ cudaError_t cudaRuntimeGetVersion(int *v) { *v = 13000; return API(cudaSuccess);
 cudaError_t cudaDeviceReset(void) {
     if (pending_fault) sticky_error = pending_fault;
     sticky_error = pending_fault = 0; /* a new context */
+    memory_reset();
     return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int *can, int a, int b) { (void)a, (void)b; *can = 0; return API(cudaSuccess); }

@@ -19,30 +19,34 @@ static cudaError_t allocate(const char *function, void **out, size_t bytes, enum
     *out = (void *)a->start;
     return (cudaError_t)api_result(function, cudaSuccess);
 }
-cudaError_t cudaMalloc(void **p, size_t n) { return allocate(__func__, p, n, MEMORY_DEVICE); }
+cudaError_t cudaMalloc(void **p, size_t n) { HOST_CALL(); return allocate(__func__, p, n, MEMORY_DEVICE); }
 cudaError_t cudaMallocManaged(void **p, size_t n, unsigned flags) {
+    HOST_CALL();
     (void)flags;
     if (n == 0) return API(cudaErrorInvalidValue);
     return allocate(__func__, p, n, MEMORY_MANAGED);
 }
-cudaError_t cudaMallocHost(void **p, size_t n) { return allocate(__func__, p, n, MEMORY_PINNED); }
-cudaError_t cudaHostAlloc(void **p, size_t n, unsigned flags) { (void)flags; return allocate(__func__, p, n, MEMORY_PINNED); }
-cudaError_t cudaMallocAsync(void **p, size_t n, cudaStream_t s) { (void)s; return allocate(__func__, p, n, MEMORY_DEVICE); }
-cudaError_t cudaMallocFromPoolAsync(void **p, size_t n, cudaMemPool_t pool, cudaStream_t s) { (void)s, (void)pool; return allocate(__func__, p, n, MEMORY_DEVICE); }
+cudaError_t cudaMallocHost(void **p, size_t n) { HOST_CALL(); return allocate(__func__, p, n, MEMORY_PINNED); }
+cudaError_t cudaHostAlloc(void **p, size_t n, unsigned flags) { HOST_CALL(); (void)flags; return allocate(__func__, p, n, MEMORY_PINNED); }
+cudaError_t cudaMallocAsync(void **p, size_t n, cudaStream_t s) { HOST_CALL(); (void)s; return allocate(__func__, p, n, MEMORY_DEVICE); }
+cudaError_t cudaMallocFromPoolAsync(void **p, size_t n, cudaMemPool_t pool, cudaStream_t s) { HOST_CALL(); (void)s, (void)pool; return allocate(__func__, p, n, MEMORY_DEVICE); }
 cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t height) {
+    HOST_CALL();
     *pitch = (width + 511) & ~511ull;
     return allocate(__func__, p, *pitch * height, MEMORY_DEVICE);
 }
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent e) {
+    HOST_CALL();
     p->pitch = (e.width + 511) & ~511ull, p->xsize = e.width, p->ysize = e.height;
     return allocate(__func__, &p->ptr, p->pitch * e.height * e.depth, MEMORY_DEVICE);
 }
 cudaError_t cudaFree(void *p) {
+    HOST_CALL();
     if (surface_fault()) return API(sticky_error);
     return API(memory_free((u64)p, MEMORY_DEVICE, __func__));
 }
-cudaError_t cudaFreeAsync(void *p, cudaStream_t s) { (void)s; return API(memory_free((u64)p, MEMORY_DEVICE, __func__)); }
-cudaError_t cudaFreeHost(void *p) { return API(memory_free((u64)p, MEMORY_PINNED, __func__)); }
+cudaError_t cudaFreeAsync(void *p, cudaStream_t s) { HOST_CALL(); (void)s; return API(memory_free((u64)p, MEMORY_DEVICE, __func__)); }
+cudaError_t cudaFreeHost(void *p) { HOST_CALL(); return API(memory_free((u64)p, MEMORY_PINNED, __func__)); }
 cudaError_t cudaHostRegister(void *p, size_t n, unsigned flags) {
     (void)flags;
     struct allocation *a = memory_find((u64)p);
@@ -147,18 +151,19 @@ static cudaError_t copy(const char *function, void *to, u64 to_pitch, const void
     if (rows == 1 || (to_pitch == width && from_pitch == width)) memmove(t, f, width * rows);
     else
         for (u64 r = 0; r < rows; r++) memmove((u8 *)t + r * to_pitch, (u8 *)f + r * from_pitch, width);
+    for (u64 r = 0; shadow_checks && r < rows; r++) written_copy(function, (u8 *)to + r * to_pitch, (const u8 *)from + r * from_pitch, width);
     int d = kind == cudaMemcpyDefault ? (fs == SIDE_HOST ? 0 : 2) + (ts == SIDE_HOST ? 0 : 1) : kind == cudaMemcpyHostToDevice ? 1 : kind == cudaMemcpyDeviceToHost ? 2 : kind == cudaMemcpyDeviceToDevice ? 3 : 0;
     trace_line("{\"kind\":\"memcpy\",\"direction\":\"%s\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", DIRECTIONS[d],
                (unsigned long long)(width * rows), (unsigned long long)start, (unsigned long long)now_ns(), stream_number(stream));
     return (cudaError_t)api_result(function, cudaSuccess);
 }
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t n, enum cudaMemcpyKind kind) { return copy(__func__, to, n, from, n, n, 1, kind, 0, 1); }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) { return copy(__func__, to, n, from, n, n, 1, kind, s, 0); }
-cudaError_t cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind kind) { return copy(__func__, to, tp, from, fp, w, h, kind, 0, 1); }
-cudaError_t cudaMemcpy2DAsync(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind kind, cudaStream_t s) { return copy(__func__, to, tp, from, fp, w, h, kind, s, 0); }
-cudaError_t cudaMemcpyPeer(void *to, int td, const void *from, int fd, size_t n) { (void)td, (void)fd; return copy(__func__, to, n, from, n, n, 1, cudaMemcpyDeviceToDevice, 0, 1); }
-cudaError_t cudaMemcpyPeerAsync(void *to, int td, const void *from, int fd, size_t n, cudaStream_t s) { (void)td, (void)fd; return copy(__func__, to, n, from, n, n, 1, cudaMemcpyDeviceToDevice, s, 0); }
+cudaError_t cudaMemcpy(void *to, const void *from, size_t n, enum cudaMemcpyKind kind) { HOST_CALL(); return copy(__func__, to, n, from, n, n, 1, kind, 0, 1); }
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return copy(__func__, to, n, from, n, n, 1, kind, s, 0); }
+cudaError_t cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind kind) { HOST_CALL(); return copy(__func__, to, tp, from, fp, w, h, kind, 0, 1); }
+cudaError_t cudaMemcpy2DAsync(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return copy(__func__, to, tp, from, fp, w, h, kind, s, 0); }
+cudaError_t cudaMemcpyPeer(void *to, int td, const void *from, int fd, size_t n) { HOST_CALL(); (void)td, (void)fd; return copy(__func__, to, n, from, n, n, 1, cudaMemcpyDeviceToDevice, 0, 1); }
+cudaError_t cudaMemcpyPeerAsync(void *to, int td, const void *from, int fd, size_t n, cudaStream_t s) { HOST_CALL(); (void)td, (void)fd; return copy(__func__, to, n, from, n, n, 1, cudaMemcpyDeviceToDevice, s, 0); }
 static cudaError_t copy3d(const char *function, const struct cudaMemcpy3DParms *p, cudaStream_t s, int synchronous) {
     if (p->srcArray || p->dstArray) return (cudaError_t)api_error(function, cudaErrorNotSupported, "CUDA arrays are not supported by the emulator; use linear memory");
     for (size_t z = 0; z < p->extent.depth; z++) {
@@ -169,8 +174,8 @@ static cudaError_t copy3d(const char *function, const struct cudaMemcpy3DParms *
     }
     return cudaSuccess;
 }
-cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return copy3d(__func__, p, 0, 1); }
-cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t s) { return copy3d(__func__, p, s, 0); }
+cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { HOST_CALL(); return copy3d(__func__, p, 0, 1); }
+cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t s) { HOST_CALL(); return copy3d(__func__, p, s, 0); }
 
 static cudaError_t set(const char *function, void *to, u64 pitch, int value, u64 width, u64 rows, cudaStream_t stream) {
     if (sticky_error || pending_fault) return (cudaError_t)api_result(function, sticky_error);
@@ -183,16 +188,19 @@ static cudaError_t set(const char *function, void *to, u64 pitch, int value, u64
     int captured = capture_set(stream, to, pitch, value, 1, width, rows);
     if (captured >= 0) return (cudaError_t)api_result(function, captured);
     u64 start = now_ns();
-    for (u64 r = 0; r < rows; r++) memset((u8 *)t + r * pitch, value, width);
+    for (u64 r = 0; r < rows; r++) {
+        memset((u8 *)t + r * pitch, value, width);
+        if (shadow_checks) written_by_host((u8 *)to + r * pitch, width);
+    }
     trace_line("{\"kind\":\"memset\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", (unsigned long long)(width * rows), (unsigned long long)start,
                (unsigned long long)now_ns(), stream_number(stream));
     return (cudaError_t)api_result(function, cudaSuccess);
 }
-cudaError_t cudaMemset(void *p, int v, size_t n) { return set(__func__, p, n, v, n, 1, 0); }
-cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) { return set(__func__, p, n, v, n, 1, s); }
-cudaError_t cudaMemset2D(void *p, size_t pitch, int v, size_t w, size_t h) { return set(__func__, p, pitch, v, w, h, 0); }
-cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int v, size_t w, size_t h, cudaStream_t s) { return set(__func__, p, pitch, v, w, h, s); }
-cudaError_t cudaMemset3D(struct cudaPitchedPtr p, int v, struct cudaExtent e) { return set(__func__, p.ptr, p.pitch, v, e.width, e.height * e.depth, 0); }
+cudaError_t cudaMemset(void *p, int v, size_t n) { HOST_CALL(); return set(__func__, p, n, v, n, 1, 0); }
+cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) { HOST_CALL(); return set(__func__, p, n, v, n, 1, s); }
+cudaError_t cudaMemset2D(void *p, size_t pitch, int v, size_t w, size_t h) { HOST_CALL(); return set(__func__, p, pitch, v, w, h, 0); }
+cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int v, size_t w, size_t h, cudaStream_t s) { HOST_CALL(); return set(__func__, p, pitch, v, w, h, s); }
+cudaError_t cudaMemset3D(struct cudaPitchedPtr p, int v, struct cudaExtent e) { HOST_CALL(); return set(__func__, p.ptr, p.pitch, v, e.width, e.height * e.depth, 0); }
 
 static cudaError_t symbol_copy(const char *function, const void *symbol, size_t offset, void *other, size_t n, enum cudaMemcpyKind kind, int to_symbol, cudaStream_t s, int synchronous) {
     void *address;
@@ -204,7 +212,7 @@ static cudaError_t symbol_copy(const char *function, const void *symbol, size_t 
     address = (u8 *)address + offset;
     return to_symbol ? copy(function, address, n, other, n, n, 1, kind, s, synchronous) : copy(function, other, n, address, n, n, 1, kind, s, synchronous);
 }
-cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t n, size_t offset, enum cudaMemcpyKind kind) { return symbol_copy(__func__, symbol, offset, (void *)from, n, kind, 1, 0, 1); }
-cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t n, size_t offset, enum cudaMemcpyKind kind) { return symbol_copy(__func__, symbol, offset, to, n, kind, 0, 0, 1); }
-cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t n, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s) { return symbol_copy(__func__, symbol, offset, (void *)from, n, kind, 1, s, 0); }
-cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t n, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s) { return symbol_copy(__func__, symbol, offset, to, n, kind, 0, s, 0); }
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t n, size_t offset, enum cudaMemcpyKind kind) { HOST_CALL(); return symbol_copy(__func__, symbol, offset, (void *)from, n, kind, 1, 0, 1); }
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t n, size_t offset, enum cudaMemcpyKind kind) { HOST_CALL(); return symbol_copy(__func__, symbol, offset, to, n, kind, 0, 0, 1); }
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t n, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return symbol_copy(__func__, symbol, offset, (void *)from, n, kind, 1, s, 0); }
+cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t n, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return symbol_copy(__func__, symbol, offset, to, n, kind, 0, s, 0); }

@@ -6,8 +6,12 @@
  *   fiber.c     switching stacks
  *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
  *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
+ *   host_place.c  file and line of a call in host code
  *   report.c    trace lines, diagnostics, what a fault prints
- *   shadow.c    races and uninitialised reads in shared memory
+ *   shadow.c    races and uninitialised reads in shared and global memory
+ *   order.c     which accesses of a launch barriers, fences and atomics put in order
+ *   written.c   which bytes of global memory hold a value
+ *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
  *   counters.c  what a program built to count has counted
  *   tensor.c    matrix instructions, asynchronous copies
  *   print.c     device printf and assert
@@ -45,6 +49,9 @@ struct allocation {
     int freed;
     u64 serial;       /* order of allocation, for reports */
     char label[64];   /* the variable's name, or the call that allocated it */
+    const void *made_at; /* where the host called, for host_place; or NULL */
+    u8 *written;        /* written.c, or NULL */
+    struct cell *cells; /* shadow.c, or NULL */
 };
 
 #define DEVICE_MEMORY_BYTES (40ull << 30)
@@ -60,8 +67,13 @@ struct allocation *memory_nearest(u64 address);
 int memory_is_arena(u64 address); /* inside the device address range, allocated or not */
 void *memory_host(u64 address);   /* where the host finds a device (or host) address */
 u64 memory_used(void);
-u64 memory_leaks(u64 *bytes);
+void memory_reset(void);         /* frees all but the program's variables */
+void memory_report_leaks(void);
 void memory_describe(u64 address, u64 bytes, char *text, size_t size);
+/* "offset 8 of the 256 bytes of cudaMalloc (allocation 3)" */
+void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
+/* "offset 8 of the shared variable tile (1024 bytes)" */
+void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size);
 
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 
@@ -95,6 +107,9 @@ struct barrier { u32 expected, arrived; u32 reduce_count, reduce_lanes; u32 gene
 
 struct fiber { void *stack_pointer; u8 *stack; };
 
+#define EARLY_READS 32u
+struct early_read { u32 warp, site, thread, addr; };
+
 struct block {
     struct launch *launch;
     struct worker *worker;
@@ -111,7 +126,9 @@ struct block {
     u32 local_bytes;
     void *pool_next;
     struct cell *shadow; /* shadow.c */
-    u32 shadow_words, epoch;
+    u32 shadow_words, early_count;
+    struct early_read early[EARLY_READS]; /* of this epoch: shared memory that nobody had written yet */
+    u32 stamp, epoch, segment, fenced_segments, acquired, acquiring; /* order.c */
 };
 
 struct worker {
@@ -119,19 +136,48 @@ struct worker {
     u32 index;
     struct site *sites;
     u32 site_capacity;
+    struct allocation **site_allocations; /* when accesses are watched: what each site last touched */
     void *scheduler_stack_pointer;
     struct block *free_blocks; /* of the capacity below */
     u32 capacity_warps, capacity_shared, capacity_local;
     struct counters *counters;
 };
 
+extern u32 shadow_checks; /* SANITIZE_…, of all modules */
 void shadow_start(struct block *b);
-void shadow_access(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes);
 /* Around a worker's blocks of a launch; then the launch's counters as a JSON object; what is told when the program ends. */
 void counters_start(struct worker *k, struct launch *l);
 void counters_stop(struct worker *k, struct launch *l);
 void counters_text(struct launch *l, char *buffer, size_t size);
 void counters_finish(void);
+void shadow_end_epoch(struct block *b); /* all have reached a barrier, or left */
+void shadow_end(struct block *b);
+void shadow_forget(struct allocation *a);
+u64 shadow_repeated(void); /* findings at places reported before */
+void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
+void syncwarp_unmet(struct warp *w); /* reports the lanes that __syncwarp() still waits for */
+int first_time(const void *of, u32 a, u32 b); /* whether this pair of places was not reported yet */
+
+#define NO_SEGMENT (~0u)
+enum order { ORDER_BEFORE, ORDER_NONE_IN_BLOCK, ORDER_NONE_IN_GRID };
+void order_start_launch(void);
+void order_start_block(struct block *b);
+void order_barrier(struct block *b);
+void order_fence(struct block *b);
+void order_strong_access(struct block *b);
+void order_access(struct block *b);
+int order_uses_fences(void);
+enum order order_of(const struct block *b, u32 stamp, u64 *other_block);
+
+void written_start(struct allocation *a);
+void written_end(struct allocation *a);
+void written_mark(struct allocation *a, u64 offset, u64 bytes);
+int written_all(const struct allocation *a, u64 offset, u64 bytes);
+void written_by_host(void *to, u64 bytes);
+void written_copy(const char *function, void *to, const void *from, u64 bytes);
+
+/* rt_address for an access of `bytes` of which only `used` are read. */
+void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used);
 int run_launch(struct launch *l); /* runs to the end; the fault's error code or 0 */
 extern __thread struct worker *this_worker;
 extern u32 worker_count;
@@ -144,6 +190,11 @@ void thread_of(struct warp *w, u32 lane, u32 *xyz);
 
 /* ---- reports -------------------------------------------------------------------------------------------------------- */
 
+/* The line of host code behind a return address, and its file; 0 when it is not known. */
+u32 host_place(const void *address, const char **file);
+/* The call of the runtime API under way, for reports: each function that may report something sets it. */
+extern __thread const void *host_call;
+#define HOST_CALL() (host_call = __builtin_return_address(0))
 u64 now_ns(void);
 void trace_start(void);
 void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -49,6 +49,7 @@ static void start_module(struct module *m) {
 void **emu_register(struct module_info *info) {
     struct module *m = calloc(1, sizeof *m);
     m->info = info;
+    shadow_checks |= info->sanitize;
     start_module(m);
     return (void **)m;
 }
@@ -139,13 +140,16 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *out, const void *host) {
 struct configuration { dim3 grid, block; size_t shared; cudaStream_t stream; };
 static __thread struct configuration stack[16];
 static __thread u32 depth;
+static __thread int from_stub; /* <<<>>>: its line is that of __cudaPushCallConfiguration's call */
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
+    HOST_CALL();
     if (depth < 16) stack[depth++] = (struct configuration){grid, block, shared, (cudaStream_t)stream};
     return 0;
 }
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
     if (depth == 0) return cudaErrorMissingConfiguration;
     struct configuration *c = &stack[--depth];
+    from_stub = 1;
     *grid = c->grid, *block = c->block, *shared = c->shared, *(cudaStream_t *)stream = c->stream;
     return cudaSuccess;
 }
@@ -234,9 +238,13 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
 }
 
 cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
+    if (!from_stub) HOST_CALL();
+    from_stub = 0;
     return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 0);
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t k, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
+    if (!from_stub) HOST_CALL();
+    from_stub = 0;
     return (cudaError_t)launch("cudaLaunchKernel", (const void *)k, grid, block, args, shared, stream, 0);
 }
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t k, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
@@ -268,6 +276,7 @@ static int resident_blocks(const struct kernel_info *k, u32 threads, size_t dyna
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
+    HOST_CALL();
     struct known_kernel *known = kernel_of(f);
     if (known) {
         u64 blocks = (u64)grid.x * grid.y * grid.z;
@@ -322,6 +331,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *f) {
     return API(cudaSuccess);
 }
 cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute, int value) {
+    HOST_CALL();
     struct known_kernel *known = kernel_of(f);
     if (!known) return API(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {

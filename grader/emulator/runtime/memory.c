@@ -63,12 +63,13 @@ static struct allocation *insert(u64 address, u64 bytes, i64 delta, enum memory_
         table = realloc(table, capacity * sizeof *table);
     }
     struct allocation *a = calloc(1, sizeof *a);
-    *a = (struct allocation){address, bytes, delta, kind, 0, ++serial, ""};
+    *a = (struct allocation){.start = address, .size = bytes, .delta = delta, .kind = kind, .serial = ++serial, .made_at = kind == MEMORY_VARIABLE || kind == MEMORY_HEAP ? NULL : host_call};
     snprintf(a->label, sizeof a->label, "%s", label);
     i64 at = position(address) + 1;
     memmove(table + at + 1, table + at, (size_t)((i64)count - at) * sizeof *table);
     table[at] = a;
     count++;
+    written_start(a);
     return a;
 }
 
@@ -131,6 +132,23 @@ struct allocation *memory_nearest(u64 address) {
     return best;
 }
 
+/* Under the lock. */
+static void release(struct allocation *a) {
+    a->freed = 1;
+    written_end(a);
+    shadow_forget(a);
+    if (a->kind == MEMORY_REGISTERED) {
+        /* the program's own memory */
+    } else if (a->delta) {
+        used -= a->size;
+        u64 from = (a->start - (u64)arena + 4095) & ~4095ull, to = (a->start - (u64)arena + a->size) & ~4095ull;
+        if (to > from) fallocate(arena_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
+    } else {
+        u64 whole = (a->size + 4095 + 4096) & ~4095ull;
+        mmap((void *)a->start, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    }
+}
+
 int memory_free(u64 address, enum memory_kind kind, const char *function) {
     if (address == 0) return cudaSuccess;
     pthread_mutex_lock(&lock);
@@ -151,19 +169,17 @@ int memory_free(u64 address, enum memory_kind kind, const char *function) {
                  "%s(0x%llx): the address %s%s%s", function, (unsigned long long)address, what, label[0] ? ": " : "", label);
         return cudaErrorInvalidValue;
     }
-    a->freed = 1;
-    if (kind == MEMORY_REGISTERED) {
-        /* the program's own memory */
-    } else if (a->delta) {
-        used -= a->size;
-        u64 from = (a->start - (u64)arena + 4095) & ~4095ull, to = (a->start - (u64)arena + a->size) & ~4095ull;
-        if (to > from) fallocate(arena_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
-    } else {
-        u64 whole = (a->size + 4095 + 4096) & ~4095ull;
-        mmap((void *)a->start, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-    }
+    release(a);
     pthread_mutex_unlock(&lock);
     return cudaSuccess;
+}
+
+void memory_reset(void) {
+    memory_report_leaks();
+    pthread_mutex_lock(&lock);
+    for (u64 i = 0; i < count; i++)
+        if (!table[i]->freed && table[i]->kind != MEMORY_VARIABLE && table[i]->kind != MEMORY_REGISTERED) release(table[i]);
+    pthread_mutex_unlock(&lock);
 }
 
 void *memory_host(u64 address) {
@@ -172,13 +188,56 @@ void *memory_host(u64 address) {
 
 u64 memory_used(void) { return used; }
 
-u64 memory_leaks(u64 *bytes) {
-    u64 n = 0;
-    *bytes = 0;
-    for (u64 i = 0; i < count; i++)
-        if (!table[i]->freed && (table[i]->kind == MEMORY_DEVICE || table[i]->kind == MEMORY_MANAGED || table[i]->kind == MEMORY_PINNED))
-            n++, *bytes += table[i]->size;
-    return n;
+/* "cudaMalloc at hw4.cu:57", or by its number where the line is not known. */
+static void allocation_name(const struct allocation *a, char *text, size_t size) {
+    const char *file = "";
+    u32 line = host_place(a->made_at, &file);
+    const char *slash = strrchr(file, '/');
+    if (line) snprintf(text, size, "%s at %s:%u", a->label, slash ? slash + 1 : file, line);
+    else snprintf(text, size, "%s (allocation %llu)", a->label, (unsigned long long)a->serial);
+}
+
+/* What cudaFree and its like were not called for, when GRADER_EMULATOR_LEAKS asks. A note: the system takes it back. */
+void memory_report_leaks(void) {
+    if (!getenv("GRADER_EMULATOR_LEAKS") || sticky_error || pending_fault) return; /* after a fault cudaFree fails too */
+    for (u64 i = 0; i < count; i++) {
+        const struct allocation *a = table[i];
+        if (a->freed || a->kind == MEMORY_VARIABLE || a->kind == MEMORY_REGISTERED) continue;
+        char name[200];
+        allocation_name(a, name, sizeof name);
+        host_call = a->made_at;
+        diagnose(NULL, ~0u, 0, "note", "memory", "Free what you allocate: a program that runs longer would run out of memory.",
+                 "leak: the %llu bytes of %s were never freed", (unsigned long long)a->size, name);
+    }
+}
+
+void memory_place(const struct allocation *a, u64 address, char *text, size_t size) {
+    unsigned long long offset = address - a->start, bytes = a->size;
+    char name[200];
+    allocation_name(a, name, sizeof name);
+    if (a->kind == MEMORY_VARIABLE) snprintf(text, size, "offset %llu of %s (%llu bytes)", offset, a->label, bytes);
+    else snprintf(text, size, "offset %llu of the %llu bytes of %s", offset, bytes, name);
+}
+
+/* "kernel(int*)::tile" → "tile" */
+static const char *last_name(const char *name) {
+    const char *text = demangle(name), *last = text;
+    for (const char *p = text; (p = strstr(p, "::")) != NULL; p += 2) last = p + 2;
+    return last;
+}
+
+void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size) {
+    const struct shared_info *found = NULL;
+    for (u32 i = 0; i < k->shared_count; i++)
+        if (k->shared[i].offset <= offset && (k->shared[i].size || k->shared[i].offset < shared_size) && (!found || k->shared[i].offset >= found->offset)) found = &k->shared[i];
+    if (!found) {
+        snprintf(text, size, "offset %u of shared memory", offset);
+        return;
+    }
+    u32 bytes = found->size ? found->size : shared_size - found->offset, at = offset - found->offset;
+    const char *what = found->size ? "shared variable" : "dynamic shared memory";
+    if (at < bytes) snprintf(text, size, "offset %u of the %s %s (%u bytes)", at, what, last_name(found->name), bytes);
+    else snprintf(text, size, "%u bytes past the end of the %s %s (%u bytes)", at - bytes, what, last_name(found->name), bytes);
 }
 
 /* "4 bytes past the end of the 4096 bytes allocated by cudaMalloc (allocation 3)" */
@@ -193,14 +252,16 @@ void memory_describe(u64 address, u64 bytes, char *text, size_t size) {
                      (unsigned long long)address);
         return;
     }
+    char name[200];
+    allocation_name(a, name, sizeof name);
     const char *freed = a->freed ? ", which was freed before" : "";
     if (address < a->start)
-        snprintf(text, size, "address 0x%llx: %llu bytes before the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
-                 (unsigned long long)(a->start - address), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+        snprintf(text, size, "address 0x%llx: %llu bytes before the %llu bytes of %s%s", (unsigned long long)address,
+                 (unsigned long long)(a->start - address), (unsigned long long)a->size, name, freed);
     else if (address >= a->start + a->size)
-        snprintf(text, size, "address 0x%llx: %llu bytes past the end of the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
-                 (unsigned long long)(address - a->start - a->size), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+        snprintf(text, size, "address 0x%llx: %llu bytes past the end of the %llu bytes of %s%s", (unsigned long long)address,
+                 (unsigned long long)(address - a->start - a->size), (unsigned long long)a->size, name, freed);
     else
-        snprintf(text, size, "address 0x%llx: offset %llu of the %llu bytes of %s (allocation %llu)%s", (unsigned long long)address,
-                 (unsigned long long)(address - a->start), (unsigned long long)a->size, a->label, (unsigned long long)a->serial, freed);
+        snprintf(text, size, "address 0x%llx: offset %llu of the %llu bytes of %s%s", (unsigned long long)address,
+                 (unsigned long long)(address - a->start), (unsigned long long)a->size, name, freed);
 }

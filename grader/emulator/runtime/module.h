@@ -16,7 +16,11 @@ struct kernel_info {
     u32 local_bytes;
     u32 registers;
     u32 max_threads; /* __launch_bounds__, or 0 */
+    const struct shared_info *shared; /* variables in shared memory; of size 0 when dynamic */
+    u32 shared_count;
 };
+
+struct shared_info { const char *name; u32 offset, size; };
 
 struct relocation { u32 offset; const u64 *address; u64 addend; };
 

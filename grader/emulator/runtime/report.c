@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static int trace_file = -1;
@@ -68,6 +69,9 @@ const char *demangle(const char *name) {
 
 static void finish(void) {
     counters_finish();
+    memory_report_leaks();
+    u64 again = shadow_repeated();
+    if (again) fprintf(stderr, "(%llu further findings at the places named above)\n", (unsigned long long)again);
     trace_line("{\"kind\":\"end\",\"dropped\":0}");
 }
 
@@ -87,7 +91,8 @@ void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const ch
         if (site < info->site_count) line = info->sites[site].line, file = info->files[(u64)info->sites[site].file];
         snprintf(kernel, sizeof kernel, "%s", demangle(l->kernel->name));
         thread_of(w, lane, xyz);
-    }
+    } else
+        line = host_place(host_call, &file);
     if (line) snprintf(place, sizeof place, "%s:%u: ", file, line);
     if (n <= SHOWN) {
         fflush(stdout);
@@ -108,10 +113,20 @@ void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const ch
 
 /* ---- crashes of the host code --------------------------------------------------------------------------------------------- */
 
-static void crashed(int signal_number, siginfo_t *info, void *context) {
+/* Of the instruction behind the one that crashed, as a return address would be; NULL where it is not known how. */
+static const void *code_address(const void *context) {
+#if defined(__x86_64__)
+    return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);
+#else
     (void)context;
+    return NULL;
+#endif
+}
+
+static void crashed(int signal_number, siginfo_t *info, void *context) {
     u64 address = (u64)info->si_addr;
     signal(signal_number, SIG_DFL);
+    host_call = this_worker ? NULL : code_address(context);
     if (signal_number == SIGSEGV || signal_number == SIGBUS) {
         struct launch *l = current_launch;
         if (memory_is_arena(address)) {

@@ -67,7 +67,10 @@ static void barrier_release(struct block *b, u32 id) {
     r->arrived = r->reduce_count = r->reduce_lanes = 0;
     r->expected = 0;
     r->generation++;
-    b->epoch++;
+    if (b->launch->module->info->sanitize) {
+        shadow_end_epoch(b);
+        if (b->launch->module->info->sanitize & SANITIZE_RACE) order_barrier(b);
+    }
     for (u32 i = 0; i < b->warp_count; i++)
         if (b->state[i] == WARP_WAITS && b->waits_at[i] == id) b->state[i] = WARP_READY;
 }
@@ -78,6 +81,8 @@ static void arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes) {
     struct block *b = w->block;
     if (id > 15) rt_fault(w, site, lowest_lane(lanes), cudaErrorIllegalInstruction, "barrier number %u: there are 16, 0 to 15", id);
     struct barrier *r = &b->barriers[id];
+    w->step++;
+    if (w->waits) syncwarp_unmet(w);
     if (threads) {
         if (threads % 32) rt_fault(w, site, lowest_lane(lanes), cudaErrorIllegalInstruction, "a barrier for %u threads: the number must be a multiple of 32", threads);
         if (r->expected && r->expected != threads)
@@ -134,6 +139,10 @@ void rt_nanosleep(struct warp *w, u32 ns) {
     if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     w->block->polls++;
     yield(w);
+}
+
+void rt_fence(struct warp *w) {
+    if (w->block->launch->module->info->sanitize & SANITIZE_RACE) order_fence(w->block);
 }
 
 u64 rt_clock(void) {
@@ -194,6 +203,7 @@ static void release_block_memory(struct worker *k) {
         for (u32 i = 0; i < k->capacity_warps; i++) munmap(b->fibers[i].stack - 4096, FIBER_STACK + 4096);
         munmap(b->shared, k->capacity_shared + 4096);
         munmap(b->local, (u64)k->capacity_warps * k->capacity_local * 32 + 4096);
+        shadow_end(b);
         free(b->warps), free(b->fibers), free(b->state), free(b->waits_at), free(b->wait_site), free(b->poll_site), free(b);
     }
 }
@@ -290,6 +300,7 @@ static enum slice run_slice(struct worker *k, struct block *b) {
         fiber_switch(&k->scheduler_stack_pointer, b->fibers[i].stack_pointer);
         if (b->state[i] == WARP_DONE) {
             b->done++;
+            if (b->warps[i].waits) syncwarp_unmet(&b->warps[i]);
             lanes_exit(&b->warps[i], b->warps[i].live);
         }
         if (b->threads_alive != alive) { /* those who wait no longer wait for threads that have left */
@@ -305,7 +316,10 @@ static enum slice run_slice(struct worker *k, struct block *b) {
         }
         if (b->launch->abort) return SLICE_STOPPED;
     }
-    if (b->done == n) return SLICE_DONE;
+    if (b->done == n) {
+        if (b->launch->module->info->sanitize) shadow_end_epoch(b);
+        return SLICE_DONE;
+    }
     if (!progress) {
         deadlocked(b);
         return SLICE_STOPPED;
@@ -326,9 +340,12 @@ static void run_blocks(struct worker *k, struct launch *l) {
         free(k->sites);
         k->site_capacity = info->site_count + 64;
         k->sites = malloc(k->site_capacity * sizeof *k->sites);
+        free(k->site_allocations);
+        k->site_allocations = shadow_checks ? malloc(k->site_capacity * sizeof *k->site_allocations) : NULL;
     }
     memset(k->sites, 0, (info->site_count + 1) * sizeof *k->sites);
     counters_start(k, l);
+    if (shadow_checks) memset(k->site_allocations, 0, (info->site_count + 1) * sizeof *k->site_allocations);
     u32 local = l->kernel->local_bytes ? ((l->kernel->local_bytes + 1023) & ~1023u) + 16384 : 64;
     if (k->capacity_warps < l->warps || k->capacity_shared < l->shared_bytes || k->capacity_local < local) {
         release_block_memory(k);
@@ -436,7 +453,8 @@ int run_launch(struct launch *l) {
     l->fuel = l->cooperative ? 64 : FUEL;
     l->patience = l->cooperative ? 1 : POLLS_BEFORE_COMPANY;
     /* Small grids are not worth waking others for. */
-    int together = worker_count > 1 && l->blocks > 1;
+    int together = worker_count > 1 && l->blocks > 1 && !l->module->info->sanitize;
+    if (l->module->info->sanitize) order_start_launch();
     if (together) {
         pthread_mutex_lock(&pool_lock);
         pool_running = worker_count - 1;

@@ -1,24 +1,66 @@
-/* Races and uninitialised reads in shared memory (--sanitize race,init).
+/* Races and uninitialised reads in shared and global memory (--sanitize race,init).
  *
- * Programs built with these sanitizers send every access to shared memory through rt_address, which calls here. Each
- * 4-byte word has a cell that remembers its last write and last read: when (in barrier epochs), at which site, by which
- * thread. Every barrier that is released begins a new epoch of the block. Two accesses of one epoch by different warps,
- * one of them a write and not both atomic, have no order that the program asks for: that is a race, also when this
- * schedule happened to give the right result. Any barrier, also a named one for some warps only, counts as ordering, so
- * nothing is reported that is none; a race hidden by an unrelated barrier is missed. Lanes of one warp run in step. */
+ * Programs built with these sanitizers send every access to shared and global memory through access.c, which calls here.
+ * Each 4-byte word has a cell that remembers its last write, its last atomic update and one of its last reads: the phase
+ * (order.c), the place in the program, the thread, which of the word's bytes. Two accesses to a byte, one of them a write, that the program does not
+ * put in order are a race, also when this schedule happened to give the right result:
+ *
+ *   threads of different blocks or warps    order.c tells; a block's barriers and fences with atomics count
+ *   lanes of one warp                       a warning, when no __syncwarp, shuffle, vote or barrier lies between: since
+ *                                           compute_70 they need not run in step
+ *
+ * No race: two atomics; two volatile accesses in a launch that uses fences, and a volatile read beside an atomic; a plain
+ * read beside an atomicCAS, Min, Max, And or Or (the usual first look of a loop around them); writes of the value that is
+ * there already.
+ *
+ * Launches run on one worker when races are looked for: cells need no locks, and reports are the same each time. */
 
+#define _GNU_SOURCE
 #include "emu.h"
 #include <stdlib.h>
+#include <sys/mman.h>
 
-struct cell {
-    u32 write_epoch, write_site, read_epoch, read_site; /* epoch 0: never */
-    u16 write_thread, read_thread;
-    u8 write_atomic, written;
-    u8 several_readers; /* warps, in read_epoch */
+struct record {
+    u32 stamp; /* the phase; 0: never */
+    u32 at;    /* site << 10 | thread of the block */
 };
+struct cell {
+    struct record write, update, read;
+    u16 write_step : 12, write_bytes : 4; /* the warp's `step`; which of the word's bytes */
+    u16 update_step : 12, update_bytes : 4;
+    u16 read_step : 12, read_bytes : 4;
+    u16 readers : 4;     /* beside the one remembered: READERS_… */
+    u16 initialised : 4; /* shared memory: bytes that some thread has written */
+};
+_Static_assert(sizeof(struct cell) == 32, "a cell takes eight times its word");
+enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };
+#define STEPS 0xfffu
 
-struct seen { u32 a, b; };
-#define PAIRS 256
+u32 shadow_checks;
+
+/* ---- one report for each place ------------------------------------------------------------------------------------ */
+
+#define PLACES 1024
+static struct { const void *of; u32 a, b; } known[PLACES];
+static u32 known_count;
+static u64 repeated;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+int first_time(const void *of, u32 a, u32 b) {
+    int new = 1;
+    pthread_mutex_lock(&lock);
+    for (u32 i = 0; i < known_count && new; i++)
+        if (known[i].of == of && known[i].a == a && known[i].b == b) new = 0;
+    if (known_count == PLACES) new = 0;
+    if (new) known[known_count].of = of, known[known_count].a = a, known[known_count++].b = b;
+    else repeated++;
+    pthread_mutex_unlock(&lock);
+    return new;
+}
+
+u64 shadow_repeated(void) { return repeated; }
+
+/* ---- memory of cells ------------------------------------------------------------------------------------------------ */
 
 void shadow_start(struct block *b) {
     u32 words = (b->launch->shared_bytes + 3) / 4;
@@ -28,57 +70,230 @@ void shadow_start(struct block *b) {
         b->shadow_words = words;
     }
     memset(b->shadow, 0, words * sizeof *b->shadow);
-    b->epoch = 1;
+    b->early_count = 0;
+    if (b->launch->module->info->sanitize & SANITIZE_RACE) order_start_block(b);
 }
 
-/* Whether this pair of places is new; each is reported once in a run. */
-static int first_time(u32 a, u32 b) {
-    static struct seen known[PAIRS];
-    static u32 count;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    int new = 1;
-    pthread_mutex_lock(&lock);
-    for (u32 i = 0; i < count; i++)
-        if (known[i].a == a && known[i].b == b) new = 0;
-    if (new && count < PAIRS) known[count++] = (struct seen){a, b};
-    pthread_mutex_unlock(&lock);
-    return new;
+void shadow_end(struct block *b) {
+    free(b->shadow);
+    b->shadow = NULL, b->shadow_words = 0;
 }
 
-static void race(struct warp *w, u32 site, u32 lane, u32 offset, const char *this_does, const char *other_did, u32 other_site, u32 other, const char *severity) {
-    const struct module_info *info = w->block->launch->module->info;
-    if (!first_time(site, other_site)) return;
-    u32 x = other % w->ntid[0], y = other / w->ntid[0] % w->ntid[1], z = other / w->ntid[0] / w->ntid[1];
-    diagnose(w, site, lane, severity, "race", "Put __syncthreads() between the two accesses, where all threads of the block reach it.",
-             "%s of shared memory at offset %u races with the %s by thread (%u,%u,%u) of another warp at line %u: no barrier lies between them", this_does,
-             offset, other_did, x, y, z, info->sites[other_site].line);
+static u64 cells_bytes(const struct allocation *a) { return (a->size / 4 + 2) * sizeof(struct cell); }
+
+static struct cell *global_cell(struct allocation *a, u64 addr) {
+    if (!a->cells) { /* pages appear as they are touched */
+        void *p = mmap(NULL, cells_bytes(a), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED) return NULL;
+        a->cells = p;
+    }
+    return &a->cells[addr / 4 - a->start / 4];
 }
 
-void shadow_access(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes) {
+void shadow_forget(struct allocation *a) {
+    if (a->cells) munmap(a->cells, cells_bytes(a));
+    a->cells = NULL;
+}
+
+/* ---- what an access is ------------------------------------------------------------------------------------------------ */
+
+struct access {
+    struct warp *w;
+    const struct site_info *sites;
+    u32 site, thread, stamp;
+    u64 addr;
+    struct allocation *allocation; /* NULL: shared memory */
+    u16 step;
+    u8 bytes; /* of the word at hand */
+    const char *does;
+    int writes, reads, atomic, same_value;
+};
+
+static const char *word_for(const struct site_info *s) { return s->kind == SITE_ATOMIC ? "atomic update" : s->kind == SITE_STORE ? "write" : "read"; }
+
+static void place_of(const struct access *x, u64 addr, char *text, size_t size) {
+    if (x->allocation) memory_place(x->allocation, addr, text, size);
+    else shared_place(x->w->block->launch->kernel, (u32)addr, x->w->shared_size, text, size);
+}
+
+/* ---- races ------------------------------------------------------------------------------------------------------------ */
+
+/* Whether two accesses, one a write, may go side by side by what they are. */
+static int agree(const struct site_info *a, const struct site_info *b) {
+    int strong_a = a->kind == SITE_ATOMIC || a->order & SITE_STRONG, strong_b = b->kind == SITE_ATOMIC || b->order & SITE_STRONG;
+    if (a->kind == SITE_ATOMIC && b->kind == SITE_ATOMIC) return 1;
+    if (a->kind == SITE_ATOMIC && b->kind == SITE_LOAD) return strong_b || a->order & SITE_TOLERANT;
+    if (b->kind == SITE_ATOMIC && a->kind == SITE_LOAD) return strong_a || b->order & SITE_TOLERANT;
+    return strong_a && strong_b && order_uses_fences();
+}
+
+static void report_race(const struct access *x, u64 addr, u32 other_at, int other_known, u64 other_block, enum order order, int same_warp) {
+    struct block *b = x->w->block;
+    const struct launch *l = b->launch;
+    u32 other_site = other_at >> 10, other = other_at & 1023;
+    const struct site_info *s = &x->sites[other_site];
+    const char *between, *advice, *severity = s->kind != SITE_LOAD && x->writes && !(s->kind == SITE_ATOMIC || x->atomic) ? "warning" : "error";
+    char who[120], place[256];
+    u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
+    if (order == ORDER_NONE_IN_GRID) {
+        u64 k = other_block;
+        snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of block (%u,%u,%u)" : "a thread of another block", xyz[0], xyz[1], xyz[2], (u32)(k % l->grid[0]),
+                 (u32)(k / l->grid[0] % l->grid[1]), (u32)(k / l->grid[0] / l->grid[1]));
+        between = "blocks run in any order, and nothing makes one wait for the other";
+        advice = "Let each block write places of its own, use atomics (with __threadfence() where data follow), or make two kernels of it.";
+    } else if (same_warp) {
+        snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);
+        int at_once = x->site == other_site;
+        between = at_once ? "which value stays is not defined" : "no __syncwarp() lies between them";
+        advice = at_once ? "Let one thread write, give each its own place, or use an atomic."
+                         : "Put __syncwarp() between the two accesses: since compute capability 7.0 the threads of a warp need not run in step.";
+        severity = "warning";
+    } else {
+        snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of another warp" : "a thread of another warp", xyz[0], xyz[1], xyz[2]);
+        between = "no barrier lies between them";
+        advice = "Put __syncthreads() between the two accesses, where all threads of the block reach it.";
+    }
+    u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
+    if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
+    place_of(x, addr, place, sizeof place);
+    diagnose(x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
+}
+
+static void against_write(const struct access *x, const struct record *r, u32 bytes, u32 step, u64 addr) {
+    if (!r->stamp || !(bytes & x->bytes)) return;
+    u32 other = r->at & 1023;
+    u64 block = 0;
+    enum order order = order_of(x->w->block, r->stamp, &block);
+    const struct site_info *s = &x->sites[r->at >> 10];
+    if (order == ORDER_BEFORE || (x->same_value && s->kind == SITE_STORE) || agree(&x->sites[x->site], s)) return;
+    int same_warp = order == ORDER_NONE_IN_BLOCK && other / 32 == x->w->index;
+    if (same_warp && (other == x->thread || r->stamp != x->stamp || step != x->step)) return;
+    report_race(x, addr, r->at, 1, block, order, same_warp);
+}
+
+static void against_reads(const struct access *x, const struct cell *c, u64 addr) {
+    if (!c->read.stamp || !(c->read_bytes & x->bytes)) return;
+    u32 other = c->read.at & 1023;
+    u64 block = 0;
+    enum order order = order_of(x->w->block, c->read.stamp, &block);
+    if (order == ORDER_BEFORE || agree(&x->sites[x->site], &x->sites[c->read.at >> 10])) return;
+    if (order == ORDER_NONE_IN_GRID || c->readers & READERS_OTHER_BLOCK) {
+        report_race(x, addr, c->read.at, order == ORDER_NONE_IN_GRID, block, ORDER_NONE_IN_GRID, 0);
+        return;
+    }
+    if (other / 32 != x->w->index || c->readers & READERS_OTHER_WARP) {
+        report_race(x, addr, c->read.at, other / 32 != x->w->index, block, ORDER_NONE_IN_BLOCK, 0);
+        return;
+    }
+    if (c->read.stamp != x->stamp || c->read_step != x->step) return;
+    if (other != x->thread || c->readers & READERS_OTHER_LANE) report_race(x, addr, c->read.at, other != x->thread, block, ORDER_NONE_IN_BLOCK, 1);
+}
+
+static void remember_read(const struct access *x, struct cell *c) {
+    u32 other = c->read.at & 1023;
+    u64 block = 0;
+    enum order order = c->read.stamp ? order_of(x->w->block, c->read.stamp, &block) : ORDER_BEFORE;
+    u8 readers = 0, bytes = x->bytes;
+    if (order != ORDER_BEFORE) {
+        readers = c->readers;
+        if (order == ORDER_NONE_IN_GRID) readers |= READERS_OTHER_BLOCK;
+        else if (other / 32 != x->w->index) readers |= READERS_OTHER_WARP;
+        else if (c->read_step != x->step) readers &= (u8)~READERS_OTHER_LANE;
+        else if (other != x->thread) readers |= READERS_OTHER_LANE;
+        if (other == x->thread) bytes |= c->read_bytes;
+        else if (bytes & c->read_bytes) bytes &= c->read_bytes; /* what others have read too */
+        else readers = 0;
+    }
+    c->read = (struct record){x->stamp, x->site << 10 | x->thread};
+    c->read_step = x->step, c->read_bytes = bytes & 15, c->readers = readers & 15;
+}
+
+static void remember_write(const struct access *x, struct cell *c) {
+    struct record *r = x->atomic ? &c->update : &c->write;
+    int again = r->stamp == x->stamp && (r->at & 1023) == x->thread;
+    u32 bytes = (x->bytes | (again ? x->atomic ? c->update_bytes : c->write_bytes : 0u)) & 15;
+    *r = (struct record){x->stamp, x->site << 10 | x->thread};
+    if (x->atomic) c->update_step = x->step, c->update_bytes = bytes;
+    else c->write_step = x->step, c->write_bytes = bytes;
+}
+
+/* ---- uninitialised reads ------------------------------------------------------------------------------------------------ */
+
+static void report_uninitialised(const struct access *x, u64 addr) {
+    if (!first_time(x->w->block->launch->module->info, x->site, ~0u)) return;
+    char place[256];
+    place_of(x, addr, place, sizeof place);
+    diagnose(x->w, x->site, x->thread, "warning", "init",
+             x->allocation ? "Write the memory before it is read: cudaMemset, cudaMemcpy, or a kernel that stores every element."
+                           : "Store a value in every element before it is read, for the last tile too.",
+             "%s of %s, which %s", x->does, place, x->allocation ? "nothing has written since its allocation" : "no thread of the block has written");
+}
+
+/* A warp may read what another is yet to write before the next barrier: that is a race, and reported as one. So a read
+ * of shared memory is held against the whole epoch. */
+static void remember_early_read(const struct access *x, u64 addr) {
+    struct block *b = x->w->block;
+    for (u32 i = 0; i < b->early_count; i++)
+        if (b->early[i].site == x->site && b->early[i].addr / 4 == addr / 4) return;
+    if (b->early_count < EARLY_READS) b->early[b->early_count++] = (struct early_read){x->w->index, x->site, x->thread, (u32)addr};
+}
+
+void shadow_end_epoch(struct block *b) {
+    const struct module_info *info = b->launch->module->info;
+    for (u32 i = 0; i < b->early_count; i++) {
+        const struct early_read *e = &b->early[i];
+        if (b->shadow[e->addr / 4].write.stamp) continue; /* remembered when races are looked for */
+        struct access x = {.w = &b->warps[e->warp], .site = e->site, .thread = e->thread, .does = word_for(&info->sites[e->site])};
+        report_uninitialised(&x, e->addr);
+    }
+    b->early_count = 0;
+}
+
+/* ---- an access ------------------------------------------------------------------------------------------------------------ */
+
+static struct allocation *allocation_at(struct warp *w, u32 site, u64 addr) {
+    struct allocation **last = &w->block->worker->site_allocations[site];
+    if (!*last || (*last)->freed || addr - (*last)->start >= (*last)->size) *last = memory_find(addr);
+    return *last;
+}
+
+/* `host` is where the bytes lie; `value`, of a store, what they are about to become. */
+void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
-    int kind = info->sites[site].kind;
-    u16 thread = (u16)(w->index * 32 + lane);
-    for (u32 word = (u32)addr / 4; word <= (u32)(addr + bytes - 1) / 4; word++) {
-        struct cell *c = &b->shadow[word];
-        int other_wrote = c->write_epoch == b->epoch && c->write_thread / 32 != w->index;
-        if (kind == SITE_LOAD) {
-            if (info->sanitize & SANITIZE_INIT && !c->written && first_time(site, ~0u))
-                diagnose(w, site, lane, "warning", "init", "Store a value in every element before it is read, for the last tile too.",
-                         "read of shared memory at offset %u, which no thread of the block has written", word * 4);
-            if (info->sanitize & SANITIZE_RACE && other_wrote)
-                race(w, site, lane, word * 4, "read", c->write_atomic ? "atomic update" : "write", c->write_site, c->write_thread, "error");
-            c->several_readers = c->read_epoch == b->epoch && (c->several_readers || c->read_thread / 32 != w->index);
-            c->read_epoch = b->epoch, c->read_site = site, c->read_thread = thread;
-            continue;
+    const struct site_info *s = &info->sites[site];
+    struct access x = {w, info->sites, site, w->index * 32 + lane, b->stamp, addr, shared ? NULL : allocation_at(w, site, addr), (u16)(w->step & STEPS), 0, word_for(s)};
+    if (!shared && !x.allocation) return;
+    x.atomic = s->kind == SITE_ATOMIC, x.writes = s->kind != SITE_LOAD, x.reads = s->kind == SITE_LOAD || (x.atomic && !(s->order & SITE_OVERWRITES));
+    x.same_value = value && memcmp(host, value, bytes) == 0;
+    int races = info->sanitize & SANITIZE_RACE && b->stamp;
+    if (races) {
+        order_access(b);
+        if (s->order & SITE_RELEASES) order_fence(b);
+        if (x.atomic || s->order & SITE_STRONG) order_strong_access(b);
+        x.stamp = b->stamp;
+    }
+    if (info->sanitize & SANITIZE_INIT && !shared) {
+        u64 offset = addr - x.allocation->start;
+        if (x.reads && !written_all(x.allocation, offset, bytes)) report_uninitialised(&x, addr);
+        if (x.writes) written_mark(x.allocation, offset, bytes);
+    }
+    for (u64 at = addr; at < addr + bytes; at = (at & ~3ull) + 4) {
+        struct cell *c = shared ? &b->shadow[at / 4] : races ? global_cell(x.allocation, at) : NULL;
+        if (!c) return;
+        u64 end = (at & ~3ull) + 4 < addr + bytes ? (at & ~3ull) + 4 : addr + bytes;
+        x.bytes = (u8)(((1u << (end - at)) - 1) << (at & 3));
+        if (shared) {
+            if (info->sanitize & SANITIZE_INIT && x.reads && x.bytes & ~c->initialised) remember_early_read(&x, at);
+            if (x.writes) c->initialised |= x.bytes;
         }
-        int atomic = kind == SITE_ATOMIC;
-        if (info->sanitize & SANITIZE_RACE) {
-            if (other_wrote && !(atomic && c->write_atomic))
-                race(w, site, lane, word * 4, atomic ? "atomic update" : "write", c->write_atomic ? "atomic update" : "write", c->write_site, c->write_thread, "warning");
-            if (c->read_epoch == b->epoch && (c->read_thread / 32 != w->index || c->several_readers))
-                race(w, site, lane, word * 4, atomic ? "atomic update" : "write", "read", c->read_site, c->read_thread, "error");
-        }
-        c->write_epoch = b->epoch, c->write_site = site, c->write_thread = thread, c->write_atomic = (u8)atomic, c->written = 1;
+        if (!races) continue;
+        against_write(&x, &c->write, c->write_bytes, c->write_step, at);
+        against_write(&x, &c->update, c->update_bytes, c->update_step, at);
+        if (x.writes) {
+            against_reads(&x, c, at);
+            remember_write(&x, c);
+        } else
+            remember_read(&x, c);
     }
 }

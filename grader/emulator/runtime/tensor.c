@@ -136,7 +136,7 @@ void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to,
         if (m >> l & 1) {
             u8 *t = rt_address(w, store_site, SPACE_SHARED, to[l], l, size);
             u32 n = amount[l] < size ? amount[l] : size;
-            if (n) memcpy(t, rt_address(w, load_site, SPACE_GLOBAL, from[l], l, size), n);
+            if (n) memcpy(t, rt_address_part(w, load_site, SPACE_GLOBAL, from[l], l, size, n), n);
             memset(t + n, 0, size - n);
         }
 }

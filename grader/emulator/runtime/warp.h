@@ -85,8 +85,12 @@ struct site_info {
     u32 line;
     u8 kind; /* enum site_kind */
     u8 bytes;
+    u8 order; /* SITE_… of enum site_order */
 };
 enum site_kind { SITE_LOAD, SITE_STORE, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
+/* Volatile, relaxed, acquire or release; with release semantics; an atomic beside which a plain read is usual (cas, min,
+ * max, and, or); an atomic that does not depend on what was there (exch). */
+enum site_order { SITE_STRONG = 1, SITE_RELEASES = 2, SITE_TOLERANT = 4, SITE_OVERWRITES = 8 };
 
 struct warp {
     struct site *sites;
@@ -101,9 +105,11 @@ struct warp {
     u32 ntid[3], ctaid[3], nctaid[3];
     u32 tid0[3];   /* lane 0's threadIdx */
     u32 dynamic_shared, smid, slot;
+    u32 step;      /* counts what makes the lanes wait for each other, when races are looked for */
     u32 environment[2]; /* %envreg1 and 2: where cooperative groups find the grid's barrier */
     u64 grid_id;
     struct block *block;
+    struct wait *waits; /* syncwarp.c: lanes that wait for others; NULL mostly */
     u32 *alive;    /* threads of the block that have not exited */
     struct counters *counters;
     u32 tid[3][32] __attribute__((aligned(64)));
@@ -132,6 +138,10 @@ void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32
 void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
 /* The host address of one lane's access, or no return. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
+void rt_fence(struct warp *w);
+/* __syncwarp() that not all lanes of the mask have reached, or while others wait for such lanes. */
+void rt_syncwarp(struct warp *w, u32 site, u32 m, u32 members) COLD;
+void rt_syncwarp_groups(struct warp *w, u32 site, u32 m, const u32 *members);
 void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int aligned);
 void rt_barrier_arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes);
 u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, u32 predicate, int how);

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from grader.emulator.ptx import Instr, Mem
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, space_of, value_lanes
+from grader.emulator.translate.memory import (
+    _SPACE_CODES,
+    OVERWRITES,
+    TOLERANT,
+    lane_addresses,
+    order_of,
+    space_of,
+    value_lanes,
+)
 from grader.emulator.translate.types import BITS
 
 _OPERATIONS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
@@ -24,7 +32,12 @@ def atomic(w: Writer, instr: Instr) -> None:
     space = space_of(instr)
     bits = BITS[t]
     read = "u64" if bits == 64 else "u16" if bits == 16 else "u32"
-    site = w.site("ATOMIC", bits // 8)
+    order = order_of(instr)
+    if how in ("cas", "min", "max", "and", "or"):
+        order |= TOLERANT
+    if how == "exch":
+        order |= OVERWRITES
+    site = w.site("ATOMIC", bits // 8, order)
     lane_addresses(w, mem, "aa", space)
     w.line("u64 vv[64] __attribute__((aligned(64)));")
     value_lanes(w, operands[1], read, "vv")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grader.emulator.ptx import Imm, Instr, Operand
 from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.memory import lanes_meet
 
 
 def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
@@ -32,13 +33,7 @@ def _uniform(w: Writer, operand: Operand) -> str:
 def barrier(w: Writer, instr: Instr) -> None:
     mods = instr.mods
     if mods[0] == "warp":  # bar.warp.sync: lanes already run in step
-        members = instr.operands[0]
-        if not (isinstance(members, Imm) and members.value & 0xFFFFFFFF == 0xFFFFFFFF and not w.slow):
-            text = w.s(members, "u32") if w.uniform(members) else "~0u"
-            if w.uniform(members):
-                w.line(
-                    f"if (UNLIKELY((m & w->live & ~({text})) != 0)) rt_shuffle_check(w, {w.site('BARRIER')}, {w.mask}, {text});"
-                )
+        sync_warp(w, instr.operands[0], always_whole=not w.slow and instr.guard is None)
         return
     if mods[0] == "cluster":
         raise w.refuse(
@@ -66,11 +61,31 @@ def barrier(w: Writer, instr: Instr) -> None:
     w.line(f"rt_barrier(w, {site}, {number}, {threads}, {w.mask}, 1);")
 
 
+def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
+    """bar.warp.sync. The lanes that are here go on at once; the runtime writes down which others they wait for."""
+    lanes_meet(w)
+    if always_whole and isinstance(members, Imm) and members.value & 0xFFFFFFFF == 0xFFFFFFFF:
+        return
+    site = w.site("BARRIER")
+    if w.uniform(members):
+        text = w.s(members, "u32")
+        w.line(
+            f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}) | (w->waits != NULL))) rt_syncwarp(w, {site}, {w.mask}, {text});"
+        )
+        return
+    w.line("u32 members[32] __attribute__((aligned(64)));")
+    for i in w.pieces("u32"):
+        w.line(f"*(VU *)&members[{i * w.lanes}] = {w.v(members, 'u32', i)};")
+    w.line(f"rt_syncwarp_groups(w, {site}, {w.mask}, members);")
+
+
 @handles("membar", "fence")
 def fence(w: Writer, instr: Instr) -> None:
     if "proxy" in instr.mods[0] and "async" not in instr.mods[0]:
         raise w.refuse()
     w.line("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
+    if w.layout.watched:
+        w.line("rt_fence(w);")
 
 
 @handles("trap", "brkpt")

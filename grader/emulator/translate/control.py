@@ -208,7 +208,7 @@ class FormWriter(Writer):
 
     def _poll(self) -> None:
         loc = self._end_loc()
-        site = self.layout.site(loc, "LOOP", 0)
+        site = self.layout.site(loc, "LOOP", 0, 0)
         self.line(f"if (UNLIKELY(--w->fuel == 0)) rt_poll(w, {site});")
 
     def _end_loc(self) -> Loc:

@@ -35,10 +35,10 @@ class Layout:
     params: dict[str, int]  # formal parameter → byte offset (entries) or index (functions)
     callees: dict[str, str]  # PTX function name → C name stem
     globals: dict[str, str]  # module variable or function → C expression of its address
-    site: Callable[[Loc, str, int], int]
+    site: Callable[[Loc, str, int, int], int]
     warp_lanes: int  # W of runtime/warp.h
     counting: FunctionCounting | None = None
-    checked_shared: bool = False  # every access to shared memory goes through the runtime, which watches it
+    watched: bool = False  # every access to shared and global memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)
 
 
@@ -125,9 +125,9 @@ class Writer:
         count = 32 // self.lanes
         return range(count * 2 if FORMS[t].wide else count)
 
-    def site(self, kind: str, size: int = 0) -> str:
+    def site(self, kind: str, size: int = 0, order: int = 0) -> str:
         assert self.instr is not None
-        return self.number(self.layout.site(self.instr.loc, kind, size))
+        return self.number(self.layout.site(self.instr.loc, kind, size, order))
 
     def refuse(self, what: str | None = None, advice: str | None = None) -> Refused:
         assert self.instr is not None

@@ -159,6 +159,26 @@ def check_type(w: Writer, t: str) -> None:
         raise w.refuse()
 
 
+# enum site_order of runtime/warp.h
+STRONG, RELEASES, TOLERANT, OVERWRITES = 1, 2, 4, 8
+
+
+def order_of(instr: Instr) -> int:
+    """What an access promises other threads, as SITE_… flags."""
+    order = 0
+    if any(m in ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio") for m in instr.mods):
+        order |= STRONG
+    if any(m in ("release", "acq_rel") for m in instr.mods):
+        order |= RELEASES
+    return order
+
+
+def lanes_meet(w: Writer) -> None:
+    """Tells a watched program that the warp's lanes wait for each other here."""
+    if w.layout.watched:
+        w.line("w->step++;")
+
+
 @handles("ld", "ldu")
 def load(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
@@ -179,7 +199,7 @@ def load(w: Writer, instr: Instr) -> None:
     kind = address_shape(w, mem)
     count = len(items)
     total = size * count
-    site = w.site("LOAD", size * count)
+    site = w.site("LOAD", size * count, order_of(instr))
     if space == "local":
         if kind == 0:
             raw = declare_raw(w, count, bits, False)
@@ -200,7 +220,7 @@ def load(w: Writer, instr: Instr) -> None:
     uniform_result = kind == 0
     raw = declare_raw(w, count, bits, uniform_result)
     # Divided warps are rare: keep their code small.
-    if w.slow or (space == "shared" and w.layout.checked_shared):
+    if w.slow or w.layout.watched:
         cold_load(w, mem, space, site, raw, count, size)
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
@@ -441,7 +461,7 @@ def store(w: Writer, instr: Instr) -> None:
                 reader(w, item, as_read),
             )
         return
-    site = w.site("STORE", total)
+    site = w.site("STORE", total, order_of(instr))
     if space == "local":
         if kind == 0:
             w.line(f"const u32 lo_ = {uniform_address(w, mem, 'u32')}; u8 *p = local_row(w, lo_, {total});")
@@ -454,7 +474,7 @@ def store(w: Writer, instr: Instr) -> None:
         else:
             cold_store(w, mem, space, site, items, as_read, size)
         return
-    if w.slow or (space == "shared" and w.layout.checked_shared):
+    if w.slow or w.layout.watched:
         cold_store(w, mem, space, site, items, as_read, size)
         return
     pointer(w, mem, space, site, total, kind)

@@ -55,6 +55,7 @@ class _Site:
     line: int
     kind: str
     size: int
+    order: int
 
 
 class _Sites:
@@ -62,13 +63,13 @@ class _Sites:
         self.rows: list[_Site] = []
         self.known: dict[tuple[int, int, str, int], int] = {}
 
-    def add(self, loc: Loc, kind: str, size: int) -> int:
+    def add(self, loc: Loc, kind: str, size: int, order: int) -> int:
         if kind in ("LOAD", "STORE", "ATOMIC"):  # each access remembers its own allocation
-            self.rows.append(_Site(loc.file, loc.line, kind, size))
+            self.rows.append(_Site(loc.file, loc.line, kind, size, order))
             return len(self.rows) - 1
         key = (loc.file, loc.line, kind, size)
         if key not in self.known:
-            self.rows.append(_Site(loc.file, loc.line, kind, size))
+            self.rows.append(_Site(loc.file, loc.line, kind, size, order))
             self.known[key] = len(self.rows) - 1
         return self.known[key]
 
@@ -187,6 +188,10 @@ class _ModuleWriter:
                 offsets[v.name] = dynamic if at else 0
         return offsets, at
 
+    def _shared_variables(self, entry: Function) -> list[Variable]:
+        owners = [self.module.variables.values(), *(f.variables for f in self._reached(entry))]
+        return [v for variables in owners for v in variables if v.space == "shared"]
+
     def _module_shared_used(self) -> set[str]:
         if self._used_cache is None:
             used: set[str] = set()
@@ -227,7 +232,7 @@ class _ModuleWriter:
             {n: s for n, s in self.names.items() if self.module.functions[n].defined},
             self._addresses(), self.sites.add, self.lanes,
         )  # fmt: skip
-        layout.checked_shared = bool(self.sanitize)
+        layout.watched = bool(self.sanitize)
         layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)
 
@@ -275,9 +280,9 @@ class _ModuleWriter:
         lines.append("static const struct site_info site_table[] = {")
         for s in self.sites.rows:
             lines.append(
-                f"    {{(const char *)(u64){index.get(s.file, unknown) if s.line else unknown}, {s.line}, SITE_{s.kind}, {s.size}}},"
+                f"    {{(const char *)(u64){index.get(s.file, unknown) if s.line else unknown}, {s.line}, SITE_{s.kind}, {s.size}, {s.order}}},"
             )
-        lines.append("    {0, 0, 0, 0}};")
+        lines.append("    {0, 0, 0, 0, 0}};")
         addressed = self._addressed()
         rows = []
         for name in sorted(addressed & {n for n, f in self.module.functions.items() if f.defined}):
@@ -325,7 +330,7 @@ class _ModuleWriter:
         for f in self.module.functions.values():
             if not (f.entry and f.defined):
                 continue
-            _, static_shared = self._shared(f)
+            shared, static_shared = self._shared(f)
             local = sum(self._local_bytes(g) for g in self._reached(f))
             offset = 0
             parts = []
@@ -339,12 +344,15 @@ class _ModuleWriter:
             lines.append(
                 f"static const struct parameter_info {symbol}_parameters[] = {{{flat}{', ' if flat else ''}{{0, 0}}}};"
             )
+            sizes = {v.name: v.size for v in self._shared_variables(f)}
+            own = [f"{{{_c_string(n)}, {at}, {sizes[n]}}}" for n, at in shared.items()]
+            lines.append(f"static const struct shared_info {symbol}_shared[] = {{{', '.join([*own, '{0}'])}}};")
             limit = f.required_threads or f.max_threads or (0, 0, 0)
             threads = limit[0] * limit[1] * limit[2]
             dynamic = -(-static_shared // 16) * 16 if self._uses_dynamic() else static_shared
             kernels.append(
                 f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(parts)}, {offset}, {static_shared}, {dynamic}, {local}, "
-                f"{registers.get(f.name, 32)}, {threads}}}"
+                f"{registers.get(f.name, 32)}, {threads}, {symbol}_shared, {len(own)}}}"
             )
         lines.append("static const struct kernel_info kernel_table[] = {" + ",\n    ".join([*kernels, "{0}"]) + "};")
         counting = "0"

@@ -6,7 +6,7 @@ import re
 
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Vec
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, space_of
+from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, lanes_meet, space_of
 from grader.emulator.translate.types import FORMS
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
@@ -71,6 +71,7 @@ def ldmatrix(w: Writer, instr: Instr) -> None:
     d, mem = instr.operands
     if not isinstance(mem, Mem) or "m8n8" not in instr.mods:
         raise w.refuse()
+    lanes_meet(w)
     count = _count(d)
     lane_addresses(w, mem, "aa", "shared" if space_of(instr) == "shared" else "generic")
     out = w.fresh("out")
@@ -85,6 +86,7 @@ def stmatrix(w: Writer, instr: Instr) -> None:
     mem, value = instr.operands
     if not isinstance(mem, Mem) or "m8n8" not in instr.mods:
         raise w.refuse()
+    lanes_meet(w)
     rows = _rows(w, value, "rv")
     lane_addresses(w, mem, "aa", "shared" if space_of(instr) == "shared" else "generic")
     space = _SPACE_CODES[space_of(instr)]
@@ -126,6 +128,7 @@ def wmma(w: Writer, instr: Instr) -> None:
     )
     if not isinstance(mem, Mem):
         raise w.refuse()
+    lanes_meet(w)
     default = columns if layout == "row" else rows
     lane_addresses(w, mem, "aa", space_of(instr))
     if not rest:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from grader.emulator.ptx import Imm, Instr, Operand
 from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.memory import lanes_meet
 
 
 def check_members(w: Writer, members: Operand) -> None:
     """Reports lanes named in a mask that are not here, when the mask is known to be uniform."""
+    lanes_meet(w)
     if not w.uniform(members):
         return
     text = w.s(members, "u32")

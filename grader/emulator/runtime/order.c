@@ -1,0 +1,103 @@
+/* Which accesses of one launch the program puts in order (--sanitize race).
+ *
+ * A block's life is cut into phases, each with a stamp; stamps count upwards through the whole run, so they are also a
+ * clock. A barrier begins a new phase and a new epoch of the block: whatever lies in two epochs of one block is ordered.
+ * Any barrier, also a named one for some warps only, counts.
+ *
+ * Between blocks, and between warps that use no barrier, order needs a fence, an atomic or volatile access after it, and
+ * one on the other side that comes later still. A fence ends a segment (a run of phases); the next atomic or volatile
+ * access of the block releases it: `released` is the stamp of that moment. An access of a released segment lies before
+ * everything that another block does once it has made an atomic or volatile access later than the release. That the
+ * second one read what the first one wrote is not asked for, so a correct program is always in order here, and some
+ * wrong ones are too. */
+
+#include "emu.h"
+#include <stdlib.h>
+
+struct phase { u32 block, epoch, segment; };
+struct segment { u32 released, next; }; /* next: of the block's fenced segments that wait for their release */
+
+#define PHASES_MAXIMUM (1u << 24)
+
+static struct phase *phases; /* of this launch, by stamp - first */
+static struct segment *segments;
+static u32 first = 1, phase_count, phase_capacity, segment_count, segment_capacity;
+static int fences; /* some thread of this launch has executed one */
+
+void order_start_launch(void) {
+    first += phase_count;
+    phase_count = segment_count = 0;
+    fences = 0;
+}
+
+static u32 new_segment(void) {
+    if (segment_count == segment_capacity) {
+        segment_capacity = segment_capacity ? segment_capacity * 2 : 256;
+        segments = realloc(segments, segment_capacity * sizeof *segments);
+    }
+    segments[segment_count] = (struct segment){0, NO_SEGMENT};
+    return segment_count++;
+}
+
+/* Stamp 0, which nothing is compared with, when the launch has more phases than there is room for. */
+static void new_phase(struct block *b) {
+    if (phase_count == phase_capacity) {
+        if (phase_capacity >= PHASES_MAXIMUM) {
+            if (b->stamp) diagnose(NULL, ~0u, 0, "warning", "race", "Look for races on a smaller problem.", "this launch has too many barriers: races behind the first %u are not looked for", PHASES_MAXIMUM);
+            b->stamp = 0;
+            return;
+        }
+        phase_capacity = phase_capacity ? phase_capacity * 2 : 1024;
+        phases = realloc(phases, phase_capacity * sizeof *phases);
+    }
+    phases[phase_count] = (struct phase){(u32)b->index, b->epoch, b->segment};
+    b->stamp = first + phase_count++;
+}
+
+void order_start_block(struct block *b) {
+    b->epoch = 1, b->stamp = 1, b->acquired = 0, b->acquiring = 0, b->fenced_segments = NO_SEGMENT;
+    b->segment = new_segment();
+    new_phase(b);
+}
+
+void order_barrier(struct block *b) {
+    b->epoch++;
+    new_phase(b);
+}
+
+void order_fence(struct block *b) {
+    fences = 1;
+    segments[b->segment].next = b->fenced_segments;
+    b->fenced_segments = b->segment;
+    b->segment = new_segment();
+    new_phase(b);
+}
+
+/* An atomic or volatile access, or one with release or acquire semantics, is about to be made. */
+void order_strong_access(struct block *b) {
+    if (b->fenced_segments != NO_SEGMENT) {
+        new_phase(b);
+        for (u32 s = b->fenced_segments; s != NO_SEGMENT; s = segments[s].next) segments[s].released = b->stamp;
+        b->fenced_segments = NO_SEGMENT;
+    }
+    b->acquiring = 1; /* it has acquired at the latest when the block makes its next access */
+}
+
+void order_access(struct block *b) {
+    if (!b->acquiring) return;
+    b->acquired = first + phase_count;
+    b->acquiring = 0;
+}
+
+int order_uses_fences(void) { return fences; }
+
+enum order order_of(const struct block *b, u32 stamp, u64 *other_block) {
+    if (stamp < first) return ORDER_BEFORE; /* an earlier launch, or never */
+    const struct phase *p = &phases[stamp - first];
+    *other_block = p->block;
+    int same = p->block == (u32)b->index;
+    if (same && p->epoch != b->epoch) return ORDER_BEFORE;
+    u32 released = segments[p->segment].released;
+    if (released && b->acquired >= released) return ORDER_BEFORE;
+    return same ? ORDER_NONE_IN_BLOCK : ORDER_NONE_IN_GRID;
+}

@@ -1,0 +1,68 @@
+/* __syncwarp(): whether the lanes that its mask names all come.
+ *
+ * On a GPU the callers wait until every lane of the mask has called __syncwarp() with that mask, at this place or at
+ * another. Here the lanes that are together go on at once, and what is missing is written down: lanes that took another
+ * branch may still come. Whoever has not come when the warp meets the block's barrier or ends never does. */
+
+#include "emu.h"
+#include <stdlib.h>
+
+struct wait { u32 members, arrived, site; struct wait *next; };
+#define WAITS_MAXIMUM 64
+
+static void report(struct warp *w, const struct wait *p) {
+    u32 missing = p->members & ~p->arrived;
+    if (!first_time(w->block->launch->module->info, p->site, ~1u)) return;
+    diagnose(w, p->site, lowest_lane(p->arrived), "error", "sync", "Move __syncwarp() to where all lanes of the mask come by, or name only those that do.",
+             "lanes 0x%08x wait in __syncwarp() for lanes 0x%08x of its mask 0x%08x, which do not call it", p->arrived, missing, p->members);
+}
+
+void syncwarp_unmet(struct warp *w) {
+    while (w->waits) {
+        struct wait *p = w->waits;
+        report(w, p);
+        w->waits = p->next;
+        free(p);
+    }
+}
+
+static void meet(struct warp *w, u32 site, u32 m, u32 members) {
+    if (m & ~members) {
+        rt_shuffle_check(w, site, m, members);
+        return;
+    }
+    u32 count = 0;
+    int complete = !(members & w->live & ~m);
+    for (struct wait **at = &w->waits; *at; count++) {
+        struct wait *p = *at;
+        int late = p->members == members && !(p->arrived & m);
+        if (late) p->arrived |= m;
+        else if (complete && p->members == members) report(w, p); /* these lanes went on without the others */
+        if ((late && !(members & w->live & ~p->arrived)) || (!late && complete && p->members == members)) {
+            *at = p->next;
+            free(p);
+            if (late) return;
+            continue;
+        }
+        if (late) return;
+        at = &p->next;
+    }
+    if (complete || count >= WAITS_MAXIMUM) return;
+    struct wait **end = &w->waits;
+    while (*end) end = &(*end)->next;
+    *end = malloc(sizeof **end);
+    **end = (struct wait){members, m, site, NULL};
+}
+
+void rt_syncwarp(struct warp *w, u32 site, u32 m, u32 members) { meet(w, site, m, members); }
+
+/* Lanes that give different masks are groups that wait each for itself. */
+void rt_syncwarp_groups(struct warp *w, u32 site, u32 m, const u32 *members) {
+    for (u32 todo = m; todo;) {
+        u32 group = 0, mask = members[lowest_lane(todo)];
+        for (u32 l = 0; l < 32; l++)
+            if (todo >> l & 1 && members[l] == mask) group |= 1u << l;
+        todo &= ~group;
+        if (group & ~mask || mask & w->live & ~group || w->waits) meet(w, site, group, mask);
+    }
+}

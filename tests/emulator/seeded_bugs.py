@@ -1,0 +1,58 @@
+"""The seeded bugs of tests/emulator/seeded: what each program is, and what a run of it under the emulator found."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.emulator.programs import HERE, Execution, build, execute
+
+SEEDED = HERE / "seeded"
+ALL_SANITIZERS = frozenset({"memory", "race", "init", "sync"})
+CORRECT = SEEDED / "correct.cu"
+_MARK = re.compile(r"// BUG (\w+): (\w+)( host)?")
+_PROGRAM = re.compile(r"^PROGRAM\((\w+)\)", re.M)
+
+
+@dataclass(frozen=True)
+class SeededBug:
+    """One program: `source NAME`. `lines` are where the bug is (a race has two places), in host code if `host`."""
+
+    source: Path
+    name: str
+    check: str
+    lines: frozenset[int]
+    host: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def programs_in(source: Path) -> list[str]:
+    return _PROGRAM.findall(source.read_text())
+
+
+def seeded_bugs() -> list[SeededBug]:
+    """All bugs, in the order of files and of the programs in them. Raises ValueError for a program without a mark."""
+    bugs = []
+    for source in sorted(SEEDED.glob("*.cu")):
+        if source == CORRECT:
+            continue
+        marks: dict[str, list[tuple[int, str, bool]]] = {}
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            for name, check, host in _MARK.findall(line):
+                marks.setdefault(name, []).append((number, check, bool(host)))
+        for name in programs_in(source):
+            if name not in marks:
+                raise ValueError(f"{source.name}: no line says `// BUG {name}: CHECK`")
+            (check,) = {check for _, check, _ in marks[name]}
+            lines = frozenset(number for number, _, _ in marks[name])
+            bugs.append(SeededBug(source, name, check, lines, any(host for _, _, host in marks[name])))
+    return bugs
+
+
+def run(source: Path, name: str, folder: Path, *, leaks: bool = False) -> Execution:
+    """Run one program with all checks on; a kernel may take a second."""
+    environment = {"GRADER_EMULATOR_KERNEL_SECONDS": "1"} | ({"GRADER_EMULATOR_LEAKS": "1"} if leaks else {})
+    return execute(build(source, sanitize=ALL_SANITIZERS), name, folder=folder, **environment)
