@@ -142,3 +142,34 @@ def test_what_was_written_to_the_trace_cannot_be_read_back_or_changed(tmp_path: 
     run(Job(("/usr/bin/python3", "-c", script), tmp_path, descriptors=(fd,)), Limits(wall_s=20))
     assert receiver.finish().read() == b"first refused refused refused "
     receiver.close()
+
+
+BURN = "import time\nwhile time.process_time() < 0.6: pass\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(BURN, id="the program"),
+        pytest.param(f"import os\nif os.fork() == 0:\n exec({BURN!r})\nelse: os.wait()", id="a child that is waited for"),
+        pytest.param(
+            "import os, signal, time\n"
+            "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+            f"if os.fork() == 0:\n exec({BURN!r})\n os._exit(0)\n"
+            "try: os.wait()\nexcept ChildProcessError: pass",
+            id="a child that nobody waits for",
+        ),
+        pytest.param(
+            f"import threading\nthread = threading.Thread(target=lambda: exec({BURN!r}))\nthread.start()\nthread.join()",
+            id="a thread",
+        ),
+        pytest.param("while True: pass", id="until the time limit"),
+    ],
+)
+def test_processor_time_is_counted_whoever_spends_it(script: str, tmp_path: Path) -> None:
+    outcome = run(Job(("/usr/bin/python3", "-c", script), tmp_path), Limits(wall_s=2))
+    assert 0.4 < outcome.cpu_s < 3
+
+
+def test_a_program_that_waits_spends_no_processor_time(tmp_path: Path) -> None:
+    assert shell("sleep 0.5", tmp_path).cpu_s < 0.2

@@ -47,6 +47,14 @@ class Group:
                     return int((folder / name).read_text())
         return None
 
+    def cpu_s(self) -> float | None:
+        """Seconds of processor time of all that ever was in it, where the kernel tells (version 2)."""
+        for folder in self.folders:
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                facts = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
+                return int(facts["usage_usec"]) / 1e6
+        return None
+
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel killed a process of the group for the group's memory limit."""
         for folder in self.folders:

@@ -1,5 +1,8 @@
 """Measures what no limit of the kernel covers: the writable folders' size, and, where no control group could be made,
-the memory and number of processes of the tree."""
+the memory, number of processes and processor time of the tree.
+
+Processor time is also told by the kernel when a process is waited for, exactly, but not of children of one that ignores
+SIGCHLD: nobody waits for those. So what lives is looked at meanwhile."""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 from grader.sandbox.cgroup import Group
 from grader.sandbox.job import Limits
 from grader.sandbox.process_tree import (
+    cpu_s,
     descendants,
     proportional_bytes,
     resident_bytes,
@@ -36,11 +40,18 @@ class Gauge:
         self._limits = limits
         self._memory = limits.memory_bytes is not None and not (group is not None and group.bounds_memory)
         self._processes = limits.processes is not None and not (group is not None and group.bounds_processes)
+        self._time = group is None or group.cpu_s() is None
+        self._spent: dict[int, float] = {}
         self._folders = folders
         self._crowd = threads_of_the_machine() if self._processes else 0
         self._measured = time.monotonic()
         self.pause_s = _LOOK_EVERY_S if self._processes else _MEASURE_EVERY_S
         self.peak = 0
+
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of processor time seen so far, of all processes; 0 where the control group tells."""
+        return sum(self._spent.values())
 
     @property
     def due(self) -> bool:
@@ -52,8 +63,9 @@ class Gauge:
     def measure(self) -> str:
         """The limit that is broken now, or ''."""
         self._measured = time.monotonic()
-        if self._memory or self._processes:
+        if self._memory or self._processes or self._time:
             tree = descendants(self._pid)
+            self._spent |= {pid: max(cpu_s(pid), self._spent.get(pid, 0.0)) for pid in tree if self._time}
             self.peak = max(self.peak, self._bytes_of(tree))
             if self._memory and self.peak > (self._limits.memory_bytes or 0):
                 return "memory"

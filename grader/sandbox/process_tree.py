@@ -55,6 +55,14 @@ def threads(pid: int) -> int:
     return 0
 
 
+def cpu_s(pid: int) -> float:
+    """Seconds of processor time of a process itself, without its children; 0 when it is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def resident_bytes(pid: int) -> int:
     """Memory that a process has in use; 0 when it is gone."""
     try:

@@ -27,6 +27,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -58,6 +59,15 @@ def confinement() -> str:
     if landlock.version():
         return f"Landlock {landlock.version()}, seccomp, resource limits{suffix}; no bubblewrap: {why}"
     return f"seccomp and resource limits only{suffix}; no Landlock in this kernel, no bubblewrap: {why}"
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How many processes were still alive at the end of a run and were killed, and the seconds of processor time of
+    those that were waited for, not counting the one that was started."""
+
+    killed: int
+    cpu_s: float
 
 
 def require() -> None:
@@ -105,16 +115,16 @@ def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group:
         )
         ours = (status_fd, *accounts.values(), *((filter_fd,) if filter_fd is not None else ()))
 
-        def end_all(pid: int) -> int:
+        def end_all(pid: int) -> _Ended:
             """Kill bwrap and process 1 of its namespace, and wait until the kernel has ended everything in it."""
             process_tree.kill(pid)
+            cpu_s = 0.0
             if found := _INIT_PID.search(os.pread(status_fd, 1 << 16, 0)):
                 init = int(found.group(1))
                 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # then init is our child
                 process_tree.kill(init)
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(init, 0)
-            return 0
+                cpu_s = _reap(init)
+            return _Ended(0, cpu_s)
 
         outcome = _supervise(job, limits, command, environment, (*job.descriptors, *ours), group, None, end_all)
         if not outcome.broke and b"exit-code" not in os.pread(status_fd, 1 << 16, 0):
@@ -125,10 +135,11 @@ def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group:
 def _run_restricted(job: Job, limits: Limits, environment: dict[str, str], group: cgroup.Group | None) -> Outcome:
     """Under Landlock, seccomp and resource limits."""
 
-    def end_all(pid: int) -> int:
-        leftovers = process_tree.kill_session(pid, itself=True) + _kill_orphans(pid)
+    def end_all(pid: int) -> _Ended:
+        killed = process_tree.kill_session(pid, itself=True)
+        orphans = _kill_orphans(pid)
         watcher.session_ended(pid)
-        return leftovers
+        return _Ended(killed + orphans.killed, orphans.cpu_s)
 
     confined = landlock.rules(job)
     try:
@@ -157,7 +168,7 @@ def _supervise(
     descriptors: tuple[int, ...],
     group: cgroup.Group | None,
     confined: landlock.Rules | None,
-    end_all: Callable[[int], int],
+    end_all: Callable[[int], _Ended],
 ) -> Outcome:
     resource_limits = list(_resource_limits(limits, group))
 
@@ -195,12 +206,12 @@ def _supervise(
     stdout = Drain(process.stdout, limits.kept_output_bytes)
     stderr = Drain(process.stderr, limits.kept_output_bytes)
     gauge = Gauge(process.pid, limits, group, (job.folder, *job.writable))
-    broke, leftovers, wall_s = "", 0, 0.0
+    broke, ended, wall_s = "", _Ended(0, 0.0), 0.0
     try:
         broke = _wait(process.pid, began + limits.wall_s, gauge)
         wall_s = time.monotonic() - began
     finally:  # also on Ctrl-C: nothing of the run may live on
-        leftovers = end_all(process.pid)
+        ended = end_all(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     stdout.finish()
@@ -214,12 +225,12 @@ def _supervise(
         signal=signal_name,
         broke=broke,
         wall_s=wall_s,
-        cpu_s=usage.ru_utime + usage.ru_stime,
+        cpu_s=max(_cpu_s(usage) + ended.cpu_s, gauge.cpu_s, (group.cpu_s() if group is not None else None) or 0.0),
         peak_memory_bytes=peak,
         stdout=stdout.text,
         stderr=stderr.text,
         output_bytes=stdout.total + stderr.total,
-        killed_leftovers=0 if broke else leftovers,
+        killed_leftovers=0 if broke else ended.killed,
     )
 
 
@@ -301,20 +312,30 @@ _TOOL_LIMITS: Mapping[str, int] = {"memory_bytes": 16 << 30, "file_bytes": 2 << 
 """Templates and macros can make a compiler take all there is; honest CUDA homework takes some 2 GiB at most."""
 
 
-def _kill_orphans(session: int) -> int:
+def _kill_orphans(session: int) -> _Ended:
     """Kill and reap processes of `session` that were handed to us when their parent died. Repeats, since killing one
     can hand us its children."""
-    killed = 0
+    killed, cpu_s = 0, 0.0
     for _ in range(100):
         ours = os.getpid()
         orphans = [p for p in process_tree.processes() if p.parent == ours and p.session == session != p.pid]
         if not orphans:
-            return killed
+            break
         for orphan in orphans:
             killed += 0 if orphan.zombie else process_tree.kill(orphan.pid)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(orphan.pid, 0)
-    return killed
+            cpu_s += _reap(orphan.pid)
+    return _Ended(killed, cpu_s)
+
+
+def _reap(pid: int) -> float:
+    """Wait for a child; seconds of processor time that it and all that it waited for took."""
+    with contextlib.suppress(ChildProcessError):
+        return _cpu_s(os.wait4(pid, 0)[2])
+    return 0.0
+
+
+def _cpu_s(usage: resource.struct_rusage) -> float:
+    return usage.ru_utime + usage.ru_stime
 
 
 @cache
