@@ -151,7 +151,9 @@ BURN = "import time\nwhile time.process_time() < 0.6: pass\n"
     "script",
     [
         pytest.param(BURN, id="the program"),
-        pytest.param(f"import os\nif os.fork() == 0:\n exec({BURN!r})\nelse: os.wait()", id="a child that is waited for"),
+        pytest.param(
+            f"import os\nif os.fork() == 0:\n exec({BURN!r})\nelse: os.wait()", id="a child that is waited for"
+        ),
         pytest.param(
             "import os, signal, time\n"
             "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
