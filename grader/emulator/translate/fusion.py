@@ -3,7 +3,7 @@
 ptxas makes one instruction of 8 or 16 bytes a lane of loads, or stores, of neighbouring words where it can prove that
 the address is a multiple of that, and a GPU then counts one request instead of two or four. It was seen to do so in
 the homework's classic tiled kernel and to leave global memory alone, since the alignment of a kernel's pointers is not
-known to it (ncu's requests and wavefronts on an H200, CUDA 13.0, for reference/hw4/tiled.cu, flash2.cu and naive.cu).
+known to it (ncu's requests and wavefronts on an H200, CUDA 13.0, for three model solutions: docs/counters.md).
 
 What holds here is a model of that: within a basic block, words of one base register that together fill an aligned
 piece are fused unless something that may touch the same memory stands between them.
