@@ -162,7 +162,7 @@ BURN = "import time\nwhile time.process_time() < 0.6: pass\n"
             id="a child that nobody waits for",
         ),
         pytest.param(
-            f"import threading\nthread = threading.Thread(target=exec, args=({BURN!r},))\nthread.start()\nthread.join()",
+            f"from threading import Thread\nthread = Thread(target=exec, args=({BURN!r},))\nthread.start()\nthread.join()",
             id="a thread",
         ),
         pytest.param("while True: pass", id="until the time limit"),
