@@ -162,7 +162,8 @@ BURN = "import time\nwhile time.process_time() < 0.6: pass\n"
             id="a child that nobody waits for",
         ),
         pytest.param(
-            f"from threading import Thread\nthread = Thread(target=exec, args=({BURN!r},))\nthread.start()\nthread.join()",
+            "from threading import Thread\n"
+            f"thread = Thread(target=exec, args=({BURN!r},))\nthread.start()\nthread.join()",
             id="a thread",
         ),
         pytest.param("while True: pass", id="until the time limit"),
