@@ -174,9 +174,10 @@ def test_after_a_killed_submitting_side_the_next_run_takes_in_what_its_jobs_made
     cluster: Cluster, tmp_path: Path
 ) -> None:
     folder = a_class(tmp_path / "class", quick="int main() { return 7; }", slow=SLEEPY % 50)
+    earlier, still_running = _results(cluster), cluster.running().keys()  # of another test
     grader = cluster.grade(folder, tmp_path / "r.sqlite", "--cluster", "slurm")
     assert grader.stdout is not None
-    while not any(cluster.folder.glob("shared/*/result-*.json")) or not cluster.running():
+    while _results(cluster) <= earlier or cluster.running().keys() <= still_running:
         assert grader.poll() is None
         time.sleep(0.2)
     grader.kill()
@@ -186,6 +187,10 @@ def test_after_a_killed_submitting_side_the_next_run_takes_in_what_its_jobs_made
     assert "of the interrupted run" in output
     assert verdicts(tmp_path / "r.sqlite") == {"quick": "no_output", "slow": "no_output"}
     assert cluster.running() == {}, "the slow job of the killed run was cancelled"
+
+
+def _results(cluster: Cluster) -> set[Path]:
+    return set(cluster.folder.glob("shared/*/result-*.json"))
 
 
 def _wait_for_running(cluster: Cluster, grader: subprocess.Popen[str], count: int) -> dict[str, str]:
