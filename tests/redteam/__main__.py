@@ -208,6 +208,8 @@ def main() -> int:
     if unknown := set(options.names) - {attack.name for attack in attacks}:
         raise UsageError(f"There is no attack {', '.join(sorted(unknown))}.")
     attacks = [attack for attack in attacks if engine.measures_time or not attack.gpu]
+    if not attacks:
+        raise UsageError(f"{', '.join(options.names)}: needs a GPU, and there is none here.")
     print(f"{engine.device}; {sandbox.confinement()}; user {os.getuid()}", flush=True)
     with tempfile.TemporaryDirectory(prefix="redteam-") as folder:
         Path(folder).chmod(0o755)
@@ -222,4 +224,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except UsageError as error:
+        sys.exit(f"redteam: {error}")
