@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -325,6 +326,7 @@ def _build_canary(engine: CudaEngine, program: Path) -> None:
 # ---- for people -------------------------------------------------------------------------------------------------
 
 SHOWN = 5
+WIDTH = 100
 
 
 def render(reports: Sequence[Report]) -> str:
@@ -338,11 +340,18 @@ def render(reports: Sequence[Report]) -> str:
         else:
             lines.append(f"{report.check}: {report.errors:,} error{'s' if report.errors > 1 else ''}.")
         for finding in report.findings[:SHOWN]:
-            lines += describe(finding.first, finding.times)
+            lines += [part for line in describe(finding.first, finding.times) for part in _wrapped(line)]
         more = len(report.findings) - SHOWN
         if more > 0:
             lines.append(f"  and {more} more places.")
     return "\n".join(lines)
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(
+        line.strip(), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+    )
 
 
 def describe(diagnostic: Diagnostic, times: int = 1) -> list[str]:
