@@ -3,7 +3,7 @@
     python benchmarks/slurm_class.py OUT [--students 200] [--tests s01] [--programs 12] [--computing 16] [--waiting 12]
 
 Needs root and Debian's slurmctld, slurmd, slurm-client and munge, and no GPU. The first `--students` of
-synthetic_class.py are graded through both nodes and then without Slurm, each with a build cache of its own. Then two
+synthetic_class.py are graded through both nodes, through one, and without Slurm, each with a build cache of its own. Then two
 kinds of hand-ins are graded on both nodes and on one, and the times of the whole command compared: `--computing` ones
 compile and compute, no two alike so that none is in a cache, and need idle cores to say anything (each node has half of
 this machine's); `--waiting` ones compile and wait for 30 s, as a hand-in waits for its GPU, and say what Slurm and the
@@ -114,14 +114,18 @@ def main() -> int:
 
 
 def compare_with_here(out: Path, tests: str, students: int) -> list[str]:
-    """Grade the class through Slurm and here; what differs."""
+    """Grade the class through two nodes, through one, and here; what differs."""
     add_cluster(out / "course", out / "shared", "both", limit_s=5)
-    seconds = grade(out / "class", out / "slurm.sqlite", tests, out / "cache-slurm", "--cluster", "slurm")
-    print(f"Through two nodes: {seconds:.0f} s, {records(out / 'slurm.sqlite')} records.", flush=True)
+    two = grade(out / "class", out / "slurm.sqlite", tests, out / "cache-slurm", "--cluster", "slurm")
+    print(f"Through two nodes: {two:.0f} s, {records(out / 'slurm.sqlite')} records.", flush=True)
+    add_cluster(out / "course", out / "shared", "one", limit_s=5)
+    one_node = grade(out / "class", out / "one.sqlite", tests, out / "cache-one", "--cluster", "slurm")
+    print(f"Through one node: {one_node:.0f} s, {one_node / two:.2f} times as long.", flush=True)
     seconds = grade(out / "class", out / "here.sqlite", tests, out / "cache-here")
     print(f"Without Slurm, on the same cores: {seconds:.0f} s, {records(out / 'here.sqlite')} records.", flush=True)
     one, other = essence(out / "slurm.sqlite"), essence(out / "here.sqlite")
     problems = [f"{len(one)} of {students} hand-ins are in the store"] if len(one) != students else []
+    problems += [f"two nodes are {one_node / two:.2f} times one for the class"] * (one_node / two < LEAST_GAIN)
     if different := sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)):
         problems.append(f"the scores differ for {', '.join(different[:10])}")
     return problems

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import pynvml
 
+from grader.nvml import nvml_device
+
 PATIENCE_S = 30.0
 POLL_S = 0.1
 DRAWING_PERCENT = 5
@@ -87,21 +89,8 @@ def wait_until_idle(
 @contextlib.contextmanager
 def use_reader(uuid: str) -> Iterator[Reader | None]:
     """Reads who uses the GPU with this UUID; None where NVML does not answer for it."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        yield None
-        return
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid.encode())
-    except pynvml.NVMLError:
-        pynvml.nvmlShutdown()
-        yield None
-        return
-    try:
-        yield lambda: _use(handle)
-    finally:
-        pynvml.nvmlShutdown()
+    with nvml_device(uuid) as handle:
+        yield None if handle is None else lambda: _use(handle)
 
 
 def _use(handle: object) -> Use:

@@ -11,8 +11,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import pynvml
+
+from grader.nvml import nvml_device
 
 SAMPLE_EVERY_S = 0.02
 
@@ -123,31 +126,18 @@ def watching(read: Reader | None, every_s: float = SAMPLE_EVERY_S) -> Iterator[W
 @contextlib.contextmanager
 def nvml_reader(uuid: str) -> Iterator[Reader | None]:
     """Reads the GPU with this UUID; None where NVML does not answer for it."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        yield None
-        return
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid.encode())
-    except pynvml.NVMLError:
-        pynvml.nvmlShutdown()
-        yield None
-        return
+    with nvml_device(uuid) as handle:
+        yield None if handle is None else lambda: _sample(handle)
 
-    def read() -> Sample | None:
-        try:
-            return Sample(
-                sm_mhz=int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
-                memory_mhz=int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
-                temperature_c=int(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
-                power_w=pynvml.nvmlDeviceGetPowerUsage(handle) / 1000,
-                reasons=int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),
-            )
-        except pynvml.NVMLError:
-            return None
 
+def _sample(handle: Any) -> Sample | None:
     try:
-        yield read
-    finally:
-        pynvml.nvmlShutdown()
+        return Sample(
+            sm_mhz=int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
+            memory_mhz=int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
+            temperature_c=int(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
+            power_w=pynvml.nvmlDeviceGetPowerUsage(handle) / 1000,
+            reasons=int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),
+        )
+    except pynvml.NVMLError:
+        return None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grader import gpu_facts as module
-from grader import gpu_idle, gpu_state
+from grader import gpu_idle, gpu_state, nvml
 from grader.gpu_facts import gpu_facts, known_limits
 from grader.gpu_idle import Use, use_reader
 from grader.gpu_state import Sample, nvml_reader
@@ -133,40 +133,44 @@ class Nvml:
         return SimpleNamespace(gpu=98, memory=40)
 
 
+def _answered_by(monkeypatch: pytest.MonkeyPatch, driver: Nvml) -> None:
+    for user in (gpu_idle, gpu_state, nvml):
+        monkeypatch.setattr(user, "pynvml", driver)
+
+
 def test_clocks_temperature_power_and_reasons_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml = Nvml()
-    monkeypatch.setattr(gpu_state, "pynvml", nvml)
+    driver = Nvml()
+    _answered_by(monkeypatch, driver)
     with nvml_reader(UUID) as read:
         assert read is not None
         assert read() == Sample(1980, 3201, 36, 207.4, 0)
-    assert nvml.open == 0
+    assert driver.open == 0
 
 
 def test_who_uses_the_gpu_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml = Nvml()
-    monkeypatch.setattr(gpu_idle, "pynvml", nvml)
+    driver = Nvml()
+    _answered_by(monkeypatch, driver)
     with use_reader(UUID) as read:
         assert read is not None
         assert read() == Use((4711,), 70 << 30, 98)
-    assert nvml.open == 0
+    assert driver.open == 0
 
 
 def test_what_a_gpu_does_not_support_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("ComputeRunningProcesses", "MemoryInfo", "UtilizationRates")
-    monkeypatch.setattr(gpu_idle, "pynvml", Nvml(*(f"nvmlDeviceGet{name}" for name in names)))
+    _answered_by(monkeypatch, Nvml(*(f"nvmlDeviceGet{name}" for name in names)))
     with use_reader(UUID) as read:
         assert read is not None
         assert read() == Use((), None, None)
-    monkeypatch.setattr(gpu_state, "pynvml", Nvml("nvmlDeviceGetPowerUsage"))
+    _answered_by(monkeypatch, Nvml("nvmlDeviceGetPowerUsage"))
     with nvml_reader(UUID) as sample:
         assert sample is not None
         assert sample() is None
 
 
-@pytest.mark.parametrize("nvml", [Nvml("nvmlInit"), Nvml("nvmlDeviceGetHandleByUUID")])
-def test_without_nvml_or_without_that_gpu_nothing_is_read(nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_state, "pynvml", nvml)
-    monkeypatch.setattr(gpu_idle, "pynvml", nvml)
+@pytest.mark.parametrize("driver", [Nvml("nvmlInit"), Nvml("nvmlDeviceGetHandleByUUID")])
+def test_without_nvml_or_without_that_gpu_nothing_is_read(driver: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    _answered_by(monkeypatch, driver)
     with nvml_reader(UUID) as read, use_reader(UUID) as used:
         assert read is None and used is None
-    assert nvml.open == 0
+    assert driver.open == 0

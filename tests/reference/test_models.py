@@ -10,15 +10,8 @@ from tests.conftest import ROOT
 from tests.test_pipeline import graded
 
 
-@pytest.mark.timeout(600)  # the emulator compiles large kernels for minutes
 @pytest.mark.parametrize("name", ["flash2", "tensor_cores", "hopper"])
-def test_a_model_is_as_exact_as_float32_on_the_emulator_or_the_emulator_says_what_it_lacks(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_model_is_as_exact_as_float32_on_the_emulator(name: str, tmp_path: Path) -> None:
     for test in graded(ROOT / f"reference/hw4/{name}.cu", tmp_path, "s01,s02")["tests"]:
-        if test["verdict"] == "grader_error":
-            assert "PTX instruction" in test["reason"]
-            assert "is not supported by the emulator" in " ".join(test["reason"].split())
-        else:
-            assert test["verdict"] == "passed", test["reason"]
-            assert test["max_error"] < 1e-5
+        assert test["verdict"] == "passed", test["reason"]
+        assert test["max_error"] < 1e-5
