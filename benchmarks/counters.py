@@ -21,12 +21,13 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from emulator import run, write_input
+from emulator import write_input
 
 from grader.counters import counted_launches
 from grader.emulator import compile_program
 from grader.metrics import COUNTED, METRICS
 from grader.ncu import Launch, parse_csv
+from grader.process import Completed
 from grader.profile import normal_name
 from grader.toolkit import find_toolkit
 from grader.trace import read_trace
@@ -61,6 +62,11 @@ NCU_NAMES = {
 
 Counters = dict[str, dict[str, dict[str, float]]]
 """Program → kernel → metric."""
+
+
+def run(command: Sequence[str], folder: Path) -> Completed:
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return Completed(done.returncode, done.stdout)
 
 
 def added_up(launches: Iterable[Launch], names: dict[str, str]) -> dict[str, dict[str, float]]:

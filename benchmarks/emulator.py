@@ -110,7 +110,7 @@ def kernel_seconds(program: Path, folder: Path, threads: int) -> float:
     environment = {**os.environ, "GRADER_TRACE": str(trace), "GRADER_EMULATOR_THREADS": str(threads)}
     subprocess.run([program, "in", "out"], cwd=folder, env=environment, check=True, capture_output=True)
     lines = (json.loads(line) for line in trace.read_text().splitlines())
-    return sum(t["end_ns"] - t["start_ns"] for t in lines if t["kind"] == "kernel") / 1e9
+    return sum(float(t["end_ns"] - t["start_ns"]) for t in lines if t["kind"] == "kernel") / 1e9
 
 
 def sequential_program(folder: Path) -> Path:

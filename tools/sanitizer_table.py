@@ -122,7 +122,8 @@ def compile_for(engine: CudaEngine, source: Path, folder: Path) -> Path:
     major, minor = engine.gpu.compute_capability
     code = f"arch=compute_{major}{minor},code=sm_{major}{minor}"
     program = folder / source.stem
-    command = [engine.toolkit.nvcc, "-O3", "-std=c++17", "-lineinfo", "-gencode", code, source, "-o", program]
+    options = ("-O3", "-std=c++17", "-lineinfo", "-gencode", code)
+    command: list[str | Path] = [engine.toolkit.nvcc, *options, source, "-o", program]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise MachineFault(f"{source.name} does not compile: {done.stdout[-2000:]}")

@@ -54,5 +54,6 @@ def seeded_bugs() -> list[SeededBug]:
 
 def run(source: Path, name: str, folder: Path, *, leaks: bool = False) -> Execution:
     """Run one program with all checks on; a kernel may take a second."""
-    environment = {"GRADER_EMULATOR_KERNEL_SECONDS": "1"} | ({"GRADER_EMULATOR_LEAKS": "1"} if leaks else {})
-    return execute(build(source, sanitize=ALL_SANITIZERS), name, folder=folder, **environment)
+    program = build(source, sanitize=ALL_SANITIZERS)
+    more = {"GRADER_EMULATOR_LEAKS": "1"} if leaks else {}
+    return execute(program, name, folder=folder, timeout_s=60, GRADER_EMULATOR_KERNEL_SECONDS="1", **more)

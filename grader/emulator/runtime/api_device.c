@@ -18,8 +18,9 @@ cudaError_t cudaThreadExit(void) { return API(cudaSuccess); }
 cudaError_t cudaDriverGetVersion(int *v) { *v = 13000; return API(cudaSuccess); }
 cudaError_t cudaRuntimeGetVersion(int *v) { *v = 13000; return API(cudaSuccess); }
 cudaError_t cudaDeviceReset(void) {
-    if (pending_fault) sticky_error = pending_fault;
-    sticky_error = pending_fault = 0; /* a new context */
+    int faulted = surface_fault();
+    pending_fault = 0;
+    sticky_error = faulted ? cudaErrorDevicesUnavailable : 0; /* seen on an H200: after a fault only a new process helps */
     memory_reset();
     return cudaSuccess;
 }

@@ -164,6 +164,9 @@ static int refuse(const char *function, int code, const struct kernel_info *k, c
     return api_result(function, code);
 }
 
+/* What a launch with an impossible grid or block gives: the runtime of CUDA 13 passes on the driver's code. */
+#define INVALID_SHAPE (CUDART_VERSION >= 13000 ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration)
+
 int stream_number(cudaStream_t s);
 int capture_launch(cudaStream_t stream, const void *host, dim3 grid, dim3 block, void **args, size_t shared, const struct kernel_info *k);
 
@@ -176,16 +179,16 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     u64 threads = (u64)block.x * block.y * block.z;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0) {
         snprintf(text, sizeof text, "grid (%u,%u,%u) and block (%u,%u,%u) must have no zero", grid.x, grid.y, grid.z, block.x, block.y, block.z);
-        return refuse(function, cudaErrorInvalidConfiguration, k, text);
+        return refuse(function, INVALID_SHAPE, k, text);
     }
     if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
         snprintf(text, sizeof text, "grid (%u,%u,%u) exceeds the limits (2147483647,65535,65535)", grid.x, grid.y, grid.z);
-        return refuse(function, cudaErrorInvalidConfiguration, k, text);
+        return refuse(function, INVALID_SHAPE, k, text);
     }
     if (threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64) {
         snprintf(text, sizeof text, "block (%u,%u,%u) has %llu threads; the limits are 1024 in all and (1024,1024,64)", block.x, block.y, block.z,
                  (unsigned long long)threads);
-        return refuse(function, cudaErrorInvalidConfiguration, k, text);
+        return refuse(function, INVALID_SHAPE, k, text);
     }
     u32 allowed = known->max_dynamic ? known->max_dynamic : k->static_shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->static_shared : 0;
     if (shared > allowed) {

@@ -253,7 +253,7 @@ def _float(
         else:
             w.put(d, dt, lambda i: result("v", f"{f}_v({w.v(a, st, 2 * i)}, {w.v(a, st, 2 * i + 1)})"))
         return
-    # a float to an integer: PTX saturates, NaN becomes 0 (0x80… for 64-bit results)
+    # a float to an integer: PTX saturates, NaN becomes 0, or 0x80… from f64 or to 64 bits
     du = dt if BITS[dt] >= 32 else f"{'s' if is_signed(dt) else 'u'}{BITS[dt]}"
     f = f"cvt_{integer_round or 'rzi'}_{du}_{st}"
     if w.uniform(a):

@@ -108,24 +108,25 @@ TEST(round_to_integers) {
 }
 static int32_t to_int(double x) { return std::isnan(x) ? 0 : x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x; }
 static uint32_t to_unsigned(double x) { return std::isnan(x) ? 0 : x >= 4294967295.0 ? UINT32_MAX : x <= 0 ? 0 : (uint32_t)x; }
-__global__ void to_integers(const float *a, const double *b, int32_t *i, uint32_t *u, int64_t *l, int32_t *n, int32_t *di, uint64_t *du, int count) {
+__global__ void to_integers(const float *a, const double *b, int32_t *i, uint32_t *u, int64_t *l, int32_t *n, int32_t *di, uint32_t *un, uint64_t *du, int count) {
     int k = blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= count) return;
-    i[k] = (int32_t)a[k], u[k] = (uint32_t)a[k], l[k] = (int64_t)a[k], n[k] = __float2int_rn(a[k]), di[k] = (int32_t)b[k], du[k] = (uint64_t)b[k];
+    i[k] = (int32_t)a[k], u[k] = (uint32_t)a[k], l[k] = (int64_t)a[k], n[k] = __float2int_rn(a[k]), di[k] = (int32_t)b[k], un[k] = (uint32_t)b[k], du[k] = (uint64_t)b[k];
 }
 TEST(floats_to_integers) {
     const int n = 1500;
     Array<float> a(n, [](size_t i) { return sample(i) * 1e3f; }, 0);
     Array<double> b(n, [](size_t i) { return sample64(i) * 1e3; }, 0);
     Array<int32_t> i(n), r(n), di(n);
-    Array<uint32_t> u(n);
+    Array<uint32_t> u(n), un(n);
     Array<int64_t> l(n);
     Array<uint64_t> du(n);
-    to_integers<<<6, 256>>>(a.device, b.device, i.device, u.device, l.device, r.device, di.device, du.device, n);
+    to_integers<<<6, 256>>>(a.device, b.device, i.device, u.device, l.device, r.device, di.device, un.device, du.device, n);
     if (!finished()) return false;
     return equal(i.down(), [&](size_t k) { return to_int(a.host[k]); }) && equal(u.down(), [&](size_t k) { return to_unsigned(a.host[k]); }) &&
            equal(l.down(), [&](size_t k) { double x = a.host[k]; return std::isnan(x) ? INT64_MIN : x >= 9.2233720368547758e18 ? INT64_MAX : x <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)x; }) &&
-           equal(r.down(), [&](size_t k) { return to_int(std::rint((double)a.host[k])); }) && equal(di.down(), [&](size_t k) { return to_int(b.host[k]); }) &&
+           equal(r.down(), [&](size_t k) { return to_int(std::rint((double)a.host[k])); }) && equal(di.down(), [&](size_t k) { return std::isnan(b.host[k]) ? INT32_MIN : to_int(b.host[k]); }) &&
+           equal(un.down(), [&](size_t k) { return std::isnan(b.host[k]) ? 1u << 31 : to_unsigned(b.host[k]); }) &&
            equal(du.down(), [&](size_t k) { double x = b.host[k]; return std::isnan(x) ? 1ull << 63 : x >= 18446744073709551615.0 ? UINT64_MAX : x <= 0 ? 0 : (uint64_t)x; });
 }
 __global__ void from_integers(const int64_t *a, float *f, double *d, float *u, float *down, float *small, int n) {
