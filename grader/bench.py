@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -18,6 +19,7 @@ from grader.engine import Engine
 from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.floors import Floor, least_time
+from grader.fresh import FreshInput, fresh_input
 from grader.gpu_facts import GpuFacts, SmLimits, gpu_facts, known_limits
 from grader.gpu_lock import Hold, gpu_to_ourselves
 from grader.gpu_ready import Preparer, open_preparer
@@ -88,11 +90,15 @@ class Bench:
             return None
         return least_time(case.operator, case.shape, self.facts, self.rules.floor.units)
 
-    def time(self, program: Path, case: Case, wall_s: float, first: TimedRun | None) -> Timing:
-        """Time `program` on fresh inputs of `case`."""
-        return measure_case(
-            self.engine, program, case, self.suite, self.rules, wall_s=wall_s, first=first, read=self.read
-        )
+    def fresh_input(self, case: Case) -> AbstractContextManager[FreshInput]:
+        """Inputs for timed runs of `case`, drawn from now on in the background."""
+        return fresh_input(case, lambda nonce: self.suite.fresh_seed(case, nonce))
+
+    def time(
+        self, program: Path, case: Case, fresh: FreshInput, *, wall_s: float, first: TimedRun | None = None
+    ) -> Timing:
+        """Time `program` on inputs of `case` from `fresh`."""
+        return measure_case(self.engine, program, case, self.rules, fresh, wall_s=wall_s, first=first, read=self.read)
 
     # ---- the reference solution ---------------------------------------------------------------------------------
 
@@ -114,7 +120,8 @@ class Bench:
         built = build(submission, self.rules, self.engine)
         if built.program is None:
             raise GraderFault(f"{shown(path)}: the reference solution does not compile: {built.reason}")
-        timing = self.time(built.program, case, wall_s, None)
+        with self.fresh_input(case) as fresh:
+            timing = self.time(built.program, case, fresh, wall_s=wall_s)
         record = timing_record(timing, self.rules)
         if record is None:
             why = f"{shown(path)}: the reference solution could not be timed on {case.name}: {timing.problem}."

@@ -13,7 +13,7 @@ import os
 import random
 import secrets
 import shutil
-import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -51,8 +51,9 @@ class _Draw:
 
 
 class FreshInput:
-    """An input file of a case that changes from run to run. The next unit is drawn, and its answer computed, while
-    the program runs: what is left between two runs is to write the unit and to compare a few rows."""
+    """An input file of a case that changes from run to run. It is drawn in the background from the beginning, and the
+    next unit, with its answer, while the program runs: what is left between two runs is to write the unit and to
+    compare a few rows."""
 
     def __init__(self, case: Case, path: Path, seed: Callable[[str], Seed], background: ThreadPoolExecutor) -> None:
         self.path = path
@@ -61,9 +62,15 @@ class FreshInput:
         self._background = background
         self._units = case.operator.units(case.shape)
         self._present: _Draw | None = None
+        self._given_up = threading.Event()
+        self._whole: Future[None] = background.submit(self._draw_all)
         self._next: Future[_Draw] = background.submit(self._draw_one)
 
-    def draw(self) -> None:
+    def give_up(self) -> None:
+        """Nobody wants the rest of what is being drawn."""
+        self._given_up.set()
+
+    def _draw_all(self) -> None:
         """Draw all units. numpy's generators and arithmetic let other threads run, so threads are enough."""
         seed = self._seed(secrets.token_hex(16))
         with self.path.open("wb") as file:
@@ -71,16 +78,25 @@ class FreshInput:
             file.write(self._case.operator.encode_header(self._case.shape))
 
         def make(unit: int) -> None:
-            self._write(unit, self._values(seed, unit))
+            if not self._given_up.is_set():
+                self._write(unit, self._values(seed, unit))
 
         with ThreadPoolExecutor(min(cores(), self._units)) as pool:
             for _ in pool.map(make, range(self._units)):
                 pass
 
     def renew(self) -> None:
-        """Put the unit that was drawn meanwhile into the file, and draw another."""
-        self._present = self._next.result()
-        self._write(self._present.unit, self._present.values)
+        """Before every run: put the unit that was drawn meanwhile into the file, and draw another. Raises MachineFault
+        where the file cannot be written."""
+        try:
+            self._whole.result()
+            self._present = self._next.result()
+            self._write(self._present.unit, self._present.values)
+        except OSError as error:
+            raise MachineFault(
+                f"A fresh input of {self._case.name} ({self._case.input_bytes:,} bytes) could not be written to "
+                f"{self.path.parent}: {error.strerror}; free some space there."
+            ) from error
         self._next = self._background.submit(self._draw_one)
 
     def _draw_one(self) -> _Draw:
@@ -135,19 +151,14 @@ class FreshInput:
 
 @contextlib.contextmanager
 def fresh_input(case: Case, seed: Callable[[str], Seed]) -> Iterator[FreshInput]:
-    """A fresh input of `case`, removed afterwards; `seed` turns a nonce into a seed. Raises MachineFault where it
-    cannot be written."""
-    try:
-        with scratch_folder("fresh", _place(case.input_bytes)) as folder, ThreadPoolExecutor(1) as background:
-            made = FreshInput(case, folder / "input", seed, background)
-            made.draw()
-            made.renew()
+    """A fresh input of `case`, removed afterwards; `seed` turns a nonce into a seed. Drawing it begins here and goes on
+    beside the block; `renew` waits for it."""
+    with scratch_folder("fresh", _place(case.input_bytes)) as folder, ThreadPoolExecutor(1) as background:
+        made = FreshInput(case, folder / "input", seed, background)
+        try:
             yield made
-    except OSError as error:
-        raise MachineFault(
-            f"A fresh input of {case.name} ({case.input_bytes:,} bytes) could not be written to "
-            f"{tempfile.gettempdir()}: {error.strerror}; free some space there."
-        ) from error
+        finally:
+            made.give_up()
 
 
 def _place(size: int) -> Path | None:

@@ -21,6 +21,7 @@ from grader.diagnose import diagnose
 from grader.engine import Engine
 from grader.errors import MachineFault
 from grader.evidence import Witness, computed_on_the_host, doubts, flags_of, witness_of
+from grader.fresh import FreshInput
 from grader.gpu_ready import Prepared
 from grader.gpu_state import watching
 from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
@@ -159,46 +160,11 @@ def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) ->
 
 
 def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> _Tested:
-    limit_s, limit_name = wall_limit(grading, case)
-    files, bench = grading.files, grading.bench
+    bench = grading.bench
+    ahead = bench.fresh_input(case) if bench is not None and bench.is_timed(case) else contextlib.nullcontext()
     try:
-        with (
-            watching(bench.read if bench is not None else None) as watched,
-            run_program(
-                grading.engine,
-                program,
-                files.input(case),
-                output_bytes=case.output_bytes,
-                wall_s=limit_s,
-                limits=grading.assignment.limits,
-            ) as run,
-        ):
-            watched.stop()
-            watch.add("graded runs", run.outcome.wall_s)
-            with watch.stage("check"):
-                tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
-                check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
-                cause = None
-                if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
-                    cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
-                judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
-                judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
-                if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
-                    # Nobody is to blame for failing on a file that is not what was generated.
-                    judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
-            record = _test_record(grading, case, run, check, judgement, limit_s)
-            if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
-                corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
-                record = record.model_copy(update={"corners": corners})
-            credible = judgement.verdict is Verdict.PASSED and not record.flags
-            first = timed(run, watched.state) if credible else ""
-            trace, witness = run.trace, witness_of(grading.engine.name, case, run)
-        if isinstance(first, TimedRun):
-            record = _timed(grading, program, case, record, first, limit_s, watch)
-            record = _compared(grading, case, record, limit_s, watch)
-            record = _computed_on_the_gpu(record, trace, witness)
-        keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
-        return _Tested(record, trace if keep else None)
+        with ahead as fresh:  # drawn while the graded run goes on
+            return _run_case(grading, program, case, fresh, watch)
     except MachineFault as fault:
         return _Tested(
             TestRecord(
@@ -207,25 +173,68 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
         )
 
 
+def _run_case(grading: Grading, program: Path, case: Case, fresh: FreshInput | None, watch: Stopwatch) -> _Tested:
+    limit_s, limit_name = wall_limit(grading, case)
+    files, bench = grading.files, grading.bench
+    with (
+        watching(bench.read if bench is not None else None) as watched,
+        run_program(
+            grading.engine,
+            program,
+            files.input(case),
+            output_bytes=case.output_bytes,
+            wall_s=limit_s,
+            limits=grading.assignment.limits,
+        ) as run,
+    ):
+        watched.stop()
+        watch.add("graded runs", run.outcome.wall_s)
+        with watch.stage("check"):
+            tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
+            check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
+            cause = None
+            if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
+                cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
+            judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
+            judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
+            if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
+                # Nobody is to blame for failing on a file that is not what was generated.
+                judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
+        record = _test_record(grading, case, run, check, judgement, limit_s)
+        if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
+            corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
+            record = record.model_copy(update={"corners": corners})
+        credible = judgement.verdict is Verdict.PASSED and not record.flags
+        first = timed(run, watched.state) if credible else ""
+        trace, witness = run.trace, witness_of(grading.engine.name, case, run)
+    if isinstance(first, TimedRun):
+        record = _timed(grading, program, case, record, first, fresh, limit_s, watch)
+        record = _compared(grading, case, record, limit_s, watch)
+        record = _computed_on_the_gpu(record, trace, witness)
+    keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
+    return _Tested(record, trace if keep else None)
+
+
 def _timed(
     grading: Grading,
     program: Path,
     case: Case,
     record: TestRecord,
     first: TimedRun,
+    fresh: FreshInput | None,
     limit_s: float,
     watch: Stopwatch,
 ) -> TestRecord:
-    """The record of a passed test with its time: repeated where the assignment wants that, and compared with the
+    """The record of a passed test with its time: repeated where there are inputs for that, and compared with the
     least time the GPU could need."""
     bench = grading.bench
     if bench is None or record.gpu_ms is None:
         return record
     changes: dict[str, object] = {}
     gpu_ms, refused, notes = record.gpu_ms, "", tuple[str, ...]()
-    if bench.is_timed(case):
+    if fresh is not None:
         with watch.stage("fresh inputs and their checks", less="timed runs"):
-            timing = bench.time(program, case, limit_s, first)
+            timing = bench.time(program, case, fresh, wall_s=limit_s, first=first)
             watch.add("timed runs", timing.run_wall_s)
         if timing.median_ms is None:
             refused = f"It passed, but {timing.problem}: its time is refused and earns no points."

@@ -17,11 +17,11 @@ from typing import Literal
 from grader.assignment import Assignment, TimingRules
 from grader.engine import Engine
 from grader.evidence import doubts, witness_of
-from grader.fresh import fresh_input
+from grader.fresh import FreshInput
 from grader.gpu_state import GpuState, Reader, watching
 from grader.run import Run, run_program
 from grader.stopping import Interval, Rule, decide, median_interval, outliers
-from grader.testcase import Case, Suite
+from grader.testcase import Case
 
 Use = Literal["counted", "warm-up", "throttled"]
 
@@ -133,40 +133,35 @@ def measure_case(
     engine: Engine,
     program: Path,
     case: Case,
-    suite: Suite,
     rules: Assignment,
+    fresh: FreshInput,
     *,
     wall_s: float,
     first: TimedRun | None = None,
     read: Reader | None = None,
 ) -> Timing:
-    """Time `program` on fresh inputs of `case`; `wall_s` limits each run, `first` is the graded run. Raises
+    """Time `program` on inputs of `case` from `fresh`; `wall_s` limits each run, `first` is the graded run. Raises
     MachineFault when the machine has no room."""
-    with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
-        made = 0
 
-        def once() -> TimedRun | str:
-            nonlocal made
-            if made:
-                fresh.renew()
-            made += 1
-            with (
-                watching(read) as watch,
-                run_program(
-                    engine,
-                    program,
-                    fresh.path,
-                    output_bytes=case.output_bytes,
-                    wall_s=wall_s,
-                    limits=rules.limits,
-                ) as run,
-            ):
-                watch.stop()
-                found = timed(run, watch.state)
-                if isinstance(found, str):
-                    return found
-                if said := doubts(run.trace, witness_of(engine.name, case, run)):
-                    return f"a timed run is not believed: {said[0]}"
-                return fresh.problem(run.output, case.operator.tolerances(case.shape, rules.tolerance)) or found
+    def once() -> TimedRun | str:
+        fresh.renew()
+        with (
+            watching(read) as watch,
+            run_program(
+                engine,
+                program,
+                fresh.path,
+                output_bytes=case.output_bytes,
+                wall_s=wall_s,
+                limits=rules.limits,
+            ) as run,
+        ):
+            watch.stop()
+            found = timed(run, watch.state)
+            if isinstance(found, str):
+                return found
+            if said := doubts(run.trace, witness_of(engine.name, case, run)):
+                return f"a timed run is not believed: {said[0]}"
+            return fresh.problem(run.output, case.operator.tolerances(case.shape, rules.tolerance)) or found
 
-        return repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)
+    return repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import numpy as np
 import pytest
 
 from grader.assignment import Assignment
-from grader.fresh import fresh_input
+from grader.errors import MachineFault
+from grader.fresh import FreshInput, fresh_input
 from grader.gpu_state import GpuState
 from grader.measure import TimedRun, repeat
 from grader.stopping import Rule
@@ -111,6 +114,7 @@ def right_output(case: Case, source: Path, target: Path) -> None:
 def test_every_run_has_another_input_of_the_same_shape(suite: Suite) -> None:
     case = suite.cases["s01"]
     with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
+        fresh.renew()
         assert case.operator.read_header(fresh.path) == case.shape
         seen = {fresh.path.read_bytes()}
         for _ in range(4):
@@ -125,6 +129,7 @@ def test_every_run_has_another_input_of_the_same_shape(suite: Suite) -> None:
 def test_a_right_output_is_believed_and_the_one_of_the_run_before_is_not(suite: Suite, tmp_path: Path) -> None:
     case = suite.cases["s01"]
     with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
+        fresh.renew()
         output = tmp_path / "output"
         right_output(case, fresh.path, output)
         assert fresh.problem(output, 5e-3) == ""
@@ -138,5 +143,26 @@ def test_an_output_of_the_wrong_size_is_named(suite: Suite, tmp_path: Path, cont
     output = tmp_path / "output"
     output.write_bytes(content)
     with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
+        fresh.renew()
         assert f"{len(content)} bytes, 32,768 expected" in fresh.problem(output, 5e-3)
         assert "left no output file" in fresh.problem(tmp_path / "none", 5e-3)
+
+
+def test_an_input_that_nobody_waited_for_is_removed_too(suite: Suite) -> None:
+    case = suite.cases["s01"]
+    with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
+        pass
+    assert not fresh.path.parent.exists()
+
+
+def test_an_input_that_cannot_be_written_is_the_machines_fault(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: FreshInput, unit: int, values: np.ndarray) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(FreshInput, "_write", full)
+    case = suite.cases["s01"]
+    with (
+        pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"),
+        fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh,
+    ):
+        fresh.renew()
