@@ -35,13 +35,13 @@ from grader.record import Record
 from grader.sandbox import bubblewrap
 from grader.submission import Submission, read_submission
 from grader.testcase import Case, load_suite
+from grader.workers import cores
 from tests.redteam.arena import SECRET, Arena, open_arena
 
 PROGRAMS = Path(__file__).with_name("programs")
 TESTS = "s01,s02"
 NOBODY = 65534
-_EMULATOR_WALL_S = 8.0
-_GPU_WALL_S = 12.0
+_WALL_S = 8.0
 _FLOOD_BYTES = 1 << 30
 
 
@@ -126,7 +126,7 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
     with open_arena(folder, files.folder) as arena, open_bench(engine, rules, suite, files) as bench:
         submissions = [_read(attack, rules, arena) for attack in attacks]
         arena.before = arena._state()
-        with ThreadPoolExecutor(2) as pool:  # builds are kept: this only makes them earlier, two at a time
+        with ThreadPoolExecutor(max(2, cores() // 2)) as pool:  # builds are kept: this only makes them earlier
             list(pool.map(lambda submission: build(submission, rules, engine), submissions))
         arena.damage()
         for attack, submission in zip(attacks, submissions, strict=True):
@@ -148,8 +148,7 @@ def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
     """
     flood = "memory_limit" in attack.verdicts and not attack.gpu
     memory = _FLOOD_BYTES if flood or not engine.measures_time else rules.limits.memory_bytes
-    wall_s = _GPU_WALL_S if engine.measures_time else _EMULATOR_WALL_S
-    limits = rules.limits.model_copy(update={"wall_s": (), "emulator_wall_s": wall_s, "memory_bytes": memory})
+    limits = rules.limits.model_copy(update={"wall_s": (), "emulator_wall_s": _WALL_S, "memory_bytes": memory})
     parts = [part for part in rules.rubric if not isinstance(part, Occupancy)]
     if attack.occupancy is not None:
         parts.append(Occupancy(part="occupancy", kind="occupancy", points=10, tests=attack.tests, full_at=1))
