@@ -40,9 +40,14 @@ class Use:
     @property
     def idle(self) -> bool | None:
         """None where what NVML says does not tell."""
-        if not self.processes and self.memory_bytes is not None and self.memory_bytes < EMPTY_BYTES:
+        if self.empty:
             return True
         return None if self.busy_percent is None else self.busy_percent <= DRAWING_PERCENT
+
+    @property
+    def empty(self) -> bool:
+        """Nobody has a context: all of the memory may be taken without harm to anybody."""
+        return not self.processes and self.memory_bytes is not None and self.memory_bytes < EMPTY_BYTES
 
     def __str__(self) -> str:
         busy = "busy" if self.busy_percent is None else f"{self.busy_percent} % busy"
@@ -55,10 +60,12 @@ Reader = Callable[[], Use | None]
 
 @dataclass(frozen=True)
 class Waited:
-    """How waiting ended. `idle` is None where it is not known; `sentence` says it for people."""
+    """How waiting ended. `idle` is None where it is not known; `sentence` says it for people. `empty`: nobody else has
+    anything on the GPU."""
 
     idle: bool | None
     sentence: str
+    empty: bool = False
 
 
 def wait_until_idle(
@@ -77,7 +84,7 @@ def wait_until_idle(
         if use is None or use.idle is None:
             return Waited(None, "whether the GPU was idle is not known: NVML does not say")
         if use.idle:
-            return Waited(True, f"idle after {spent:.1f} s" if said else "idle")
+            return Waited(True, f"idle after {spent:.1f} s" if said else "idle", use.empty)
         if spent >= patience_s:
             return Waited(False, f"not idle after {spent:.0f} s: {use}")
         if not said and spent > 2:  # the last run of our own is in NVML's sampling period for up to a second

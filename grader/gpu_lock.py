@@ -1,7 +1,8 @@
 """One submission on one GPU at a time, across processes: times of programs that share a GPU say nothing.
 
-The lock is flock(2) on a file named by the GPU's UUID in the grader's cache, so the kernel gives it back when its
-holder ends, however it ends. Graders of different users share it when they share GRADER_CACHE.
+The lock is flock(2) on a file named by the GPU's UUID, so the kernel gives it back when its holder ends, however it
+ends. The file is in a folder of the machine that everybody may write to, so that graders of all users share it;
+GRADER_LOCKS names another.
 
 The file holds the process that had the lock last, and whether it left the GPU `prepared` (see `grader.gpu_ready`):
 whoever prepared a GPU ahead of a submission can so tell that nobody has run anything on it since.
@@ -12,11 +13,15 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from grader.errors import MachineFault
-from grader.paths import cache_folder
+
+PLACES = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
+"""Where everybody may write. The first is Debian's and Ubuntu's for locks, and root's alone elsewhere."""
 
 _PREPARED = "prepared"
 
@@ -56,19 +61,38 @@ def gpu_if_free(uuid: str) -> Iterator[Hold | None]:
 
 @contextlib.contextmanager
 def _opened(uuid: str) -> Iterator[int]:
-    path = cache_folder() / "locks" / f"gpu-{uuid}.lock"
+    path = lock_folder() / f"cuda-homework-grader-{uuid}.lock"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = _open(path)
     except OSError as error:
         raise MachineFault(
-            f"{path}: the lock of the GPU cannot be made ({error.strerror}); set GRADER_CACHE to a folder you can "
-            "write to."
+            f"{path}: the lock of the GPU cannot be opened ({error.strerror}); remove that file, or set GRADER_LOCKS "
+            "to a folder that everybody who grades on this machine can write to."
         ) from error
     try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def lock_folder() -> Path:
+    """GRADER_LOCKS, else the first place in which everybody on this machine may make files."""
+    if configured := os.environ.get("GRADER_LOCKS"):
+        return Path(configured)
+    return next((place for place in PLACES if place.is_dir() and place.stat().st_mode & stat.S_IWOTH), PLACES[-1])
+
+
+def _open(path: Path) -> int:
+    """Open a file that may belong to another user, or make it for everybody. In a shared folder O_CREAT on another
+    user's file is refused (protected_regular), and so must be links."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, flags)
+        with contextlib.suppress(FileExistsError):  # another grader made it meanwhile
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL)
+            os.fchmod(descriptor, 0o666)  # whatever the umask
+            return descriptor
 
 
 def _try(descriptor: int) -> bool:

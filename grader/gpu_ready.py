@@ -1,5 +1,8 @@
 """Makes a GPU ready for a submission: nobody else computes on it, and its free memory holds nothing of use.
 
+Memory is filled only where nobody else has a context on the GPU: for as long as that takes, a third of a second, it
+would be all in use, and other people's programs would fail to get any.
+
 A single submission's GPU is made ready while nvcc compiles it, which needs no GPU, so that it costs no wall time. The
 lock of the GPU is taken for that only if it is free, and given back: other graders need not wait for a compiler. When
 the lock is taken for the runs, its file says whether anybody was on the GPU in between; then, and where nothing was
@@ -17,6 +20,8 @@ from grader.errors import MachineFault
 from grader.gpu_idle import PATIENCE_S, Reader, Waited, use_reader, wait_until_idle
 from grader.gpu_lock import Hold, gpu_if_free
 from grader.gpu_memory import Filled, Filler
+
+SHARED = "other programs use the GPU, or NVML does not say that none does"
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Preparer:
         self._filler.start()  # it imports pycuda meanwhile
         waited = wait_until_idle(self._used, say, patience_s=self._patience_s)
         self._patience_s = 0.0 if waited.idle is False else PATIENCE_S  # a busy GPU delays a class once
-        self._last = _prepared(waited, self._filler.fill())
+        self._last = _prepared(waited, self._filler.fill() if waited.empty else SHARED)
         return self._last
 
 

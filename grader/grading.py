@@ -323,6 +323,7 @@ def _test_record(
         wrong_elements=check.wrong if check.kind in ("passed", "values") else None,
         wall_s=round(run.outcome.wall_s, 4),
         limit_s=limit_s,
+        cpu_s=round(run.outcome.cpu_s, 4),
         gpu_ms=gpu_ms,
         copy_ms=trace.copy_ns / 1e6 if trace is not None and trace.complete else None,
         phases_ms=phase_times(trace, grading.assignment.phases) if trace is not None and trace.complete else {},

@@ -145,6 +145,8 @@ class TestRecord(_Value):
     wrong_elements: int | None = None
     wall_s: float | None = None
     limit_s: float | None = None
+    cpu_s: float | None = None
+    """Host processor time of all processes of the graded run."""
     gpu_ms: float | None = None
     copy_ms: float | None = None
     phases_ms: dict[str, float | None] = Field(default_factory=dict)

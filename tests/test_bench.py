@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from grader.bench import mean_occupancy, open_bench
 from grader.catalogue import TestcaseFiles, generate
 from grader.errors import GraderFault, UsageError
 from grader.gpu_facts import GpuFacts, known_limits
+from grader.gpu_idle import Use
 from grader.grading import Grading, grade
 from grader.paths import course_root
 from grader.progress import Silent
@@ -221,6 +223,7 @@ def test_in_one_session_the_reference_is_timed_once_and_memory_filled_for_each(
     files, cases = TestcaseFiles(tmp_path / "files"), suite.select("s01")
     hand_in = read_submission(tmp_path / "alice" / "hw4.cu", rules, runner(10))
     engine = TimedC(tmp_path)
+    monkeypatch.setattr("grader.gpu_ready.use_reader", lambda uuid: nullcontext(lambda: Use((), 0, 0)))
     with open_bench(engine, rules, suite, files) as bench:
         grading = Grading(rules, suite, files, cases, engine, None, bench)
         first, second = (grade(grading, hand_in, Silent()) for _ in range(2))

@@ -49,7 +49,7 @@ def waited(*uses: Use | None, patience_s: float = 30.0) -> tuple[Waited, list[st
 @pytest.mark.parametrize("use", [FREE, NOTEBOOK, ENDED_JUST_NOW, Use((1,), 9 << 30, 3)])
 def test_a_gpu_on_which_nothing_computes_is_idle_at_once(use: Use) -> None:
     found, said, seconds = waited(use)
-    assert found == Waited(True, "idle")
+    assert found == Waited(True, "idle", empty=not use.processes)
     assert said == [] and seconds == 0
 
 
@@ -103,7 +103,7 @@ class Fills(Filler):
 
 @pytest.fixture(autouse=True)
 def _own_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("GRADER_CACHE", str(tmp_path))
+    monkeypatch.setenv("GRADER_LOCKS", str(tmp_path))
     yield
 
 
@@ -155,8 +155,7 @@ def test_while_another_grader_times_nothing_is_filled_ahead() -> None:
 
 
 def test_only_this_process_believes_its_own_note(tmp_path: Path) -> None:
-    note = tmp_path / "locks" / "gpu-GPU-1.lock"
-    note.parent.mkdir()
+    note = tmp_path / "cuda-homework-grader-GPU-1.lock"
     for text, believed in ((f"{os.getpid()} prepared\n", True), (f"{os.getpid() + 1} prepared\n", False), ("", False)):
         note.write_text(text)
         with gpu_to_ourselves("GPU-1", pytest.fail) as hold:
@@ -165,10 +164,20 @@ def test_only_this_process_believes_its_own_note(tmp_path: Path) -> None:
 
 
 def test_memory_that_was_not_filled_is_said_to_be_as_the_driver_left_it() -> None:
-    preparer = Preparer("GPU-1", None, Fills("pycuda is not installed"))
+    preparer = Preparer("GPU-1", reading(FREE), Fills("pycuda is not installed"))
     with gpu_to_ourselves("GPU-1", pytest.fail) as hold:
         prepared = preparer.now(hold, pytest.fail)
     assert prepared.sentence.endswith("; memory as the driver left it: pycuda is not installed")
+    assert prepared.warning == ""
+
+
+@pytest.mark.parametrize("use", [NOTEBOOK, Use((), EMPTY_BYTES, 0), Use((), None, 0)])
+def test_memory_is_left_alone_where_others_may_want_some(use: Use) -> None:
+    filler = Fills()
+    with gpu_to_ourselves("GPU-1", pytest.fail) as hold:
+        prepared = Preparer("GPU-1", reading(use), filler).now(hold, pytest.fail)
+    assert filler.times == 0
+    assert prepared.sentence.startswith("idle; memory as the driver left it: other programs use the GPU, or NVML")
     assert prepared.warning == ""
 
 
@@ -192,7 +201,7 @@ def test_a_busy_gpu_warns_and_delays_a_class_once(monkeypatch: pytest.MonkeyPatc
 
 def test_a_lock_that_cannot_be_made_is_no_fault_of_preparing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "file"))
+    monkeypatch.setenv("GRADER_LOCKS", str(tmp_path / "file"))
     filler = Fills()
     with Preparer("GPU-1", reading(FREE), filler).ahead():
         pass

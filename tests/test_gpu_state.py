@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from grader import gpu_lock
+from grader.errors import MachineFault
 from grader.gpu_lock import gpu_to_ourselves
 from grader.gpu_state import Sample, summarise, watching
 
@@ -55,7 +57,7 @@ def test_every_run_has_at_least_one_sample() -> None:
 
 
 def test_a_second_grader_waits_for_the_gpu_and_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRADER_CACHE", str(tmp_path))
+    monkeypatch.setenv("GRADER_LOCKS", str(tmp_path))
     said: list[str] = []
     told, entered = threading.Event(), threading.Event()
 
@@ -78,9 +80,9 @@ def test_a_second_grader_waits_for_the_gpu_and_says_for_whom(tmp_path: Path, mon
 
 
 def test_other_gpus_are_not_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRADER_CACHE", str(tmp_path))
+    monkeypatch.setenv("GRADER_LOCKS", str(tmp_path))
     with gpu_to_ourselves("GPU-1", pytest.fail), gpu_to_ourselves("GPU-2", pytest.fail):
-        held = [path for path in (tmp_path / "locks").iterdir() if not _free(path)]
+        held = [path for path in tmp_path.iterdir() if not _free(path)]
     assert len(held) == 2
 
 
@@ -91,3 +93,26 @@ def _free(path: Path) -> bool:
         except BlockingIOError:
             return False
     return True
+
+
+def test_the_lock_is_the_whole_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRADER_LOCKS", raising=False)
+    mine, shared = tmp_path / "mine", tmp_path / "shared"
+    mine.mkdir()
+    shared.mkdir()
+    shared.chmod(0o1777)
+    monkeypatch.setattr(gpu_lock, "PLACES", (tmp_path / "none", mine, shared))
+    with gpu_to_ourselves("GPU-1", pytest.fail):
+        (path,) = shared.iterdir()
+        assert path.stat().st_mode & 0o777 == 0o666, "other users cannot take it"
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADER_LOCKS", str(tmp_path))
+    (tmp_path / "cuda-homework-grader-GPU-1.lock").symlink_to(tmp_path / "precious")
+    with (
+        pytest.raises(MachineFault, match=r"GPU-1\.lock: the lock of the GPU cannot be opened .*remove that file"),
+        gpu_to_ourselves("GPU-1", pytest.fail),
+    ):
+        pass
+    assert not (tmp_path / "precious").exists()
