@@ -31,8 +31,8 @@ _SUMS = {
     "barriers": ("warp_barrier",),
     "branch": ("branches",),
     "divergent_branch": ("divergent_branches",),
-    "gld_requests": ("global_load_requests",),
-    "gld_transactions": ("global_load_sectors",),
+    "gld_requests": ("global_load_requests", "global_async_copy_requests"),
+    "gld_transactions": ("global_load_sectors", "global_async_copy_sectors"),
     "gst_requests": ("global_store_requests",),
     "gst_transactions": ("global_store_sectors",),
     "async_copy_requests": ("global_async_copy_requests",),
@@ -64,9 +64,13 @@ _SHARED = ("shared_load", "shared_store")
 _RATIOS = {
     "warp_execution_efficiency": (("thread_instructions",), ("instructions",), 1.0),
     "warp_nonpred_execution_efficiency": (("thread_instructions_pred_on",), ("instructions",), 1.0),
-    "gld_sectors_per_request": (("global_load_sectors",), ("global_load_requests",), 1.0),
+    "gld_sectors_per_request": (_SUMS["gld_transactions"], _SUMS["gld_requests"], 1.0),
     "gst_sectors_per_request": (("global_store_sectors",), ("global_store_requests",), 1.0),
-    "gld_efficiency": (("global_load_bytes",), ("global_load_sectors",), 100 / _SECTOR_BYTES),
+    "gld_efficiency": (
+        ("global_load_bytes", "global_async_copy_bytes"),
+        _SUMS["gld_transactions"],
+        100 / _SECTOR_BYTES,
+    ),
     "gst_efficiency": (("global_store_bytes",), ("global_store_sectors",), 100 / _SECTOR_BYTES),
     "shared_efficiency": (
         tuple(f"{name}_bytes" for name in _SHARED),

@@ -78,8 +78,8 @@ static u32 shared_wavefronts(const u64 *addr, u32 m, u32 bytes, u32 *conflicts) 
         u32 half = ((1u << lanes / 2) - 1) << first, both = m & (half | half << lanes / 2);
         if (!both) continue;
         u32 low = group_wavefronts(addr, both & half, words), high = group_wavefronts(addr, both & ~half, words), apart = low + high;
-        u32 merged = pairs_agree(addr, both, 1) || pairs_agree(addr, both, 2) ? group_wavefronts(addr, both, words) : apart;
-        if (merged < apart) total += merged, *conflicts += merged - 1;
+        u32 merged = pairs_agree(addr, both, 1) || pairs_agree(addr, both, 2) ? group_wavefronts(addr, both, words) : ~0u;
+        if (merged <= apart) total += merged, *conflicts += merged - 1;
         else total += apart, *conflicts += apart - (low > 0) - (high > 0);
     }
     return total;

@@ -6,14 +6,15 @@ the numbers of its slots, accesses and branches, so that it does not matter in w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from grader.emulator.analysis.cfg import Block, Branch, Leave, Switch
+from grader.emulator.analysis.effects import read
 from grader.emulator.ptx import Function, Instr, Mem, Operand, Sym, Vec
 from grader.emulator.ptx.model import Loc
-from grader.emulator.translate.fusion import Fused, fuse, trailing_zeros
+from grader.emulator.translate.fusion import Fused, fuse, trailing_zeros, used_bytes
 from grader.emulator.translate.types import BITS
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ class FunctionCounting:
         self._module = module
         self._shared = shared
         self._zeros = trailing_zeros(function, shared)
+        self._used = {name for item in function.body if isinstance(item, Instr) for name in read(item)}
         self._fused: dict[int, Fused] = {}  # by id of the instruction
         self._blocks: dict[int, dict[int, int]] = {}  # block → place of an instruction in it → slot that begins there
         self._guarded: dict[int, int] = {}  # by id of the instruction
@@ -199,7 +201,7 @@ class FunctionCounting:
         if self._follows(instr):
             return
         fused = self._fused.get(id(instr))
-        for kind, mem, space, size in _accesses(instr):
+        for kind, mem, space, size in _accesses(instr, self._used):
             if fused is not None:
                 mem, size = fused.mem, fused.size
             self._access(w, self._number(instr, kind, size), kind, mem, space)
@@ -289,7 +291,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vec) else (operand,)
 
 
-def _accesses(instr: Instr) -> Iterator[tuple[Kind, Mem, str, int]]:
+def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[Kind, Mem, str, int]]:
     """(kind, address, space, bytes of a lane) of an instruction's requests to global, shared and local memory."""
     from grader.emulator.translate.memory import space_of
 
@@ -312,5 +314,4 @@ def _accesses(instr: Instr) -> Iterator[tuple[Kind, Mem, str, int]]:
         return
     if isinstance(mem.base, Sym) and space == "generic":
         return
-    count = len(_items(operands[1 - place])) if kind in ("LOAD", "STORE") else 1
-    yield kind, mem, space, BITS[instr.mods[-1]] // 8 * count
+    yield kind, mem, space, used_bytes(instr, used) if kind in ("LOAD", "STORE") else BITS[instr.mods[-1]] // 8

@@ -1,9 +1,10 @@
-"""Which accesses to shared memory the assembler fuses.
+"""Which accesses to shared and global memory the assembler makes wider or narrower.
 
 ptxas makes one instruction of 8 or 16 bytes a lane of loads, or stores, of neighbouring words where it can prove that
-the address is a multiple of that, and a GPU then counts one request instead of two or four. It was seen to do so in
-the homework's classic tiled kernel and to leave global memory alone, since the alignment of a kernel's pointers is not
-known to it (ncu's requests and wavefronts on an H200, CUDA 13.0, for three model solutions: docs/counters.md).
+the address is a multiple of that, and a GPU then counts one request instead of two or four. Of shared memory it knows
+the alignment; the alignment of a kernel's pointers is not known to it, unless a vector access through the same
+register tells. Of a vector load whose last elements nobody uses it makes a narrower one. (Seen in SASS and in ncu's
+requests and wavefronts on an H200, CUDA 13.0, for three model solutions and synthetic kernels: docs/counters.md.)
 
 What holds here is a model of that: within a basic block, words of one base register that together fill an aligned
 piece are fused unless something that may touch the same memory stands between them.
@@ -11,14 +12,16 @@ piece are fused unless something that may touch the same memory stands between t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from grader.emulator.analysis.effects import is_special, written
 from grader.emulator.ptx import Function, Imm, Instr, Mem, Operand, Reg, Sym, Vec
 from grader.emulator.translate.types import BITS
 
 _PIECES = (16, 8)  # bytes of a lane, the widest first
+_SPACES = ("shared", "global")
 _UNKNOWN = 64  # trailing zero bits of a number that nothing is known of yet
 
 
@@ -36,108 +39,146 @@ class _Word:
     instr: Instr
     mem: Mem
     size: int
+    space: str
+
+
+class _Run(NamedTuple):
+    """What words must have in common: ld or st, the space, and one value of one base register."""
+
+    op: str
+    space: str
+    base: Reg | Sym
+    version: int
 
 
 def fuse(instrs: list[Instr], zeros: Mapping[str, int], shared: Mapping[str, int]) -> dict[int, Fused]:
     """By id of each instruction of a block that is fused with others: what it became. `zeros` are the registers' known
     trailing zero bits, `shared` the offsets of shared variables."""
-    fused: dict[int, Fused] = {}
-    open_runs: dict[tuple[str, Reg | Sym, int], list[_Word]] = {}
+    runs = _Runs(zeros, shared, _told_by_vectors(instrs))
     versions: dict[str, int] = {}
-
-    def close(keep: tuple[str, Reg | Sym, int] | None = None) -> None:
-        for key in [k for k in open_runs if k != keep]:
-            _fuse_run(open_runs.pop(key), zeros, shared, fused)
-
-    def close_but_loads() -> None:
-        for key in [k for k in open_runs if k[0] == "st"]:
-            _fuse_run(open_runs.pop(key), zeros, shared, fused)
-
     for instr in instrs:
-        word = _shared_word(instr)
-        if word is not None:
+        word = _word(instr)
+        if word is not None and word.size < _PIECES[0]:
             base = word.mem.base
             assert isinstance(base, Reg | Sym)
-            key = (instr.op, base, versions.get(base.name, 0))
-            if instr.op == "st":
-                close(key)  # whatever was read or written through another address may be the same memory
-                _close_overlapping(key, word, open_runs, zeros, shared, fused)
-            else:
-                close_but_loads()
-            open_runs.setdefault(key, []).append(word)
-        elif _touches_shared(instr):
-            close()
+            runs.add(_Run(instr.op, word.space, base, versions.get(base.name, 0)), word)
+        else:
+            for space in _touched(instr):
+                runs.close(space)
         for name in written(instr):
             versions[name] = versions.get(name, 0) + 1
-    close()
-    return fused
+    for space in _SPACES:
+        runs.close(space)
+    return runs.fused
 
 
-def _close_overlapping(
-    key: tuple[str, Reg | Sym, int],
-    word: _Word,
-    open_runs: dict[tuple[str, Reg | Sym, int], list[_Word]],
-    zeros: Mapping[str, int],
-    shared: Mapping[str, int],
-    fused: dict[int, Fused],
-) -> None:
-    run = open_runs.get(key, [])
-    if any(w.mem.offset < word.mem.offset + word.size and word.mem.offset < w.mem.offset + w.size for w in run):
-        _fuse_run(open_runs.pop(key), zeros, shared, fused)
+class _Runs:
+    """Words that may still be fused with what comes."""
+
+    def __init__(
+        self, zeros: Mapping[str, int], shared: Mapping[str, int], told: Mapping[tuple[str, int], int]
+    ) -> None:
+        self.fused: dict[int, Fused] = {}
+        self._zeros = zeros
+        self._shared = shared
+        self._told = told
+        self._open: dict[_Run, list[_Word]] = {}
+
+    def add(self, run: _Run, word: _Word) -> None:
+        if run.op == "st":
+            self.close(run.space, keep=run)  # whatever was read or written through another address may be the same
+            words = self._open.get(run, [])
+            if any(
+                w.mem.offset < word.mem.offset + word.size and word.mem.offset < w.mem.offset + w.size for w in words
+            ):
+                self._fuse(run, self._open.pop(run))
+        else:
+            self.close(run.space, only="st")
+        self._open.setdefault(run, []).append(word)
+
+    def close(self, space: str, *, only: str = "", keep: _Run | None = None) -> None:
+        for run in [r for r in self._open if r.space == space and r != keep and (not only or r.op == only)]:
+            self._fuse(run, self._open.pop(run))
+
+    def _fuse(self, run: _Run, words: list[_Word]) -> None:
+        left = list(words)
+        for size in _PIECES:
+            for origin in sorted({self._origin(w, size) for w in left}):
+                parts = [w for w in left if self._origin(w, size) == origin and w.size < size]
+                covered = {w.mem.offset + b for w in parts for b in range(w.size)}
+                if len(parts) < 2 or len(covered) < size or self._alignment(run) < size:
+                    continue
+                first = min(parts, key=lambda w: w.mem.offset)
+                access = Fused(parts[0].instr, Mem(first.mem.base, first.mem.offset), size)
+                self.fused.update({id(w.instr): access for w in parts})
+                left = [w for w in left if w not in parts]
+
+    def _origin(self, word: _Word, size: int) -> int:
+        """Where the aligned piece begins that the word lies in, counted from the base register (or the whole memory)."""
+        at = word.mem.offset
+        if isinstance(word.mem.base, Sym):
+            at += self._shared.get(word.mem.base.name, 0) + word.mem.base.offset
+        return at // size * size
+
+    def _alignment(self, run: _Run) -> int:
+        if isinstance(run.base, Sym):
+            return _PIECES[0] if run.base.name in self._shared else 1
+        return max(1 << min(self._zeros.get(run.base.name, 0), 16), self._told.get((run.base.name, run.version), 1))
 
 
-def _shared_word(instr: Instr) -> _Word | None:
-    """The access, when it is one to shared memory of whole words that nothing guards."""
-    if (
-        instr.op not in ("ld", "st")
-        or instr.guard is not None
-        or "shared" not in (m.split("::")[0] for m in instr.mods)
-    ):
+def _told_by_vectors(instrs: list[Instr]) -> dict[tuple[str, int], int]:
+    """What vector accesses tell of a register's value, by its name and version: a number that it is a multiple of."""
+    told: dict[tuple[str, int], int] = {}
+    versions: dict[str, int] = {}
+    for instr in instrs:
+        word = _word(instr)
+        if word is not None and isinstance(word.mem.base, Reg) and word.mem.offset % word.size == 0:
+            key = word.mem.base.name, versions.get(word.mem.base.name, 0)
+            told[key] = max(told.get(key, 1), word.size)
+        for name in written(instr):
+            versions[name] = versions.get(name, 0) + 1
+    return told
+
+
+def _word(instr: Instr) -> _Word | None:
+    """The access, when it is one to shared or global memory of whole words that nothing guards."""
+    if instr.op not in ("ld", "st") or instr.guard is not None:
         return None
-    if any(m in ("volatile", "relaxed", "acquire", "release", "shared::cluster") for m in instr.mods):
+    space = next((space for m in instr.mods if (space := m.split("::")[0]) in _SPACES), None)
+    if space is None or any(m in ("volatile", "relaxed", "acquire", "release", "shared::cluster") for m in instr.mods):
         return None
     mem, value = (instr.operands[1], instr.operands[0]) if instr.op == "ld" else instr.operands[:2]
     if not isinstance(mem, Mem) or isinstance(mem.base, Imm) or instr.mods[-1] not in BITS:
         return None
     size = BITS[instr.mods[-1]] // 8 * (len(value.items) if isinstance(value, Vec) else 1)
-    return _Word(instr, mem, size) if size in (4, 8) else None
+    return _Word(instr, mem, size, space) if size in (4, 8, 16) else None
 
 
-def _touches_shared(instr: Instr) -> bool:
-    """Whether the instruction may write shared memory, or other threads may while it waits."""
+def _touched(instr: Instr) -> tuple[str, ...]:
+    """The spaces that the instruction may write, or in which other threads may while it waits."""
     if instr.op in ("bar", "barrier", "membar", "fence", "call", "atom", "red", "cp", "stmatrix", "wmma"):
-        return True
-    return instr.op == "st" and not any(m.split("::")[0] in ("global", "local", "param") for m in instr.mods)
+        return _SPACES
+    if instr.op != "st":
+        return ()
+    named = next((space for m in instr.mods if (space := m.split("::")[0]) in (*_SPACES, "local", "param")), None)
+    return _SPACES if named is None else (named,) if named in _SPACES else ()
 
 
-def _fuse_run(run: list[_Word], zeros: Mapping[str, int], shared: Mapping[str, int], fused: dict[int, Fused]) -> None:
-    left = list(run)
-    for size in _PIECES:
-        for origin in sorted({_origin(w, size, shared) for w in left}):
-            parts = [w for w in left if _origin(w, size, shared) == origin and w.size < size]
-            covered = {w.mem.offset + b for w in parts for b in range(w.size)}
-            if len(parts) < 2 or len(covered) < size or _alignment(parts[0], zeros, shared) < size:
-                continue
-            first = min(parts, key=lambda w: w.mem.offset)
-            access = Fused(parts[0].instr, Mem(first.mem.base, first.mem.offset), size)
-            fused.update({id(w.instr): access for w in parts})
-            left = [w for w in left if w not in parts]
-
-
-def _origin(word: _Word, size: int, shared: Mapping[str, int]) -> int:
-    """Where the aligned piece begins that the word lies in, counted from the base register (or the whole memory)."""
-    at = word.mem.offset
-    if isinstance(word.mem.base, Sym):
-        at += shared.get(word.mem.base.name, 0) + word.mem.base.offset
-    return at // size * size
-
-
-def _alignment(word: _Word, zeros: Mapping[str, int], shared: Mapping[str, int]) -> int:
-    base = word.mem.base
-    if isinstance(base, Sym):
-        return _PIECES[0] if base.name in shared else 1
-    assert isinstance(base, Reg)
-    return 1 << min(zeros.get(base.name, 0), 16)
+def used_bytes(instr: Instr, used: Collection[str]) -> int:
+    """Bytes a lane that a load or store moves; of a vector load, those up to the last element of which there is any use
+    (`used`: the registers that anything in the function reads), in a width that there is."""
+    value = instr.operands[0 if instr.op != "st" else 1]
+    width = BITS[instr.mods[-1]] // 8
+    if not isinstance(value, Vec):
+        return width
+    items = value.items
+    while (
+        instr.op != "st"
+        and len(items) > 1
+        and not any(isinstance(i, Reg) and i.name in used for i in items[len(items) // 2 :])
+    ):
+        items = items[: len(items) // 2]
+    return width * len(items)
 
 
 # ---- what is known of numbers -----------------------------------------------------------------------------------------
