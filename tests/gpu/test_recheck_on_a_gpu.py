@@ -31,10 +31,18 @@ def test_honest_times_repeat_on_a_second_draw(
     store = tmp_path / "class.sqlite"
     run("grade", tmp_path / "class", "--tests", TESTS, "--store", store, "--engine", "cuda")
     capsys.readouterr()
+    with open_store(store) as opened:
+        graded = [attempt.record for attempt in opened.attempts("hw4")]
+    for test in (test for record in graded for test in record.tests):
+        cpu_s = [test.cpu_s, *(run.cpu_s for run in (test.timing.runs if test.timing is not None else ()))]
+        with capsys.disabled():
+            print(f"{test.name}: {test.gpu_ms} ms; processor time {cpu_s} s, sequential", test.baseline, test.flags)
+    assert [record.flags for record in graded] == [(), ()]
     run("leaderboard", "--store", store, "--metric", "gpu_ms", "--names", "id", "--format", "json", "--recheck")
-    found = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    found = json.loads(said.out)
     placed = [(row["rank"], row["name"]) for row in found["rows"] if row["recheck"] == "passed"]
-    assert (placed, found["refused"]) == ([(1, "ann"), (2, "ben")], [])
+    assert (placed, found["refused"]) == ([(1, "ann"), (2, "ben")], []), f"{found}; {said.err}"
     with open_store(store) as opened:
         rechecks = [attempt.record.recheck for attempt in opened.attempts("hw4")]
     for recheck in rechecks:
