@@ -188,6 +188,36 @@ void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32
     measure(target, info_of(w, access), addr, m, &p->units, &p->excess);
 }
 
+/* Sectors of an asynchronous copy of 16 bytes a lane: of each 128 bytes of global memory as many as it reads sectors, or
+ * as it writes units of 32 bytes in shared memory, whichever is more (what an H200 counts: docs/counters.md). */
+static u32 copied_sectors(const u64 *source, const u64 *target, u32 m) {
+    u32 total = 0;
+    for (u32 rest = m; rest;) {
+        u64 line = source[lowest_lane(rest)] >> 7;
+        u32 lanes = 0;
+        for (u32 r = rest; r; r &= r - 1)
+            if (source[__builtin_ctz(r)] >> 7 == line) lanes |= r & -r;
+        rest &= ~lanes;
+        u32 read = distinct_sectors(source, lanes), written = distinct_sectors(target, lanes);
+        total += read > written ? read : written;
+    }
+    return total;
+}
+
+void rt_count_copy(struct warp *w, u32 from, u32 to, const u64 *source, const u64 *target, u32 m) {
+    if (!m) return;
+    u32 units, excess;
+    u64 place[32];
+    for (u32 l = 0; l < 32; l++) place[l] = (u32)target[l];
+    count_in(w, TARGET_SHARED, to, place, m);
+    measure(TARGET_GLOBAL, info_of(w, from), source, m, &units, &excess);
+    if (info_of(w, from)->bytes == 16) {
+        u32 copied = copied_sectors(source, place, m);
+        excess += copied - units, units = copied;
+    }
+    add(&w->counters->accesses[from][TARGET_GLOBAL], 1, m, units, excess, stride_of(source, m));
+}
+
 void rt_count_matrix(struct warp *w, u32 access, const u64 *addr, u32 count) {
     u32 total = 0, conflicts = 0;
     u64 offset[32];

@@ -97,6 +97,7 @@ INLINE void count_a(struct warp *w, u32 access, int space, u64 base, i64 stride,
 #define count_w rt_count_w
 #define count_q rt_count_q
 /* ldmatrix and stmatrix of `count` matrices: lanes 8 j .. 8 j + 7 name the rows of matrix j. */
+void rt_count_copy(struct warp *w, u32 from, u32 to, const u64 *source, const u64 *target, u32 m);
 void rt_count_matrix(struct warp *w, u32 access, const u64 *addr, u32 count);
 
 #endif

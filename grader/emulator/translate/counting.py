@@ -200,6 +200,9 @@ class FunctionCounting:
             self._count(w, self._guard_slot(instr), w.mask)
         if self._follows(instr):
             return
+        if instr.op == "cp":
+            self._copy(w, instr)
+            return
         fused = self._fused.get(id(instr))
         for kind, mem, space, size in _accesses(instr, self._used):
             if fused is not None:
@@ -271,6 +274,21 @@ class FunctionCounting:
         w.line("{")
         form, arguments = address_arguments(w, mem, space)
         w.line(f"count_{form}(w, {w.number(access)}, {_SPACE_CODES[space]}, {arguments}, {w.mask});")
+        w.line("}")
+
+    def _copy(self, w: Writer, instr: Instr) -> None:
+        """An asynchronous copy: how many sectors it reads depends on both of its addresses."""
+        from grader.emulator.translate.memory import lane_addresses
+
+        requests = list(_accesses(instr, self._used))
+        if not requests:
+            return
+        w.line("{")
+        numbers = []
+        for name, (kind, mem, space, size) in zip(("source", "target"), requests, strict=True):
+            lane_addresses(w, mem, name, space)
+            numbers.append(w.number(self._number(instr, kind, size)))
+        w.line(f"rt_count_copy(w, {', '.join(numbers)}, source, target, {w.mask});")
         w.line("}")
 
     def _matrices(self, w: Writer, instr: Instr) -> None:
