@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,31 +119,38 @@ def grade_built(
             progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
             progress.advance(number)
             by_case[case] = _grade_case(grading, built, case, watch)
-        redrawn = _on_fresh_draws(grading, built, by_case, watch, progress)
+        again = to_draw_again(
+            grading.assignment.hidden_inputs, grading.suite, {case.name: by_case[case].record for case in by_case}
+        )
+        with fresh_files(grading.suite, again) as drawn:  # made while the GPU is profiled on
+            profiled = _profiles(grading, built, [by_case[case] for case in grading.cases], watch, progress)
+            _on_fresh_draws(grading, built, by_case, drawn, watch, progress)
         tested = [by_case[case] for case in grading.cases]
-        profiles = _profiles(grading, built, tested, watch, progress)
+        passed = {test.record.name for test in tested if test.record.verdict is Verdict.PASSED}
+        profiles = tuple(profile for profile in profiled if profile.test in passed)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if prepared.warning:
         submission = replace(submission, notes=(*submission.notes, prepared.warning))
     tests = tuple(test.record for test in tested)
-    record = _record(grading, submission, built, tests, profiles, timings, redrawn)
+    record = _record(grading, submission, built, tests, profiles, timings, drawn_sentence(again, grading.cases))
     machine = record.machine.model_copy(update={"gpu_prepared": prepared.sentence})
     return record.model_copy(update={"machine": machine})
 
 
 def _on_fresh_draws(
-    grading: Grading, built: Build, tested: dict[Case, _Tested], watch: Stopwatch, progress: Progress
-) -> str:
-    """Run some of the hidden cases that passed on other values as well; one that fails there has failed. Says what
-    was done."""
-    records = {case.name: test.record for case, test in tested.items()}
-    chosen = to_draw_again(grading.assignment.hidden_inputs, grading.suite, records)
-    for case in chosen:
-        progress.stage(f"{case.name} on fresh values")
-        with watch.stage("fresh draws", less="graded runs"), fresh_files(grading.suite, case) as files:
+    grading: Grading,
+    built: Build,
+    tested: dict[Case, _Tested],
+    drawn: Iterator[tuple[Case, TestcaseFiles]],
+    watch: Stopwatch,
+    progress: Progress,
+) -> None:
+    """Run hidden cases that passed on other values as well; one that fails there has failed."""
+    with watch.stage("fresh draws", less="graded runs"):
+        for case, files in drawn:
+            progress.stage(f"{case.name} on fresh values")
             again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch)
-        tested[case] = replace(tested[case], record=both(tested[case].record, again.record))
-    return drawn_sentence(chosen, grading.cases)
+            tested[case] = replace(tested[case], record=both(tested[case].record, again.record))
 
 
 def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) -> _Tested:

@@ -8,16 +8,20 @@ held before and no grading will use again.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import secrets
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 from grader.assignment import HiddenInputs
 from grader.catalogue import TestcaseFiles, generate
 from grader.judge import Judgement
 from grader.record import TestRecord
-from grader.scratch import scratch_folder
+from grader.scratch import remove, scratch_folder
 from grader.testcase import Case, Suite
 from grader.verdict import STUDENT_VERDICTS, Verdict
 
@@ -40,13 +44,40 @@ def to_draw_again(rules: HiddenInputs, suite: Suite, tests: Mapping[str, TestRec
     return [case for case in passed if case in chosen]
 
 
+class _GivenUp(Exception):
+    """Nobody wants the files any more."""
+
+
 @contextlib.contextmanager
-def fresh_files(suite: Suite, case: Case) -> Iterator[TestcaseFiles]:
-    """The files of a case with values of their own, for as long as they are needed."""
-    with scratch_folder("fresh") as folder:
-        files = TestcaseFiles(folder)
-        generate(case, files, suite.fresh_seed(case, secrets.token_hex(16)))
-        yield files
+def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[Case, TestcaseFiles]]]:
+    """Each case with files of values of their own, which are there until the next is asked for. They are made in the
+    background, one case ahead, from now on."""
+    given_up = threading.Event()
+
+    def go_on(done: int, total: int) -> None:
+        if given_up.is_set():
+            raise _GivenUp
+
+    def make(place: Path, case: Case) -> TestcaseFiles:
+        files = TestcaseFiles(place / case.name)
+        files.folder.mkdir()
+        generate(case, files, suite.fresh_seed(case, secrets.token_hex(16)), go_on)
+        return files
+
+    def each(ahead: Future[TestcaseFiles] | None) -> Iterator[tuple[Case, TestcaseFiles]]:
+        for case, following in itertools.zip_longest(cases, cases[1:]):
+            assert ahead is not None
+            files = ahead.result()
+            if following is not None:
+                ahead = background.submit(make, folder, following)
+            yield case, files
+            remove(files.folder)
+
+    with scratch_folder("fresh") as folder, ThreadPoolExecutor(1) as background:
+        try:
+            yield each(background.submit(make, folder, cases[0]) if cases else None)
+        finally:
+            given_up.set()
 
 
 def both(fixed: TestRecord, fresh: TestRecord) -> TestRecord:

@@ -12,6 +12,9 @@ from pydantic import BaseModel, ValidationError
 from grader.errors import UsageError
 from grader.paths import shown
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The same in C, ten times as fast, where PyYAML was built with libyaml."""
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -23,7 +26,7 @@ def read_yaml_model(path: Path, model: type[Model]) -> Model:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"{shown(path)} cannot be read ({reason}): check the path and its permissions.") from error
     try:
-        content = yaml.safe_load(text)
+        content = yaml.load(text, _LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.assignment import HiddenInputs
-from grader.catalogue import TestcaseFiles, generate
+from grader.catalogue import TestcaseFiles, generate, state
 from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
 from grader.judge import Judgement
 from grader.record import TestRecord
@@ -61,11 +61,30 @@ def test_two_gradings_and_the_usual_file_have_three_different_inputs(suite: Suit
     generate(case, usual, suite.seed(case))
     inputs = {usual.input(case).read_bytes()}
     for _ in range(2):
-        with fresh_files(suite, case) as files:
-            assert case.operator.read_header(files.input(case)) == case.shape
-            inputs.add(files.input(case).read_bytes())
+        with fresh_files(suite, [case]) as drawn:
+            for _, files in drawn:
+                assert case.operator.read_header(files.input(case)) == case.shape
+                inputs.add(files.input(case).read_bytes())
     assert len(inputs) == 3
     assert not files.folder.exists()
+
+
+def test_fresh_files_come_one_case_after_the_other_and_go_with_it(suite: Suite) -> None:
+    cases, gone = suite.select("s01,t01,t02"), list[TestcaseFiles]()
+    with fresh_files(suite, cases) as drawn:
+        for case, files in drawn:
+            assert state(case, files) == "ready"
+            assert not any(before.folder.exists() for before in gone)
+            gone.append(files)
+    assert len(gone) == 3 and not gone[-1].folder.parent.exists()
+
+
+def test_who_stops_does_not_wait_for_fresh_files(suite: Suite) -> None:
+    cases = suite.select("t01,t02,t03")
+    with pytest.raises(KeyboardInterrupt), fresh_files(suite, cases) as drawn:
+        _, files = next(drawn)
+        raise KeyboardInterrupt
+    assert not files.folder.parent.exists()
 
 
 def test_a_case_that_is_wrong_on_fresh_values_has_failed() -> None:
