@@ -11,6 +11,7 @@ import pytest
 from grader.cli import main
 from grader.engine.cuda import CudaEngine
 from grader.store import open_store
+from grader.verdict import Verdict
 from tests.conftest import ROOT
 
 TESTS = "t01,t10"
@@ -28,6 +29,7 @@ def test_honest_times_repeat_on_a_second_draw(
     for student, solution in (("ann", "flash2.cu"), ("ben", "tiled.cu")):
         (tmp_path / "class" / student).mkdir(parents=True)
         shutil.copyfile(ROOT / "reference/hw4" / solution, tmp_path / "class" / student / "hw4.cu")
+        shutil.copy(ROOT / "reference/hw4/whole_program.cuh", tmp_path / "class" / student)  # flash2.cu includes it
     store = tmp_path / "class.sqlite"
     run("grade", tmp_path / "class", "--tests", TESTS, "--store", store, "--engine", "cuda")
     capsys.readouterr()
@@ -37,7 +39,8 @@ def test_honest_times_repeat_on_a_second_draw(
         cpu_s = [test.cpu_s, *(run.cpu_s for run in (test.timing.runs if test.timing is not None else ()))]
         with capsys.disabled():
             print(f"{test.name}: {test.gpu_ms} ms; processor time {cpu_s} s, sequential", test.baseline, test.flags)
-    assert [record.flags for record in graded] == [(), ()]
+    assert [(record.build.log, record.flags) for record in graded] == [("", ()), ("", ())]
+    assert all(test.verdict is Verdict.PASSED for record in graded for test in record.tests)
     run("leaderboard", "--store", store, "--metric", "gpu_ms", "--names", "id", "--format", "json", "--recheck")
     said = capsys.readouterr()
     found = json.loads(said.out)
