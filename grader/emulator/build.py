@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.emulator import DEFAULT_SANITIZERS
 from grader.emulator.native import (
     RUNTIME,
     compile_c,
@@ -33,7 +34,6 @@ from grader.emulator.translate import Finding, Translation, translate_module
 from grader.errors import MachineFault
 from grader.process import Completed, Runner
 
-DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
 PART_BYTES = 120_000  # C text compiled in one go

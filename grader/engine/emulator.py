@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import emulator, trace
-from grader.emulator.build import DEFAULT_SANITIZERS
+from grader.emulator import DEFAULT_SANITIZERS
 from grader.engine.base import Compiled, Launch
 from grader.errors import GraderFault
 from grader.process import Runner
