@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +69,8 @@ class Bench:
     rules: Assignment
     suite: Suite
     files: TestcaseFiles
-    facts: GpuFacts | None
+    reading: Future[GpuFacts | None]
+    """The GPU's facts: asking for them initialises CUDA, which is done while something compiles."""
     read: Reader | None
     preparer: Preparer
     _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
@@ -86,9 +88,10 @@ class Bench:
 
     def floor(self, case: Case) -> Floor | None:
         """The least time of `case` on this GPU; None where the GPU's rates are not known."""
-        if self.facts is None:
+        facts = self.reading.result()
+        if facts is None:
             return None
-        return least_time(case.operator, case.shape, self.facts, self.rules.floor.units)
+        return least_time(case.operator, case.shape, facts, self.rules.floor.units)
 
     def fresh_input(self, case: Case) -> AbstractContextManager[FreshInput]:
         """Inputs for timed runs of `case`, drawn from now on in the background."""
@@ -152,7 +155,7 @@ class Bench:
             watch.add("profiled run", wall_s)
         except NotProfiled as why:
             launches, reason = (), str(why)
-        profiles = kernel_profiles(trace, launches, metrics, theory(self.engine, self.facts))
+        profiles = kernel_profiles(trace, launches, metrics, theory(self.engine, self.reading.result()))
         scored = ScoredOccupancy(None, reason, ()) if reason else scored_occupancy(profiles, trace.kernels)
         return ProfileRecord(
             test=case.name,
@@ -176,8 +179,8 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
                 f"which is not in {shown(rules.reference_folder)}: put it there, or name another file."
             )
     uuid = engine.gpu.uuid
-    with nvml_reader(uuid) as read, open_preparer(uuid) as preparer:
-        yield Bench(engine, rules, suite, files, gpu_facts(uuid), read, preparer)
+    with nvml_reader(uuid) as read, open_preparer(uuid) as preparer, ThreadPoolExecutor(1) as background:
+        yield Bench(engine, rules, suite, files, background.submit(gpu_facts, uuid), read, preparer)
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import pynvml
+
+
+@functools.cache
+def keep_open() -> None:
+    """Leave NVML open until the process ends. Opening it initialises the driver, which takes up to seconds where no
+    persistence daemon holds it; while it is open that is done, for CUDA programs too."""
+    with contextlib.suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        atexit.register(pynvml.nvmlShutdown)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import pynvml
 
 from grader import sandbox, trace
 from grader.engine.base import Compiled, Launch
+from grader.nvml import keep_open
 from grader.paths import cache_folder
 from grader.process import Runner
 from grader.stubs import STUB_HEADERS
@@ -51,6 +52,7 @@ def find_gpus() -> tuple[Gpu, ...]:
     with _nvml() as driver:
         if driver is None:
             return ()
+        keep_open()
         for index in dict.fromkeys(_visible(pynvml.nvmlDeviceGetCount())):
             with contextlib.suppress(pynvml.NVMLError):
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
