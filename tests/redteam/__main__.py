@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -66,6 +67,7 @@ class Result:
     attack: Attack
     verdicts: tuple[str, ...]
     bypasses: tuple[str, ...]
+    seconds: float = 0.0
 
 
 def read_attacks() -> list[Attack]:
@@ -134,7 +136,9 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
             baselines = _baselines(rules) if engine.measures_time else None
             measured = replace(bench, rules=limited) if bench is not None else None
             grading = Grading(limited, suite, files, cases, engine, baselines, measured)
-            results.append(_attempt(attack, submission, grading, arena))
+            began = time.monotonic()
+            result = _attempt(attack, submission, grading, arena)
+            results.append(replace(result, seconds=time.monotonic() - began))
             _say(results[-1])
     return results
 
@@ -173,7 +177,8 @@ def _attempt(attack: Attack, submission: Submission, grading: Grading, arena: Ar
 
 
 def _say(result: Result) -> None:
-    print(f"{'BYPASSED' if result.bypasses else 'stopped '}  {result.attack.name:<28} {', '.join(result.verdicts)}")
+    outcome = "BYPASSED" if result.bypasses else "stopped "
+    print(f"{outcome}  {result.attack.name:<28} {result.seconds:5.1f} s  {', '.join(result.verdicts)}")
     for bypass in result.bypasses:
         print(f"{'':12}{bypass}")
     sys.stdout.flush()
