@@ -17,6 +17,7 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.assignment import Assignment
+from grader.cache import forget_unused, mark_used
 from grader.engine import Engine
 from grader.errors import MachineFault
 from grader.paths import cache_folder
@@ -66,7 +67,9 @@ def build(submission: Submission, assignment: Assignment, engine: Engine) -> Bui
     key = _key(submission, engine)
     folder = cache_folder() / "builds" / key
     if (kept := _read_cached(folder, key)) is not None:
+        mark_used(folder)
         return kept
+    forget_unused(folder.parent)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         with scratch_folder("build", folder.parent) as scratch:

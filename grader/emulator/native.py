@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
 
+from grader.cache import forget_unused, mark_used
 from grader.emulator.translate import Template
 from grader.errors import GraderFault, MachineFault
 from grader.paths import cache_folder
@@ -134,6 +135,7 @@ def runtime_object(include: Path, run: Runner, work: Path) -> Path:
     cached = home / f"emulator-runtime-{digest.hexdigest()[:24]}.o"
     lent = work / "runtime.o"  # a copy: the linker may be confined to `work`
     if cached.exists():
+        mark_used(cached)
         shutil.copyfile(cached, lent)
         return lent
     home.mkdir(parents=True, exist_ok=True)
@@ -170,14 +172,20 @@ def template_objects(
     """
     home = cache_folder() / "native" / f"templates-{_template_key(header)}"
     home.mkdir(parents=True, exist_ok=True)
+    mark_used(home)
     missing = {t.name: t for t in templates}
     objects: list[Path] = []
     for kept in sorted(home.glob("*.json")):
         with contextlib.suppress(OSError, ValueError):
             names = missing.keys() & json.loads(kept.read_text())
             if names:
+                mark_used(kept)
+                mark_used(kept.with_suffix(".o"))
                 objects.append(_lend(kept.with_suffix(".o"), work))
                 missing = {name: t for name, t in missing.items() if name not in names}
+    if missing:
+        forget_unused(home)
+        forget_unused(home.parent)
     batches = max(1, min(os.cpu_count() or 1, sum(len(t.text) for t in missing.values()) // TEMPLATE_BATCH_BYTES))
     by_size = sorted(missing.values(), key=lambda t: -len(t.text))
     shares = [by_size[i::batches] for i in range(batches)] if missing else []
