@@ -14,7 +14,7 @@ int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) {
 
 static const char *access_word(struct warp *w, u32 site) {
     const struct site_info *s = &w->block->launch->module->info->sites[site];
-    return s->kind == SITE_STORE ? "write" : s->kind == SITE_ATOMIC ? "atomic operation" : "read";
+    return s->kind == SITE_STORE || s->kind == SITE_COPY ? "write" : s->kind == SITE_ATOMIC ? "atomic operation" : "read";
 }
 
 /* The host address of one lane's access, or no return. `*watched` is set to the space whose cells shadow.c keeps. */

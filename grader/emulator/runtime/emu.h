@@ -13,7 +13,8 @@
  *   written.c   which bytes of global memory hold a value
  *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
  *   counters.c  what a program built to count has counted
- *   tensor.c    matrix instructions, asynchronous copies
+ *   tensor.c    matrix instructions
+ *   copies.c    asynchronous copies, which arrive when they are waited for
  *   print.c     device printf and assert
  *   api_*.c     the CUDA runtime API by subject
  *   rounding.c  operations under a directed rounding mode
@@ -129,6 +130,7 @@ struct block {
     u32 shadow_words, early_count;
     struct early_read early[EARLY_READS]; /* of this epoch: shared memory that nobody had written yet */
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring; /* order.c */
+    struct copies *copies; /* copies.c: of each warp; NULL until there is one */
 };
 
 struct worker {
@@ -155,8 +157,13 @@ void shadow_end(struct block *b);
 void shadow_forget(struct allocation *a);
 u64 shadow_repeated(void); /* findings at places reported before */
 void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
+/* The bytes of a copy, made known by shadow_access when it was issued, are there: its thread has waited for it. */
+void shadow_arrival(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes);
 void syncwarp_unmet(struct warp *w); /* reports the lanes that __syncwarp() still waits for */
 int first_time(const void *of, u32 a, u32 b); /* whether this pair of places was not reported yet */
+
+void copies_start(struct block *b); /* nothing is left under way from the block before */
+void copies_end(struct block *b);
 
 #define NO_SEGMENT (~0u)
 enum order { ORDER_BEFORE, ORDER_NONE_IN_BLOCK, ORDER_NONE_IN_GRID };

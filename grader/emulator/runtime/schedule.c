@@ -204,6 +204,7 @@ static void release_block_memory(struct worker *k) {
         munmap(b->shared, k->capacity_shared + 4096);
         munmap(b->local, (u64)k->capacity_warps * k->capacity_local * 32 + 4096);
         shadow_end(b);
+        copies_end(b);
         free(b->warps), free(b->fibers), free(b->state), free(b->waits_at), free(b->wait_site), free(b->poll_site), free(b);
     }
 }
@@ -236,6 +237,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, l->shared_bytes);
     if (l->module->info->sanitize) shadow_start(b);
+    copies_start(b);
     u32 cta[3] = {(u32)(index % l->grid[0]), (u32)(index / l->grid[0] % l->grid[1]), (u32)(index / l->grid[0] / l->grid[1])};
     for (u32 i = 0; i < n; i++) {
         struct warp *w = &b->warps[i];

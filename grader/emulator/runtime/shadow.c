@@ -9,6 +9,9 @@
  *   lanes of one warp                       a warning, when no __syncwarp, shuffle, vote or barrier lies between: since
  *                                           compute_70 they need not run in step
  *
+ * An asynchronous copy is a write at its issue and once more when its thread has waited for it. Between the two every access
+ * to its bytes is reported, by the thread itself too: as a race, or as an uninitialised read where races are not looked for.
+ *
  * No race: two atomics; two volatile accesses in a launch that uses fences, and a volatile read beside an atomic; a plain
  * read beside an atomicCAS, Min, Max, And or Or (the usual first look of a loop around them); writes of the value that is
  * there already.
@@ -31,6 +34,7 @@ struct cell {
     u16 read_step : 12, read_bytes : 4;
     u16 readers : 4;     /* beside the one remembered: READERS_… */
     u16 initialised : 4; /* shared memory: bytes that some thread has written */
+    u16 under_way : 1;   /* shared memory: `write` is an asynchronous copy that has not arrived; they take whole words */
 };
 _Static_assert(sizeof(struct cell) == 32, "a cell takes eight times its word");
 enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };
@@ -109,7 +113,9 @@ struct access {
     int writes, reads, atomic, same_value;
 };
 
-static const char *word_for(const struct site_info *s) { return s->kind == SITE_ATOMIC ? "atomic update" : s->kind == SITE_STORE ? "write" : "read"; }
+static const char *word_for(const struct site_info *s) {
+    return s->kind == SITE_ATOMIC ? "atomic update" : s->kind == SITE_STORE ? "write" : s->kind == SITE_COPY ? "asynchronous write" : "read";
+}
 
 static void place_of(const struct access *x, u64 addr, char *text, size_t size) {
     if (x->allocation) memory_place(x->allocation, addr, text, size);
@@ -153,6 +159,11 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         between = "no barrier lies between them";
         advice = "Put __syncthreads() between the two accesses, where all threads of the block reach it.";
     }
+    if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* it has arrived */
+        between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
+        advice = same_warp ? "Put __syncwarp() behind the wait for the copy: a thread waits for its own copies only."
+                           : "Put __syncthreads() behind the wait for the copy: a thread waits for its own copies only.";
+    }
     u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
     if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
     place_of(x, addr, place, sizeof place);
@@ -165,7 +176,7 @@ static void against_write(const struct access *x, const struct record *r, u32 by
     u64 block = 0;
     enum order order = order_of(x->w->block, r->stamp, &block);
     const struct site_info *s = &x->sites[r->at >> 10];
-    if (order == ORDER_BEFORE || (x->same_value && s->kind == SITE_STORE) || agree(&x->sites[x->site], s)) return;
+    if (order == ORDER_BEFORE || (x->same_value && (s->kind == SITE_STORE || s->kind == SITE_COPY)) || agree(&x->sites[x->site], s)) return;
     int same_warp = order == ORDER_NONE_IN_BLOCK && other / 32 == x->w->index;
     if (same_warp && (other == x->thread || r->stamp != x->stamp || step != x->step)) return;
     report_race(x, addr, r->at, 1, block, order, same_warp);
@@ -215,6 +226,35 @@ static void remember_write(const struct access *x, struct cell *c) {
     *r = (struct record){x->stamp, x->site << 10 | x->thread};
     if (x->atomic) c->update_step = x->step, c->update_bytes = bytes;
     else c->write_step = x->step, c->write_bytes = bytes;
+}
+
+/* ---- asynchronous copies ------------------------------------------------------------------------------------------------- */
+
+static void report_under_way(const struct access *x, const struct cell *c, u64 addr) {
+    const struct module_info *info = x->w->block->launch->module->info;
+    const struct warp *w = x->w;
+    u32 line = x->sites[c->write.at >> 10].line, thread = c->write.at & 1023;
+    if (!first_time(info, x->sites[x->site].line << 4 | 15, line)) return;
+    char who[80] = "this thread", place[256];
+    if (thread != x->thread)
+        snprintf(who, sizeof who, "thread (%u,%u,%u)", thread % w->ntid[0], thread / w->ntid[0] % w->ntid[1], thread / w->ntid[0] / w->ntid[1]);
+    place_of(x, addr, place, sizeof place);
+    int race = info->sanitize & SANITIZE_RACE, overwrites = x->writes && !x->atomic;
+    diagnose(x->w, x->site, x->thread, race && !overwrites ? "error" : "warning", race ? "race" : "init",
+             "An asynchronous copy to this memory has not been waited for: call __pipeline_wait_prior(0) (cp.async.wait_group 0), then __syncthreads(), before this access.",
+             "%s of %s while the asynchronous copy to it by %s at line %u is under way", x->does, place, who, line);
+}
+
+void shadow_arrival(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes) {
+    struct block *b = w->block;
+    struct access x = {.w = w, .site = site, .thread = w->index * 32 + lane, .step = (u16)(w->step & STEPS), .bytes = 15};
+    if (b->stamp) order_access(b);
+    x.stamp = b->stamp;
+    for (u64 at = addr; at < addr + bytes; at += 4) {
+        struct cell *c = &b->shadow[at / 4];
+        c->under_way = 0, c->initialised = 15;
+        remember_write(&x, c);
+    }
 }
 
 /* ---- uninitialised reads ------------------------------------------------------------------------------------------------ */
@@ -283,11 +323,19 @@ void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32
         if (!c) return;
         u64 end = (at & ~3ull) + 4 < addr + bytes ? (at & ~3ull) + 4 : addr + bytes;
         x.bytes = (u8)(((1u << (end - at)) - 1) << (at & 3));
-        if (shared) {
+        if (shared && c->under_way) {
+            report_under_way(&x, c, at);
+            continue;
+        }
+        if (shared && s->kind == SITE_COPY) c->under_way = 1;
+        else if (shared) {
             if (info->sanitize & SANITIZE_INIT && x.reads && x.bytes & ~c->initialised) remember_early_read(&x, at);
             if (x.writes) c->initialised |= x.bytes;
         }
-        if (!races) continue;
+        if (!races) {
+            if (c->under_way) remember_write(&x, c); /* reports name its line */
+            continue;
+        }
         against_write(&x, &c->write, c->write_bytes, c->write_step, at);
         against_write(&x, &c->update, c->update_bytes, c->update_step, at);
         if (x.writes) {

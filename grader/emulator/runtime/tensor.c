@@ -1,4 +1,4 @@
-/* mma.sync, wmma, ldmatrix, stmatrix, cp.async.
+/* mma.sync, wmma, ldmatrix, stmatrix.
  *
  * Layouts of mma.sync fragments are those of the PTX ISA: with g = lane / 4, t = lane % 4 and E elements to a register,
  *   A register r: row g + 8·(r & 1), columns t·E + 4E·(r >> 1) + e
@@ -129,14 +129,4 @@ void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count
                 u16 *p = rt_address(w, site, space, addr[8 * j + row], 8 * j + row, 16);
                 p[column] = (u16)(in[32 * j + l] >> (16 * e));
             }
-}
-
-void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m) {
-    for (u32 l = 0; l < 32; l++)
-        if (m >> l & 1) {
-            u8 *t = rt_address(w, store_site, SPACE_SHARED, to[l], l, size);
-            u32 n = amount[l] < size ? amount[l] : size;
-            if (n) memcpy(t, rt_address_part(w, load_site, SPACE_GLOBAL, from[l], l, size, n), n);
-            memset(t + n, 0, size - n);
-        }
 }

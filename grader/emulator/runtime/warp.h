@@ -87,7 +87,7 @@ struct site_info {
     u8 bytes;
     u8 order; /* SITE_… of enum site_order */
 };
-enum site_kind { SITE_LOAD, SITE_STORE, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
+enum site_kind { SITE_LOAD, SITE_STORE, SITE_COPY, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
 /* Volatile, relaxed, acquire or release; with release semantics; an atomic beside which a plain read is usual (cas, min,
  * max, and, or); an atomic that does not depend on what was there (exch). */
 enum site_order { SITE_STRONG = 1, SITE_RELEASES = 2, SITE_TOLERANT = 4, SITE_OVERWRITES = 8 };
@@ -179,7 +179,12 @@ void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, u32
 void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, const u32 *in);
 void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, u32 *out);
 void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, const u32 *in);
+
+/* Asynchronous copies (copies.c) of `size` bytes a lane, of which `amount` come from the source and the rest are zeros. A
+ * wait leaves each lane's newest `pending` committed groups under way. */
 void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m);
+void rt_copy_commit(struct warp *w, u32 m);
+void rt_copy_wait(struct warp *w, u32 pending, u32 m);
 
 /* ---- vectors ---------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from grader.emulator.ptx import Imm, Instr, Mem, Operand, Vec
+from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Vec
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, lanes_meet, space_of
 from grader.emulator.translate.types import FORMS
@@ -158,10 +159,15 @@ def wmma(w: Writer, instr: Instr) -> None:
 
 @handles("cp")
 def copy_async(w: Writer, instr: Instr) -> None:
-    """cp.async copies at once: what a correct program sees after its wait is the same. Groups and waits do nothing."""
+    """cp.async: what is issued here arrives at the thread's wait (runtime/copies.c)."""
     mods = instr.mods
     if mods[0] != "async" or "bulk" in mods or "mbarrier" in mods or "reduce" in mods:
         raise w.refuse(advice="use cp.async through __pipeline_memcpy_async or plain loads and stores")
+    if "commit_group" in mods or "wait_all" in mods:
+        w.line(f"rt_copy_commit(w, {w.mask});")
+    if "wait_group" in mods or "wait_all" in mods:
+        pending = w.s(instr.operands[0], "u32") if "wait_group" in mods else "0"
+        w.line(f"rt_copy_wait(w, {pending}, {w.mask});")
     if any(m in ("commit_group", "wait_group", "wait_all") for m in mods):
         return
     to, source, size, *rest = instr.operands
@@ -171,8 +177,17 @@ def copy_async(w: Writer, instr: Instr) -> None:
     lane_addresses(w, source, "fa", "global")
     w.line(f"u32 nn[32] __attribute__((aligned(64)));")  # noqa: F541
     for i in w.pieces("u32"):
-        amount = w.v(rest[0], "u32", i) if rest else f"BU({size.value}u)"
-        w.line(f"*(VU *)&nn[{i * w.lanes}] = {amount};")
+        w.line(f"*(VU *)&nn[{i * w.lanes}] = {_source_bytes(w, size.value, rest, i)};")
     w.line(
-        f"rt_copy_async(w, {w.site('LOAD', size.value)}, {w.site('STORE', size.value)}, ta, fa, nn, {size.value}, {w.mask});"
+        f"rt_copy_async(w, {w.site('LOAD', size.value)}, {w.site('COPY', size.value)}, ta, fa, nn, {size.value}, {w.mask});"
     )
+
+
+def _source_bytes(w: Writer, size: int, rest: Sequence[Operand], piece: int) -> str:
+    """How many bytes of a cp.async come from the source, the others being zeros: all, `src-size`, or by `ignore-src`."""
+    if not rest:
+        return f"BU({size}u)"
+    operand = rest[0]
+    if isinstance(operand, Reg) and w.function.registers.get(operand.name) == "pred":
+        return f"SELU(MK({w.pred(operand)}, {piece}), BU(0), BU({size}u))"
+    return w.v(operand, "u32", piece)

@@ -2,6 +2,7 @@
 #include "seeded.h"
 
 #include <cooperative_groups.h>
+#include <cuda_pipeline_primitives.h>
 
 namespace cg = cooperative_groups;
 
@@ -183,3 +184,36 @@ __global__ void named_barriers(int *out) {
     out[t] = mine[63 - i];
 }
 PROGRAM(a_barrier_for_each_half) { named_barriers<<<1, 128>>>(fresh<int>(128)); }
+
+// Three stages of asynchronous copies; a thread reads its own bytes behind its wait alone, and others' behind a barrier.
+__global__ void pipelined(const float4 *in, float *out, int tiles) {
+    __shared__ float4 s[3][64];
+    int t = threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < 2; k++) {
+        if (k < tiles) __pipeline_memcpy_async(&s[k][t], &in[k * 64 + t], 16);
+        __pipeline_commit();
+    }
+    for (int k = 0; k < tiles; k++) {
+        __pipeline_wait_prior(1);
+        sum += s[k % 3][t].x;
+        __syncthreads();
+        sum += s[k % 3][63 - t].y;
+        if (k + 2 < tiles) __pipeline_memcpy_async(&s[(k + 2) % 3][t], &in[(k + 2) * 64 + t], 16, t == 5 ? 4 : 0);
+        __pipeline_commit();
+    }
+    out[blockIdx.x * 64 + t] = sum;
+}
+PROGRAM(pipelined_asynchronous_copies) { pipelined<<<2, 64>>>(filled<float4>(320), fresh<float>(128), 5); }
+
+__global__ void each_warp_for_itself(const int *in, int *out) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    if (t % 32 < 24) __pipeline_memcpy_async(&s[t], &in[t], 4);
+    else s[t] = t;
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    out[t] = s[t ^ 31];
+}
+PROGRAM(asynchronous_copies_within_a_warp) { each_warp_for_itself<<<1, 64>>>(filled<int>(64), fresh<int>(64)); }

@@ -1,0 +1,128 @@
+/* cp.async: copies from global to shared memory that are under way.
+ *
+ * A copy is checked when it is issued, and its bytes arrive when the thread that issued it waits for its group. Until then
+ * shared memory keeps what it held: a program that reads too early gets that, each time. What a thread never waits for
+ * does not arrive at all; PTX promises it for no earlier moment than the end of the kernel.
+ *
+ * The source is read at the arrival. PTX leaves that open; a program that overwrites the source before it has waited
+ * then computes something wrong, which reading at the issue would hide, and the bytes are moved once instead of twice.
+ *
+ * A warp's copies are kept in the order of their issue, one record for each instruction. Groups are numbered by each lane
+ * for itself, since lanes may part: a commit takes a lane to its next group. Only differences of these numbers matter. */
+
+#include "emu.h"
+#include <stdlib.h>
+
+struct copy {
+    u32 lanes; /* those whose bytes have not arrived */
+    u32 site, size;
+    u32 group[32];
+    u32 to[32];     /* offsets in shared memory */
+    u32 amount[32]; /* bytes from the source; zeros follow */
+    const u8 *from[32];
+};
+
+struct copies {
+    struct copy *under_way;
+    u32 count, capacity;
+    u32 group[32]; /* that each lane's next copy belongs to */
+};
+
+/* More than fill the largest shared memory twice over, 4 bytes a lane. When so many are under way, as where a loop never
+ * waits, the older half arrives: PTX allows that at any time. */
+#define COPIES_MAXIMUM 4096u
+
+void copies_start(struct block *b) {
+    if (!b->copies) return;
+    for (u32 i = 0; i < b->warp_count; i++) b->copies[i].count = 0;
+}
+
+void copies_end(struct block *b) {
+    if (!b->copies) return;
+    for (u32 i = 0; i < b->worker->capacity_warps; i++) free(b->copies[i].under_way);
+    free(b->copies);
+    b->copies = NULL;
+}
+
+static void arrive(struct warp *w, const struct copy *c, u32 lanes) {
+    for (u32 todo = lanes; todo; todo &= todo - 1) {
+        u32 l = lowest_lane(todo), n = c->amount[l];
+        u8 *to = w->shared + c->to[l];
+        if (LIKELY(n == 16)) {
+            memcpy(to, c->from[l], 16);
+            continue;
+        }
+        if (n) memcpy(to, c->from[l], n);
+        memset(to + n, 0, c->size - n);
+    }
+}
+
+static struct copies *copies_of(struct warp *w) {
+    struct block *b = w->block;
+    if (!b->copies) b->copies = calloc(b->worker->capacity_warps, sizeof *b->copies);
+    return &b->copies[w->index];
+}
+
+static struct copy *next_copy(struct warp *w, struct copies *q) {
+    if (q->count == COPIES_MAXIMUM) {
+        u32 half = COPIES_MAXIMUM / 2;
+        for (u32 i = 0; i < half; i++) arrive(w, &q->under_way[i], q->under_way[i].lanes & w->live);
+        q->count -= half;
+        memmove(q->under_way, q->under_way + half, q->count * sizeof *q->under_way);
+    }
+    if (q->count == q->capacity) {
+        q->capacity = q->capacity ? q->capacity * 2 : 16;
+        q->under_way = realloc(q->under_way, q->capacity * sizeof *q->under_way);
+    }
+    return &q->under_way[q->count];
+}
+
+void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m) {
+    struct copies *q = copies_of(w);
+    struct copy *c = next_copy(w, q);
+    c->lanes = m, c->site = store_site, c->size = size;
+    memcpy(c->group, q->group, sizeof c->group);
+    for (u32 todo = m; todo; todo &= todo - 1) {
+        u32 l = lowest_lane(todo), n = amount[l] < size ? amount[l] : size;
+        c->to[l] = (u32)((u8 *)rt_address(w, store_site, SPACE_SHARED, to[l], l, size) - w->shared);
+        c->amount[l] = n;
+        if (n) c->from[l] = rt_address_part(w, load_site, SPACE_GLOBAL, from[l], l, size, n);
+    }
+    q->count++;
+}
+
+void rt_copy_commit(struct warp *w, u32 m) {
+    struct copies *q = copies_of(w);
+    for (int i = 0; i < PIECES; i++) {
+        VUu *group = (VUu *)&q->group[i * W];
+        *group = SELU(MK(m, i), *group + 1, *group);
+    }
+}
+
+/* Lanes that have committed more than `pending` groups from the copy's own on. */
+static u32 lanes_past(const struct copies *q, const struct copy *c, u32 pending) {
+    u32 lanes = 0;
+    for (int i = 0; i < PIECES; i++) {
+        VU behind = *(const VUu *)&q->group[i * W] - *(const VUu *)&c->group[i * W];
+        lanes |= (u32)CMPU(6, behind, BU(pending)) << (i * W);
+    }
+    return lanes;
+}
+
+void rt_copy_wait(struct warp *w, u32 pending, u32 m) {
+    struct copies *q = copies_of(w);
+    const int watched = w->block->launch->module->info->sanitize != 0;
+    u32 left = 0;
+    for (u32 i = 0; i < q->count; i++) {
+        struct copy *c = &q->under_way[i];
+        u32 due = m & c->lanes & lanes_past(q, c, pending);
+        arrive(w, c, due);
+        if (UNLIKELY(watched))
+            for (u32 todo = due; todo; todo &= todo - 1) shadow_arrival(w, c->site, c->to[lowest_lane(todo)], lowest_lane(todo), c->size);
+        c->lanes &= w->live & ~due;
+        if (!c->lanes) continue;
+        if (left != i) q->under_way[left] = *c;
+        left++;
+    }
+    q->count = left;
+}
