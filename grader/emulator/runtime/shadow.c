@@ -161,8 +161,8 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     }
     if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* it has arrived */
         between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
-        advice = same_warp ? "Put __syncwarp() behind the wait for the copy: a thread waits for its own copies only."
-                           : "Put __syncthreads() behind the wait for the copy: a thread waits for its own copies only.";
+        advice = same_warp ? "Put __syncwarp() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read."
+                           : "Put __syncthreads() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read.";
     }
     u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
     if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
