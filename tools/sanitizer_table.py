@@ -55,7 +55,8 @@ without a line will do. "elsewhere" means that the tool reports something of the
 - race: two accesses to one byte of shared or global memory, one of them a write, that no barrier, and no fence with an
   atomic or volatile access after it, puts in order; within a warp, as a warning, that no `__syncwarp()` or other warp
   function separates. Writing the value that is there already is no race, nor is a plain look beside `atomicCAS`, `Min`,
-  `Max`, `And` or `Or`.
+  `Max`, `And` or `Or`. An asynchronous copy (cp.async) is a write that lasts until its thread has waited for it: before
+  that, any access to its bytes is reported, and by init where races are not looked for.
 - init: reads of bytes that were never written since cudaMalloc, or by no thread of the block in shared memory; copies
   to the host of 16 bytes or more that nothing wrote.
 - sync (always on): barriers that not all threads of a warp reach, warp functions and `__syncwarp()` with masks that do
@@ -68,8 +69,8 @@ With race or init on a kernel runs on one core, so that reports are the same eac
 tiled.cu at B=1, N=256, d=64 took 0.4 s instead of 2.3 ms (one core, 2026-11-21). A word that kernels touch takes 32
 bytes more with race, and a byte one bit more with init. Without them nothing is kept.
 
-Not found: out of bounds from one array into another inside of one allocation or of one block's shared memory; a missing
-wait after cp.async; a race that an unrelated barrier, or an unrelated fence and atomic, hides.
+Not found: out of bounds from one array into another inside of one allocation or of one block's shared memory; a race
+that an unrelated barrier, or an unrelated fence and atomic, hides.
 """
 
 

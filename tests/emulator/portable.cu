@@ -1,6 +1,21 @@
 // What vector code does differently on other processors: rounding, conversions, comparisons, divergence.
 #include "conformance/conformance.h"
 
+__global__ void reversed(const int *in, int *out) {
+    __shared__ int s[64], r[64];
+    int t = threadIdx.x;
+    s[t] = in[t];
+    __syncthreads();
+    r[63 - t] = s[63 - t] * 3; // lanes go downwards
+    __syncthreads();
+    out[t] = r[t];
+}
+TEST(lanes_that_go_downwards) {
+    Array<int> in(64, [](size_t i) { return (int)(noise(i) % 1000); }, 0), out(64);
+    reversed<<<1, 64>>>(in.device, out.device);
+    return finished() && equal(out.down(), [&](size_t i) { return in.host[i] * 3; });
+}
+
 __global__ void mixed(const float *x, float *o, int *q, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;

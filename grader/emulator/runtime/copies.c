@@ -77,16 +77,30 @@ static struct copy *next_copy(struct warp *w, struct copies *q) {
     return &q->under_way[q->count];
 }
 
+static int is_watched(const struct warp *w) { return w->block->launch->module->info->sanitize != 0; }
+
+/* A lane's target and source when a quick test passes, else the long way (access.c), which reports faults. */
+static inline u32 target(struct warp *w, u32 site, u64 addr, u32 lane, u32 size, int watched) {
+    if (LIKELY(!watched && addr + size <= w->shared_size && !(addr & (size - 1)))) return (u32)addr;
+    return (u32)((u8 *)rt_address(w, site, SPACE_SHARED, addr, lane, size) - w->shared);
+}
+static inline const u8 *source(struct warp *w, u32 site, u64 addr, u32 lane, u32 size, u32 used, int watched) {
+    const struct site *c = &w->sites[site];
+    if (LIKELY(!watched && addr >= c->lo && addr + size <= c->hi && !(addr & (size - 1)))) return (const u8 *)(addr + (u64)c->delta);
+    return rt_address_part(w, site, SPACE_GLOBAL, addr, lane, size, used);
+}
+
 void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m) {
     struct copies *q = copies_of(w);
     struct copy *c = next_copy(w, q);
+    const int watched = is_watched(w);
     c->lanes = m, c->site = store_site, c->size = size;
     memcpy(c->group, q->group, sizeof c->group);
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo), n = amount[l] < size ? amount[l] : size;
-        c->to[l] = (u32)((u8 *)rt_address(w, store_site, SPACE_SHARED, to[l], l, size) - w->shared);
+        c->to[l] = target(w, store_site, to[l], l, size, watched);
         c->amount[l] = n;
-        if (n) c->from[l] = rt_address_part(w, load_site, SPACE_GLOBAL, from[l], l, size, n);
+        if (n) c->from[l] = source(w, load_site, from[l], l, size, n, watched);
     }
     q->count++;
 }
@@ -111,7 +125,7 @@ static u32 lanes_past(const struct copies *q, const struct copy *c, u32 pending)
 
 void rt_copy_wait(struct warp *w, u32 pending, u32 m) {
     struct copies *q = copies_of(w);
-    const int watched = w->block->launch->module->info->sanitize != 0;
+    const int watched = is_watched(w);
     u32 left = 0;
     for (u32 i = 0; i < q->count; i++) {
         struct copy *c = &q->under_way[i];
