@@ -2,6 +2,7 @@
 #include "conformance.h"
 
 #include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
 #include <cuda_pipeline_primitives.h>
 
 namespace cg = cooperative_groups;
@@ -271,4 +272,20 @@ TEST(copies_under_way_across_a_barrier_of_the_grid) {
     void *arguments[] = {&in.device, &out.device};
     CHECK(cudaLaunchCooperativeKernel((const void *)across_the_grid, dim3(8), dim3(64), arguments, 0, 0));
     return finished() && equal(out.down(), [&](size_t i) { return n - 1 - (int)i + 5 * value(i / 64 * 64 + 63 - i % 64); });
+}
+
+__global__ void by_cooperative_groups(const int *in, int *out) {
+    __shared__ __align__(16) int s[2][256];
+    cg::thread_block block = cg::this_thread_block();
+    cg::memcpy_async(block, s[0], in, sizeof s[0]);
+    cg::memcpy_async(block, s[1], in + 256, sizeof s[1]);
+    cg::wait_prior<1>(block);
+    for (int i = threadIdx.x; i < 256; i += blockDim.x) out[i] = s[0][255 - i];
+    cg::wait(block);
+    for (int i = threadIdx.x; i < 256; i += blockDim.x) out[256 + i] = s[1][255 - i];
+}
+TEST(copies_of_cooperative_groups) {
+    Array<int> in(512, value, 0), out(512);
+    by_cooperative_groups<<<1, 96>>>(in.device, out.device);
+    return finished() && equal(out.down(), [](size_t i) { return value(i / 256 * 256 + 255 - i % 256); });
 }
