@@ -1,4 +1,4 @@
-"""Asynchronous copies arrive when they are waited for: what a program that does not wait reads, and what is reported."""
+"""Asynchronous copies arrive when they are waited for: what a program reads before that, and what is reported."""
 
 from pathlib import Path
 
