@@ -1,11 +1,14 @@
 """What `compile_program` accepts, refuses and reports."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, compile_program
+from grader.emulator.native import compile_c
 from grader.emulator.nvcc_flags import NvccFlags
+from grader.process import Completed
 from tests.emulator.programs import HERE, build, execute, nvcc, run
 
 HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 1>>>(0); return 0; }\n"
@@ -103,3 +106,16 @@ def test_processors_without_wide_vectors_compute_the_same(
     monkeypatch.setenv("GRADER_EMULATOR_ISA", isa)
     done = execute(build(HERE / "portable.cu"), folder=tmp_path)
     assert done.output == "lanes_that_go_downwards ok\nmixed ok\n" and done.exit_code == 0
+
+
+def test_where_an_optimisation_crashes_the_compiler_it_goes_without(tmp_path: Path) -> None:
+    levels: list[str] = []
+
+    def crashes_when_optimising(command: Sequence[str], folder: Path) -> Completed:
+        levels.append(next(word for word in command if word.startswith("-O")))
+        if levels[-1] != "-O1":
+            return Completed(1, "during GIMPLE pass: sink\ninternal compiler error: Segmentation fault")
+        return run(command, folder)
+
+    assert compile_c("int one(void) { return 1; }\n", tmp_path / "one.c", "-O2", crashes_when_optimising).exists()
+    assert levels == ["-O2", "-O1"]
