@@ -29,7 +29,6 @@ from grader.process import Runner
 RUNTIME = Path(__file__).parent / "runtime"
 HOST_FLAGS = (
     "-march=native",
-    "-mprefer-vector-width=512",
     "-ffp-contract=off",
     "-std=gnu17",
     "-fno-strict-aliasing",
@@ -65,36 +64,30 @@ def host_identity() -> str:
 
 
 @lru_cache(maxsize=4)
-def _lanes_of(compiler: str, isa: tuple[str, ...]) -> int:
-    done = subprocess.run(
-        [compiler, *HOST_FLAGS, *isa, "-dM", "-E", "-x", "c", "/dev/null"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    macros = set(re.findall(r"^#define (\w+)", done.stdout, re.M))
-    if {
-        "__AVX512F__",
-        "__AVX512DQ__",
-        "__AVX512BW__",
-        "__AVX512VL__",
-    } <= macros and "EMU_GENERIC" not in macros:
-        return 16
-    return 8 if "__AVX2__" in macros else 4
+def _macros(compiler: str, flags: tuple[str, ...]) -> frozenset[str]:
+    """Names of what the compiler predefines with these flags."""
+    command = [compiler, *HOST_FLAGS, *flags, "-dM", "-E", "-x", "c", "/dev/null"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return frozenset(re.findall(r"^#define (\w+)", done.stdout, re.M))
 
 
 def lanes() -> int:
     """32-bit lanes of a vector register here: W of runtime/warp.h."""
-    return _lanes_of(host_compiler(), isa_flags())
+    macros = _macros(host_compiler(), isa_flags())
+    if {"__AVX512F__", "__AVX512DQ__", "__AVX512BW__", "__AVX512VL__"} <= macros and "EMU_GENERIC" not in macros:
+        return 16
+    return 8 if "__AVX2__" in macros else 4
 
 
 def isa_flags() -> tuple[str, ...]:
-    """GRADER_EMULATOR_ISA=avx2|sse tries what other processors would run."""
-    wanted = os.environ.get("GRADER_EMULATOR_ISA", "")
-    return {
+    """Flags for this processor's vectors. GRADER_EMULATOR_ISA=avx2|sse tries what other processors would run."""
+    if "__x86_64__" not in _macros(host_compiler(), ()):
+        return ()
+    wanted = {
         "avx2": ("-DEMU_GENERIC", "-mno-avx512f"),
         "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx"),
-    }.get(wanted, ())
+    }.get(os.environ.get("GRADER_EMULATOR_ISA", ""), ())
+    return ("-mprefer-vector-width=512", *wanted)
 
 
 def compile_c(text: str, path: Path, level: str, run: Runner) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, compile_program
-from grader.emulator.native import compile_c
+from grader.emulator.native import compile_c, isa_flags, lanes
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.process import Completed
 from tests.emulator.programs import HERE, build, execute, nvcc, run
@@ -119,3 +119,15 @@ def test_where_an_optimisation_crashes_the_compiler_it_goes_without(tmp_path: Pa
 
     assert compile_c("int one(void) { return 1; }\n", tmp_path / "one.c", "-O2", crashes_when_optimising).exists()
     assert levels == ["-O2", "-O1"]
+
+
+def test_flags_of_x86_are_not_given_to_another_processors_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "aarch64-gcc"
+    compiler.write_text("#!/bin/sh\necho '#define __aarch64__ 1'\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("GRADER_EMULATOR_ISA", "avx2")
+    assert isa_flags() == ()
+    assert lanes() == 4

@@ -117,6 +117,8 @@ void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const ch
 static const void *code_address(const void *context) {
 #if defined(__x86_64__)
     return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);
+#elif defined(__aarch64__)
+    return (const void *)(((const ucontext_t *)context)->uc_mcontext.pc + 1);
 #else
     (void)context;
     return NULL;
