@@ -37,6 +37,7 @@ from pathlib import Path
 
 from grader.emulator import compile_program
 from grader.process import Completed
+from grader.toolkit import find_toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "reference" / "hw4"
@@ -193,7 +194,7 @@ def main() -> None:
     parser.add_argument("kernels", nargs="*", type=Path)
     parser.add_argument("--shape", default="4,512,64", help="B,N,d")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--nvcc", type=Path, default=Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"))
+    parser.add_argument("--nvcc", type=Path, default=find_toolkit().nvcc)
     parser.add_argument("--build", nargs="*", type=Path, default=[REFERENCE / "tensor_cores.cu", BACKWARD])
     parser.add_argument("--check", type=Path, default=REFERENCE / "tiled.cu", help="the program of the last line")
     parser.add_argument("--no-check", action="store_true", help="leave the last line out")

@@ -15,6 +15,7 @@ from typing import Any
 
 from grader.emulator import compile_program, runtime_identity
 from grader.process import Completed
+from grader.toolkit import find_toolkit
 
 HERE = Path(__file__).parent
 
@@ -33,8 +34,7 @@ def run(command: Sequence[str], folder: Path) -> Completed:
 
 
 def nvcc() -> Path:
-    found = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    return Path(found)
+    return find_toolkit().nvcc
 
 
 def build(

@@ -8,6 +8,7 @@ import pytest
 from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, compile_program
 from grader.emulator.native import compile_c, isa_flags, lanes
 from grader.emulator.nvcc_flags import NvccFlags
+from grader.emulator.ptx import parse
 from grader.process import Completed
 from tests.emulator.programs import HERE, build, execute, nvcc, run
 
@@ -131,3 +132,9 @@ def test_flags_of_x86_are_not_given_to_another_processors_compiler(
     monkeypatch.setenv("GRADER_EMULATOR_ISA", "avx2")
     assert isa_flags() == ()
     assert lanes() == 4
+
+
+def test_a_path_with_two_slashes_is_no_comment() -> None:
+    """PyPI's nvcc names its headers so."""
+    module = parse('.version 9.0\n.target sm_80\n.address_size 64\n\t.file\t1 "/usr/bin/..//include/a.h" // not this\n')
+    assert module.files == {1: "/usr/include/a.h"}

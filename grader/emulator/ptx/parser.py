@@ -7,6 +7,7 @@ memoised, which is what makes a 5000-instruction kernel parse in well under 0.2 
 
 from __future__ import annotations
 
+import os
 import re
 from functools import lru_cache
 
@@ -40,7 +41,7 @@ class PtxSyntaxError(Exception):
     """PTX that this parser does not understand; the message holds the text."""
 
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?\*/', re.S)  # or a string, which may hold a path with //
 _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)\s*")
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)")
 _INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
@@ -156,9 +157,9 @@ class _Parser:
         self.scopes: list[dict[str, str]] = []  # register and variable renamings of nested { }
         self.scope_count = 0
         self.rename: dict[str, str] = {}
-        text = _COMMENT.sub("", text)
+        text = _COMMENT.sub(lambda found: found[1] or "", text)
         for found in _FILE.finditer(text):  # nvcc writes them last, but lines need them
-            self.module.files[int(found[1]) + first_file] = found[2]
+            self.module.files[int(found[1]) + first_file] = os.path.normpath(found[2])
         self._run(text)
 
     # ---- statements -------------------------------------------------------------------------------------------
