@@ -106,7 +106,7 @@ def _root(nvcc: Path) -> Path:
 
 
 def _pypi_roots() -> tuple[Path, ...]:
-    """Where PyPI's packages put a toolkit; resolved, since a virtual environment that is a link may lie where the sandbox
+    """Where PyPI's packages put a toolkit; resolved, since a virtual environment may be a link from where the sandbox
     shows nothing."""
     folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
     roots = (Path(folder) / "nvidia" / "cu13" for folder in sorted(filter(None, folders)))
