@@ -105,7 +105,11 @@ def _space(folder: Path, what: str) -> Finding:
 
 
 def _emulator(toolkit: Toolkit) -> Finding:
-    found = _tried("emulator", EmulatorEngine(toolkit, "sm_80"), "see the message; `make setup` installs what it needs")
+    remedy = (
+        "see the message; `make setup` installs what it needs; where g++ is newer than nvcc supports, install an older "
+        "one and set NVCC_CCBIN=g++-14, say"
+    )
+    found = _tried("emulator", EmulatorEngine(toolkit, "sm_80"), remedy)
     return replace(found, needed=find_gpu() is None)
 
 

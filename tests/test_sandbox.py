@@ -176,3 +176,10 @@ def test_processor_time_is_counted_whoever_spends_it(script: str, tmp_path: Path
 
 def test_a_program_that_waits_spends_no_processor_time(tmp_path: Path) -> None:
     assert shell("sleep 0.5", tmp_path).cpu_s < 0.2
+
+
+def test_nvcc_is_told_which_host_compiler_to_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NVCC_CCBIN", "g++-14")
+    monkeypatch.setenv("GRADER_SECRET", "not for compilers")
+    said = runner(10)(["sh", "-c", "echo $NVCC_CCBIN $GRADER_SECRET"], tmp_path)
+    assert said.output.strip() == "g++-14"

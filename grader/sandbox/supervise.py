@@ -293,7 +293,8 @@ def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path
     """
 
     def run_tool(command: Sequence[str], folder: Path) -> Completed:
-        job = Job(tuple(command), folder, readable=tuple(readable), writable=tuple(writable))
+        chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
+        job = Job(tuple(command), folder, environment=chosen, readable=tuple(readable), writable=tuple(writable))
         outcome = run(job, Limits(wall_s=wall_s, kept_output_bytes=1 << 20, **_TOOL_LIMITS))
         output = outcome.stdout + outcome.stderr
         if outcome.timed_out:
@@ -307,6 +308,9 @@ def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path
 
     return run_tool
 
+
+_CHOOSES_COMPILER = ("NVCC_CCBIN",)
+"""nvcc's own variable for the host compiler, where the system's g++ is newer than it supports."""
 
 _TOOL_LIMITS: Mapping[str, int] = {"memory_bytes": 16 << 30, "file_bytes": 2 << 30, "folder_bytes": 4 << 30}
 """Templates and macros can make a compiler take all there is; honest CUDA homework takes some 2 GiB at most."""
