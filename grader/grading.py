@@ -88,7 +88,7 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
     ahead = grading.bench.preparer.ahead() if grading.bench is not None else contextlib.nullcontext()
-    with watch.stage("GPU made ready", less="compile"), ahead, watch.stage("compile"):
+    with watch.stage("GPU made ready"), ahead, watch.stage("compile"):
         built = build(submission, grading.assignment, grading.engine)
     return grade_built(grading, submission, built, progress, watch)
 
@@ -146,7 +146,7 @@ def _on_fresh_draws(
     progress: Progress,
 ) -> None:
     """Run hidden cases that passed on other values as well; one that fails there has failed."""
-    with watch.stage("fresh draws", less="graded runs"):
+    with watch.stage("fresh draws"):
         for case, files in drawn:
             progress.stage(f"{case.name} on fresh values")
             again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch)
@@ -240,7 +240,7 @@ def _timed(
     changes: dict[str, object] = {}
     gpu_ms, refused, notes = record.gpu_ms, "", tuple[str, ...]()
     if fresh is not None:
-        with watch.stage("fresh inputs and their checks", less="timed runs"):
+        with watch.stage("fresh inputs and their checks"):
             timing = bench.time(program, case, fresh, wall_s=limit_s, first=first)
             watch.add("timed runs", timing.run_wall_s)
         if timing.median_ms is None:
@@ -296,7 +296,7 @@ def _profiles(
     for case, test in zip(grading.cases, tested, strict=True):
         if bench is not None and built.program is not None and test.trace is not None:
             progress.stage(f"profiling {case.name}")
-            with watch.stage("profile", less="profiled run"):
+            with watch.stage("profile"):
                 profiles.append(bench.profile(built.program, case, test.trace, watch))
     return tuple(profiles)
 

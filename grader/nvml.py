@@ -21,18 +21,25 @@ def keep_open() -> None:
 
 
 @contextlib.contextmanager
-def nvml_device(uuid: str) -> Iterator[Any | None]:
-    """NVML's handle of the GPU with this UUID while the block runs; None where NVML does not answer for it."""
+def opened() -> Iterator[bool]:
+    """Have NVML open while the block runs; False where there is no driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        yield None
+        yield False
         return
     try:
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByUUID(uuid.encode())
-        except pynvml.NVMLError:
-            handle = None
-        yield handle
+        yield True
     finally:
         pynvml.nvmlShutdown()
+
+
+@contextlib.contextmanager
+def nvml_device(uuid: str) -> Iterator[Any | None]:
+    """NVML's handle of the GPU with this UUID while the block runs; None where NVML does not answer for it."""
+    with opened() as there:
+        handle = None
+        if there:
+            with contextlib.suppress(pynvml.NVMLError):
+                handle = pynvml.nvmlDeviceGetHandleByUUID(uuid.encode())
+        yield handle

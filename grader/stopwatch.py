@@ -22,13 +22,13 @@ class Stopwatch:
         self._seconds[stage] = self._seconds.get(stage, 0.0) + seconds
 
     @contextlib.contextmanager
-    def stage(self, name: str, less: str = "") -> Iterator[None]:
-        """The time of a block, without what the block itself added to the stage `less`."""
-        began, before = time.monotonic(), self._seconds.get(less, 0.0)
+    def stage(self, name: str) -> Iterator[None]:
+        """The time of a block, without what was added to any stage inside of it."""
+        began, before = time.monotonic(), sum(self._seconds.values())
         try:
             yield
         finally:
-            inner = self._seconds.get(less, 0.0) - before
+            inner = sum(self._seconds.values()) - before
             self.add(name, time.monotonic() - began - inner)
 
     def timings(self) -> dict[str, float]:

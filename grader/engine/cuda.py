@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ import pynvml
 
 from grader import sandbox, trace
 from grader.engine.base import Compiled, Launch
-from grader.nvml import keep_open
+from grader.nvml import keep_open, opened
 from grader.paths import cache_folder
 from grader.process import Runner
 from grader.stubs import STUB_HEADERS
@@ -49,10 +49,11 @@ def find_gpu() -> Gpu | None:
 def find_gpus() -> tuple[Gpu, ...]:
     """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES; one that does not answer is left out."""
     found = []
-    with _nvml() as driver:
-        if driver is None:
+    with opened() as there:
+        if not there:
             return ()
         keep_open()
+        driver = _text(pynvml.nvmlSystemGetDriverVersion())
         for index in dict.fromkeys(_visible(pynvml.nvmlDeviceGetCount())):
             with contextlib.suppress(pynvml.NVMLError):
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
@@ -66,20 +67,6 @@ def find_gpus() -> tuple[Gpu, ...]:
                 )
                 found.append(gpu)
     return tuple(found)
-
-
-@contextlib.contextmanager
-def _nvml() -> Iterator[str | None]:
-    """The driver's version while NVML is open, or None when there is no driver."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        yield None
-        return
-    try:
-        yield _text(pynvml.nvmlSystemGetDriverVersion())
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _visible(count: int) -> list[int]:
