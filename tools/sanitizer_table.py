@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from tabulate import tabulate
@@ -212,6 +213,7 @@ def main() -> int:
         engine = CudaEngine(find_toolkit(), device)
         gpu = under_compute_sanitizer(engine, bugs)
         where = f"compute-sanitizer of CUDA {engine.toolkit.version} on one {device.name}, driver {device.driver}"
+        where += f", {date.today()}"
     text = page(bugs, emulator, gpu, where)
     if options.write:
         options.write.write_text(text)
