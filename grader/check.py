@@ -12,7 +12,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -23,9 +24,13 @@ from numpy.typing import NDArray
 from grader.errors import GraderFault
 from grader.operators import Location, Operator, Shape
 from grader.operators.base import tolerance_of
+from grader.workers import cores
 
 CHUNK_VALUES = 1 << 17
 """Two float32 chunks and their difference are 1.5 MiB: about what a core's cache holds."""
+_SPAN_CHUNKS = 16
+_MOST_THREADS = 4
+"""More gain little: memory is what they wait for."""
 
 Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
 
@@ -204,6 +209,26 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
     return f"{text}: {found - size:,} too many."
 
 
+@dataclass(frozen=True)
+class _Chunk:
+    """`count` values of a tensor, whole rows, from value `first` of the file on."""
+
+    tensor: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class _Span:
+    """What a look at some chunks found: how many values are clearly right and their largest error, and the chunks in
+    which something may be wrong. Not `complete` when the output ended early."""
+
+    complete: bool
+    clean: int = 0
+    largest: float = -1.0
+    doubtful: Sequence[_Chunk] = ()
+
+
 class _Scan:
     """Reads both files in chunks of whole rows and keeps what is wrong."""
 
@@ -230,42 +255,53 @@ class _Scan:
         self.worst_error = -1.0
 
     def all(self, expected: int, got: int) -> bool:
-        """Compares everything; False when `got` ended early."""
-        columns = {t.name: t.columns for t in self.operator.outputs(self.shape)}
-        widest = max(CHUNK_VALUES, *columns.values())
-        buffers = [np.empty(widest, dtype="<f4") for _ in range(3)]
-        for run in self.operator.output_runs(self.shape):
-            step = max(1, CHUNK_VALUES // columns[run.tensor]) * columns[run.tensor]
-            limit = self.errors[run.tensor].tolerance
-            for first in range(run.first, run.first + run.size, step):
-                count = min(step, run.first + run.size - first)
-                e, g, work = (b[:count] for b in buffers)
-                if not read_values(expected, e, 4 * first):
-                    raise GraderFault("The expected output ended early while it was being read; it was changed.")
-                if not read_values(got, g, 4 * first):
-                    return False
-                self._chunk(run.tensor, first, e, g, work, limit)
+        """Compares everything; False when `got` ended early. Several threads look for chunks with anything wrong in
+        them; those are few, or time matters less, and are gone through in order."""
+        chunks = list(self._chunks())
+        spans = [chunks[first : first + _SPAN_CHUNKS] for first in range(0, len(chunks), _SPAN_CHUNKS)]
+        with ThreadPoolExecutor(min(_MOST_THREADS, cores(), len(spans))) as pool:
+            found = list(pool.map(lambda span: self._span(span, expected, got), spans))
+        if not all(span.complete for span in found):
+            return False
+        self.finite = sum(span.clean for span in found)
+        self.max_finite = max((span.largest for span in found), default=-1.0)
+        buffers = self._buffers()
+        for chunk in (chunk for span in found for chunk in span.doubtful):
+            e, g, _ = (b[: chunk.count] for b in buffers)
+            if not _read_both(expected, got, e, g, chunk.first):
+                return False
+            self._exactly(chunk.tensor, chunk.first, e, g, self.errors[chunk.tensor].tolerance)
         return True
 
-    def _chunk(
-        self,
-        tensor: str,
-        first: int,
-        expected: NDArray[np.float32],
-        got: NDArray[np.float32],
-        work: NDArray[np.float32],
-        limit: float,
-    ) -> None:
-        with np.errstate(invalid="ignore", over="ignore"):
-            np.subtract(got, expected, out=work)
-            np.abs(work, out=work)
-            top = float(work.max())  # NaN if any is
-        # float32's rounding of the difference is 6e-8 of it, so what is clearly inside is inside.
-        if top <= limit * (1 - 1e-6):
-            self.finite += len(got)
-            self.max_finite = max(self.max_finite, top)
-            return
-        self._exactly(tensor, first, expected, got, limit)
+    def _chunks(self) -> Iterator[_Chunk]:
+        columns = {t.name: t.columns for t in self.operator.outputs(self.shape)}
+        for run in self.operator.output_runs(self.shape):
+            step = max(1, CHUNK_VALUES // columns[run.tensor]) * columns[run.tensor]
+            end = run.first + run.size
+            for first in range(run.first, end, step):
+                yield _Chunk(run.tensor, first, min(step, end - first))
+
+    def _buffers(self) -> list[NDArray[np.float32]]:
+        widest = max(CHUNK_VALUES, *(t.columns for t in self.operator.outputs(self.shape)))
+        return [np.empty(widest, dtype="<f4") for _ in range(3)]
+
+    def _span(self, chunks: Sequence[_Chunk], expected: int, got: int) -> _Span:
+        clean, largest, doubtful = 0, -1.0, []
+        buffers = self._buffers()
+        for chunk in chunks:
+            e, g, work = (b[: chunk.count] for b in buffers)
+            if not _read_both(expected, got, e, g, chunk.first):
+                return _Span(complete=False)
+            with np.errstate(invalid="ignore", over="ignore"):
+                np.subtract(g, e, out=work)
+                np.abs(work, out=work)
+                top = float(work.max())  # NaN if any is
+            # float32's rounding of the difference is 6e-8 of it, so what is clearly inside is inside.
+            if top <= self.errors[chunk.tensor].tolerance * (1 - 1e-6):
+                clean, largest = clean + chunk.count, max(largest, top)
+            else:
+                doubtful.append(chunk)
+        return _Span(True, clean, largest, doubtful)
 
     def _exactly(
         self,
@@ -340,6 +376,15 @@ class _Scan:
     def _wrong(self, found: tuple[int, float, float]) -> Wrong:
         index, got, expected = found
         return Wrong(self.operator.locate(self.shape, index), index, got, expected)
+
+
+def _read_both(
+    expected: int, got: int, into_expected: NDArray[np.float32], into_got: NDArray[np.float32], first: int
+) -> bool:
+    """Fills both from value `first` on; False where `got` ends before."""
+    if not read_values(expected, into_expected, 4 * first):
+        raise GraderFault("The expected output ended early while it was being read; it was changed.")
+    return read_values(got, into_got, 4 * first)
 
 
 def read_values(descriptor: int, into: NDArray[np.float32], offset: int) -> bool:

@@ -153,7 +153,7 @@ class FreshInput:
 def fresh_input(case: Case, seed: Callable[[str], Seed]) -> Iterator[FreshInput]:
     """A fresh input of `case`, removed afterwards; `seed` turns a nonce into a seed. Drawing it begins here and goes on
     beside the block; `renew` waits for it."""
-    with scratch_folder("fresh", _place(case.input_bytes)) as folder, ThreadPoolExecutor(1) as background:
+    with scratch_folder("fresh", _place(case.input_bytes), linger=True) as folder, ThreadPoolExecutor(1) as background:
         made = FreshInput(case, folder / "input", seed, background)
         try:
             yield made

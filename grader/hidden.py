@@ -21,7 +21,7 @@ from grader.assignment import HiddenInputs
 from grader.catalogue import TestcaseFiles, generate
 from grader.judge import Judgement
 from grader.record import TestRecord
-from grader.scratch import remove, scratch_folder
+from grader.scratch import remove_soon, scratch_folder
 from grader.testcase import Case, Suite
 from grader.verdict import STUDENT_VERDICTS, Verdict
 
@@ -71,9 +71,9 @@ def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[
             if following is not None:
                 ahead = background.submit(make, folder, following)
             yield case, files
-            remove(files.folder)
+            remove_soon(files.folder)
 
-    with scratch_folder("fresh") as folder, ThreadPoolExecutor(1) as background:
+    with scratch_folder("fresh", linger=True) as folder, ThreadPoolExecutor(1) as background:
         try:
             yield each(background.submit(make, folder, cases[0]) if cases else None)
         finally:

@@ -54,7 +54,7 @@ def run_program(
     The input is seen under a name that tells nothing, beside no other file. `output_bytes` is the exact size of a
     right output, `wall_s` the time limit. Raises MachineFault when the machine has no room for the run.
     """
-    with scratch_folder("run") as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
+    with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
         work = folder / "work"
         work.mkdir()
         output = work / "output"

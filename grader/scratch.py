@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from grader.errors import MachineFault
@@ -19,8 +21,9 @@ from grader.sandbox.watcher import claim_place, prefix_of
 
 
 @contextlib.contextmanager
-def scratch_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
-    """An empty folder of mode 0700 in `place` (by default the system's place for temporary files), removed afterwards.
+def scratch_folder(purpose: str, place: Path | None = None, *, linger: bool = False) -> Iterator[Path]:
+    """An empty folder of mode 0700 in `place` (by default the system's place for temporary files), removed afterwards;
+    with `linger` a little later (see `remove_soon`).
 
     Raises MachineFault when there is no room for it.
     """
@@ -34,6 +37,32 @@ def scratch_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        if linger:
+            remove_soon(folder)
+        else:
+            remove(folder)
+
+
+_remover = ThreadPoolExecutor(1, "remover")
+"""The interpreter waits for it at its end."""
+_removing: Future[None] | None = None
+_ROOM_BYTES = 8 << 30
+"""With less left than this, the next run may need what the last one took."""
+
+
+def remove_soon(folder: Path) -> None:
+    """As `remove`, in the background where the disk has room: the kernel takes 25 ms to free a file of 100 MB. One
+    folder at most is waiting, so that no more than one run's files lie about."""
+    global _removing
+    if _removing is not None:
+        wait((_removing,))
+    try:
+        room = shutil.disk_usage(folder.parent).free >= _ROOM_BYTES
+    except OSError:
+        room = False
+    if room:
+        _removing = _remover.submit(remove, folder)
+    else:
         remove(folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,15 @@ from grader.testcase import load_suite
 from tests.batch_engine import PlainC
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def goes(path: Path) -> bool:
+    """Whether what is being removed in the background is gone soon."""
+    for _ in range(500):
+        if not path.exists():
+            return True
+        time.sleep(0.01)
+    return False
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -120,7 +120,7 @@ def test_the_spread_of_errors_is_counted_by_batch_row_and_column(check, right):
 def test_chunks_do_not_change_what_is_found(check, right, monkeypatch):
     got = changed(right, {(0, 127, 31): 9.0, (1, 0, 0): 9.0, (2, 64, 1): math.nan})
     whole = check(got)
-    monkeypatch.setattr("grader.check.CHUNK_VALUES", 96)
+    monkeypatch.setattr("grader.check.CHUNK_VALUES", 96)  # three rows: 128 chunks, in eight spans
     pieces = check(got)
     assert whole == pieces
     assert whole.errors[0].by_unit.tolist() == pieces.errors[0].by_unit.tolist() == [1, 1, 1]
@@ -191,10 +191,10 @@ def test_a_pipe_does_not_block_and_a_directory_is_refused(check, tmp_path):
 def test_an_output_that_changes_while_it_is_read_is_refused(check, right, monkeypatch, tmp_path, change):
     from grader import check as module
 
-    real, calls = module._Scan._chunk, []
+    real, calls = module._read_both, []
 
-    def meddle(self, *arguments):
-        real(self, *arguments)
+    def meddle(*arguments):
+        complete = real(*arguments)
         if not calls:
             path: Path = tmp_path / "got.out"
             if change == "grow":
@@ -205,9 +205,10 @@ def test_an_output_that_changes_while_it_is_read_is_refused(check, right, monkey
             else:
                 os.utime(path, ns=(1, 1))
         calls.append(1)
+        return complete
 
     monkeypatch.setattr(module, "CHUNK_VALUES", 1024)
-    monkeypatch.setattr(module._Scan, "_chunk", meddle)
+    monkeypatch.setattr(module, "_read_both", meddle)
     result = check(right)
     assert result.kind == "changed" and "changed while it was being read" in result.reason
 

@@ -13,6 +13,7 @@ from grader.judge import Judgement
 from grader.record import TestRecord
 from grader.testcase import Suite, load_suite
 from grader.verdict import Fault, Verdict
+from tests.conftest import goes
 
 YAML = """
 assignment: hw4
@@ -74,9 +75,9 @@ def test_fresh_files_come_one_case_after_the_other_and_go_with_it(suite: Suite) 
     with fresh_files(suite, cases) as drawn:
         for case, files in drawn:
             assert state(case, files) == "ready"
-            assert not any(before.folder.exists() for before in gone)
+            assert all(goes(before.folder) for before in gone)
             gone.append(files)
-    assert len(gone) == 3 and not gone[-1].folder.parent.exists()
+    assert len(gone) == 3 and goes(gone[-1].folder.parent)
 
 
 def test_who_stops_does_not_wait_for_fresh_files(suite: Suite) -> None:
@@ -84,7 +85,7 @@ def test_who_stops_does_not_wait_for_fresh_files(suite: Suite) -> None:
     with pytest.raises(KeyboardInterrupt), fresh_files(suite, cases) as drawn:
         _, files = next(drawn)
         raise KeyboardInterrupt
-    assert not files.folder.parent.exists()
+    assert goes(files.folder.parent)
 
 
 def test_a_case_that_is_wrong_on_fresh_values_has_failed() -> None:

@@ -27,7 +27,7 @@ if sys.argv[2] == "without":
     bubblewrap.problem = lambda: "left out for this test"
 print("ready", flush=True)
 while True:
-    with scratch_folder("killed", Path(sys.argv[1])) as folder:
+    with scratch_folder("killed", Path(sys.argv[1]), linger=True) as folder:
         script = "mkdir -p a/b; touch a/b/c; sleep {0} & (sleep {0} &) ; sleep 0.03; kill $!".format(sys.argv[3])
         sandbox.run(Job(("sh", "-c", script), folder), Limits(wall_s=30, memory_bytes=1 << 30))
 """

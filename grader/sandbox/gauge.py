@@ -14,14 +14,7 @@ from pathlib import Path
 
 from grader.sandbox.cgroup import Group
 from grader.sandbox.job import Limits
-from grader.sandbox.process_tree import (
-    cpu_s,
-    descendants,
-    proportional_bytes,
-    resident_bytes,
-    threads,
-    threads_of_the_machine,
-)
+from grader.sandbox.process_tree import Process, descendants, proportional_bytes, threads_of_the_machine
 
 _MEASURE_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.005
@@ -65,19 +58,19 @@ class Gauge:
         self._measured = time.monotonic()
         if self._memory or self._processes or self._time:
             tree = descendants(self._pid)
-            self._spent |= {pid: max(cpu_s(pid), self._spent.get(pid, 0.0)) for pid in tree if self._time}
+            self._spent |= {p.pid: max(p.cpu_s, self._spent.get(p.pid, 0.0)) for p in tree if self._time}
             self.peak = max(self.peak, self._bytes_of(tree))
             if self._memory and self.peak > (self._limits.memory_bytes or 0):
                 return "memory"
-            if self._processes and sum(map(threads, tree)) > (self._limits.processes or 0):
+            if self._processes and sum(process.threads for process in tree) > (self._limits.processes or 0):
                 return "process"
         if self._limits.folder_bytes is not None and not _fits(self._folders, self._limits.folder_bytes):
             return "folder"
         return ""
 
-    def _bytes_of(self, tree: set[int]) -> int:
+    def _bytes_of(self, tree: Sequence[Process]) -> int:
         """Memory of all together. What children share with their parent counts once, if that matters."""
-        most = sum(map(resident_bytes, tree))
+        most = sum(process.resident_bytes for process in tree)
         over = self._memory and len(tree) > 1 and most > (self._limits.memory_bytes or 0)
         return sum(map(proportional_bytes, tree)) if over else most
 

@@ -210,6 +210,7 @@ def _supervise(
     try:
         broke = _wait(process.pid, began + limits.wall_s, gauge)
         wall_s = time.monotonic() - began
+        broke = broke or gauge.measure()  # what it left may be too much although it was quick
     finally:  # also on Ctrl-C: nothing of the run may live on
         ended = end_all(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
@@ -245,18 +246,10 @@ def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tup
         yield resource.RLIMIT_CPU, max(1, round(limits.cpu_s))
     if limits.processes is not None and not (group is not None and group.bounds_processes):
         ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-        wanted = _threads_of_this_user() + limits.processes  # the kernel counts a user's threads, whoever's run it is
+        wanted = (
+            process_tree.threads_of(os.getuid()) + limits.processes
+        )  # the kernel counts a user's threads, whoever's run it is
         yield resource.RLIMIT_NPROC, wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
-
-
-def _threads_of_this_user() -> int:
-    user = os.getuid()
-    count = 0
-    for process in process_tree.processes():
-        with contextlib.suppress(OSError):
-            if Path(f"/proc/{process.pid}").stat().st_uid == user:
-                count += process_tree.threads(process.pid)
-    return count
 
 
 def _ending(code: int) -> tuple[int | None, str | None]:
@@ -278,7 +271,7 @@ def _wait(pid: int, deadline: float, gauge: Gauge) -> str:
             if left <= 0:
                 return "time"
             if poll.poll(min(left, gauge.pause_s) * 1000):
-                return gauge.measure()  # what it left may be too much although it was quick
+                return ""
             if gauge.due and (broke := gauge.measure()):
                 return broke
     finally:
