@@ -18,6 +18,7 @@ import os
 import platform
 import secrets
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -144,8 +145,10 @@ class Store:
 
     def _open(self) -> None:
         db = self._db
-        application, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _HEADER)
+        db.execute("BEGIN")  # one state of the file for all three: another grader may be making the tables now
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        application, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _HEADER)
+        db.execute("COMMIT")
         if tables and application != schema.APPLICATION_ID:
             raise UsageError(f"{shown(self.path)} is a database of another program, not a store of this grader.")
         if version > len(schema.MIGRATIONS):
@@ -155,9 +158,21 @@ class Store:
             )
         db.execute("PRAGMA foreign_keys = ON")
         if version < len(schema.MIGRATIONS):
-            db.execute("PRAGMA journal_mode = WAL")
+            self._write_ahead()
             schema.migrate(db)
         db.execute("PRAGMA synchronous = FULL")
+
+    def _write_ahead(self) -> None:
+        """WAL mode. SQLite does not wait for its turn to change the mode, as it does elsewhere."""
+        deadline = time.monotonic() + _BUSY_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
 
     def close(self) -> None:
         """Give back claims and close the file."""

@@ -6,6 +6,8 @@ import json
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -133,6 +135,19 @@ def test_two_processes_storing_the_same_class_at_once_leave_every_record_once(tm
     with open_store(path) as store:
         assert store.counts() == {"students": 40, "submissions": 40, "records": 40, "manual_points": 0}
         assert check_store(store) == []
+
+
+def test_several_graders_may_make_a_store_at_the_same_moment(tmp_path: Path) -> None:
+    def make(path: Path) -> dict[str, int]:
+        start.wait()
+        with open_store(path, create=True) as store:
+            return store.counts()
+
+    start = threading.Barrier(4)
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(50):
+            made = list(pool.map(make, [tmp_path / str(number)] * 4))
+            assert [counts["records"] for counts in made] == [0, 0, 0, 0]
 
 
 def test_an_export_imported_twice_into_a_new_store_gives_the_same_class_once(tmp_path: Path) -> None:
