@@ -124,7 +124,7 @@ def grade_built(
         )
         with fresh_files(grading.suite, again) as drawn:  # made while the GPU is profiled on
             profiled = _profiles(grading, built, [by_case[case] for case in grading.cases], watch, progress)
-            _on_fresh_draws(grading, built, by_case, drawn, watch, progress)
+            redrawn, missed = _on_fresh_draws(grading, built, by_case, drawn, watch, progress)
         tested = [by_case[case] for case in grading.cases]
         passed = {test.record.name for test in tested if test.record.verdict is Verdict.PASSED}
         profiles = tuple(profile for profile in profiled if profile.test in passed)
@@ -132,7 +132,9 @@ def grade_built(
     if prepared.warning:
         submission = replace(submission, notes=(*submission.notes, prepared.warning))
     tests = tuple(test.record for test in tested)
-    record = _record(grading, submission, built, tests, profiles, timings, drawn_sentence(again, grading.cases))
+    record = _record(
+        grading, submission, built, tests, profiles, timings, drawn_sentence(redrawn, grading.cases, missed)
+    )
     machine = record.machine.model_copy(update={"gpu_prepared": prepared.sentence})
     return record.model_copy(update={"machine": machine})
 
@@ -144,13 +146,23 @@ def _on_fresh_draws(
     drawn: Iterator[tuple[Case, TestcaseFiles]],
     watch: Stopwatch,
     progress: Progress,
-) -> None:
-    """Run hidden cases that passed on other values as well; one that fails there has failed."""
+) -> tuple[list[Case], str]:
+    """Run hidden cases that passed on other values as well; one that fails there has failed. Gives those that were
+    run, and why the machine could not do all of them; that costs nobody anything."""
+    done, missed = list[Case](), ""
     with watch.stage("fresh draws"):
-        for case, files in drawn:
-            progress.stage(f"{case.name} on fresh values")
-            again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch)
-            tested[case] = replace(tested[case], record=both(tested[case].record, again.record))
+        try:
+            for case, files in drawn:
+                progress.stage(f"{case.name} on fresh values")
+                again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch).record
+                tested[case] = replace(tested[case], record=both(tested[case].record, again))
+                if again.verdict is Verdict.GRADER_ERROR:
+                    missed = again.reason
+                else:
+                    done.append(case)
+        except MachineFault as fault:
+            missed = str(fault)
+    return done, missed
 
 
 def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) -> _Tested:

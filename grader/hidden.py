@@ -19,6 +19,7 @@ from pathlib import Path
 
 from grader.assignment import HiddenInputs
 from grader.catalogue import TestcaseFiles, generate
+from grader.errors import MachineFault
 from grader.judge import Judgement
 from grader.record import TestRecord
 from grader.scratch import remove_soon, scratch_folder
@@ -60,7 +61,10 @@ def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[
 
     def make(place: Path, case: Case) -> TestcaseFiles:
         files = TestcaseFiles(place / case.name)
-        files.folder.mkdir()
+        try:
+            files.folder.mkdir()
+        except OSError as error:
+            raise MachineFault(f"No folder could be made in {place}: {error.strerror}; free some space.") from error
         generate(case, files, suite.fresh_seed(case, secrets.token_hex(16)), go_on)
         return files
 
@@ -88,13 +92,14 @@ def both(fixed: TestRecord, fresh: TestRecord) -> TestRecord:
     return fresh.model_copy(update={"reason": reason})
 
 
-def drawn_sentence(chosen: Sequence[Case], cases: Sequence[Case]) -> str:
-    """What the record says of it; '' where nothing was hidden."""
+def drawn_sentence(drawn: Sequence[Case], cases: Sequence[Case], missed: str = "") -> str:
+    """What the record says of it, `missed` why there should have been more; '' where nothing was hidden."""
     hidden = sum(case.hidden for case in cases)
     if not hidden:
         return ""
-    names = f" ({', '.join(case.name for case in chosen)})" if chosen else ""
-    return f"{len(chosen)} of {hidden} hidden testcases{names} were also run on values drawn for this grading alone."
+    names = f" ({', '.join(case.name for case in drawn)})" if drawn else ""
+    said = f"{len(drawn)} of {hidden} hidden testcases{names} were also run on values drawn for this grading alone."
+    return f"{said} There were to be more, but the machine could not: {missed}" if missed else said
 
 
 def shows_diagnosis(rules: HiddenInputs, case: Case) -> bool:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from grader.assignment import HiddenInputs
+from grader.assignment import HiddenInputs, load_assignment
 from grader.catalogue import TestcaseFiles, generate, state
+from grader.errors import MachineFault
+from grader.grading import Grading, grade
 from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
 from grader.judge import Judgement
+from grader.progress import Silent
 from grader.record import TestRecord
-from grader.testcase import Suite, load_suite
+from grader.sandbox import runner
+from grader.submission import read_submission
+from grader.testcase import Case, Suite, load_suite
 from grader.verdict import Fault, Verdict
+from tests.batch_engine import PlainC
 from tests.conftest import goes
 
 YAML = """
@@ -67,7 +74,7 @@ def test_two_gradings_and_the_usual_file_have_three_different_inputs(suite: Suit
                 assert case.operator.read_header(files.input(case)) == case.shape
                 inputs.add(files.input(case).read_bytes())
     assert len(inputs) == 3
-    assert not files.folder.exists()
+    assert goes(files.folder)
 
 
 def test_fresh_files_come_one_case_after_the_other_and_go_with_it(suite: Suite) -> None:
@@ -98,6 +105,33 @@ def test_a_case_that_is_wrong_on_fresh_values_has_failed() -> None:
 def test_a_fault_of_the_machine_on_a_fresh_draw_costs_nothing() -> None:
     broken = record("t01", Verdict.GRADER_ERROR).model_copy(update={"fault": Fault.MACHINE})
     assert both(record("t01"), broken).verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_pays(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    def one_fits(case: Case, files: TestcaseFiles, *rest: object) -> None:
+        made.append(case.name)
+        if len(made) > room:
+            raise MachineFault("The disk is full; free some space.")
+        generate(case, files, *rest)  # type: ignore[arg-type]
+
+    made: list[str] = []
+    cases, usual = suite.select("t01,t02,t03"), TestcaseFiles(tmp_path / "usual")
+    for case in cases:
+        generate(case, usual, suite.seed(case))
+    monkeypatch.setattr("grader.hidden.generate", one_fits)
+    rules = load_assignment("hw4")
+    rules = rules.model_copy(update={"hidden_inputs": HiddenInputs(fresh=2), "rubric": rules.rubric[:1]})
+    source = rules.reference_folder / "seq_flash_attention.c"
+    (tmp_path / "alice").mkdir()
+    shutil.copyfile(source, tmp_path / "alice" / rules.submission.main)
+    submission = read_submission(tmp_path / "alice", rules, runner(10))
+    record = grade(Grading(rules, suite, usual, cases, PlainC(), None), submission, Silent())
+    assert [test.verdict for test in record.tests] == [Verdict.PASSED] * 3
+    assert record.hidden_inputs.startswith(f"{room} of 3 hidden testcases")
+    assert record.hidden_inputs.endswith("but the machine could not: The disk is full; free some space.")
 
 
 def test_the_record_says_how_many_were_drawn_again(suite: Suite) -> None:
