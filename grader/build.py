@@ -40,6 +40,19 @@ _LIBRARY_PREFIXES = {
 }
 SOURCE_FOLDER = "source"
 """The folder that a snapshot is laid out in to be compiled."""
+_CANARY = """\
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef __CUDACC__
+#include <vector>
+__global__ void root(float *values) { values[threadIdx.x] = sqrtf(values[threadIdx.x]); }
+#endif
+int main(void) { return 0; }
+"""
+"""What every compiler here must compile, or the machine is at fault: its g++ or its C library may be newer than nvcc
+can read, or files of the toolkit may be missing."""
+_CANARY_S = 120
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
 
 
@@ -89,19 +102,19 @@ def _compile(
     product.mkdir()
     submission.write_to(sources)
     began = time.monotonic()
-    limit_s = assignment.build.limit_s
-    made = engine.compile(
-        submission.sources,
-        submission.flags,
-        folder=sources,
-        output=product / "program",
-        run=sandbox.runner(limit_s, readable=engine.build_paths, writable=(scratch,)),
-    )
+    run = sandbox.runner(assignment.build.limit_s, readable=engine.build_paths, writable=(scratch,))
+    made = engine.compile(submission.sources, submission.flags, folder=sources, output=product / "program", run=run)
     seconds = time.monotonic() - began
     log = made.log.replace(f"{sources}/", "").replace(f"{sources.resolve()}/", "").strip()
     if not made.ok:
-        reason = _failure_sentence(log, made.fault, assignment)
-        return Build(None, made.fault, reason, log, seconds, cached=False, key=key)
+        fault, reason = made.fault, _failure_sentence(log, made.fault, assignment)
+        if (
+            fault is Fault.STUDENT
+            and not _names_their_line(log, submission)
+            and (why := _canary(engine, scratch.parent))
+        ):
+            fault, reason = Fault.MACHINE, why
+        return Build(None, fault, reason, log, seconds, cached=False, key=key)
     with (product / "build.json").open("x") as file:  # the compiler ran in this folder: follow no link it may have left
         json.dump({"log": log, "seconds": seconds}, file)
     try:
@@ -111,6 +124,28 @@ def _compile(
             shutil.rmtree(folder, ignore_errors=True)
             product.rename(folder)
     return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
+
+
+def _names_their_line(log: str, submission: Submission) -> bool:
+    """Whether the compiler found an error in a line of the submission's own."""
+    names = "|".join(re.escape(name) for name, _ in submission.files)
+    return re.search(rf"^(?:{names})(?:\(\d+\)|:\d+).*\berror\b", log, re.MULTILINE) is not None
+
+
+def _canary(engine: Engine, place: Path) -> str:
+    """Why this machine compiles nothing at all, as a sentence; '' when it does. Nothing of a submission is in reach."""
+    with scratch_folder("canary", place) as folder:
+        (folder / "canary.cu").write_text(_CANARY)
+        run = sandbox.runner(_CANARY_S, readable=engine.build_paths, writable=(folder,))
+        made = engine.compile(("canary.cu",), (), folder=folder, output=folder / "program", run=run)
+    if made.ok:
+        return ""
+    errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
+    said = (errors[0] if errors else _first_line(made.log)).strip()
+    return (
+        f"This machine does not compile even a kernel of one line: {said[:300]}; see `grader doctor`. Where g++ is "
+        "newer than nvcc supports, install an older one and set NVCC_CCBIN=g++-14, say."
+    )
 
 
 def handed_in_name(file: str) -> str:

@@ -1,0 +1,59 @@
+"""Whose fault it is when a submission does not compile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from grader.assignment import Assignment
+from grader.build import Build, build
+from grader.engine.base import Compiled
+from grader.process import Runner
+from grader.sandbox import runner
+from grader.submission import read_submission
+from grader.verdict import Fault
+from tests.batch_engine import PlainC
+
+NEW_LIBRARY = "/usr/include/bits/mathcalls.h(79): error: exception specification is incompatible with cospi"
+
+
+@dataclass(frozen=True)
+class OldCompiler(PlainC):
+    """One that this system's headers are too new for."""
+
+    compiled: list[str] = field(default_factory=list, hash=False)
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        self.compiled.extend(sources)
+        done = super().compile(sources, flags, folder=folder, output=output, run=run)
+        return Compiled(Fault.STUDENT, f"{NEW_LIBRARY}\n{done.log}")
+
+
+def built(source: str, engine: PlainC, rules: Assignment, folder: Path) -> Build:
+    (folder / rules.submission.main).write_text(source)
+    return build(read_submission(folder / rules.submission.main, rules, runner(10)), rules, engine)
+
+
+def test_where_nothing_compiles_the_machine_is_at_fault(tmp_path: Path, hw4: Assignment) -> None:
+    found = built("int main(void) { return 0; }", OldCompiler(), hw4, tmp_path)
+    assert found.fault is Fault.MACHINE
+    assert found.reason.startswith(f"This machine does not compile even a kernel of one line: {NEW_LIBRARY}; see")
+
+
+def test_an_error_in_a_line_of_their_own_is_the_students(tmp_path: Path, hw4: Assignment) -> None:
+    engine = OldCompiler()
+    found = built("int main(void) { return none; }", engine, hw4, tmp_path)
+    assert found.fault is Fault.STUDENT
+    assert engine.compiled == [hw4.submission.main], "nothing else was compiled"
+
+
+@pytest.mark.parametrize("source", ["int f(void); int main(void) { return f(); }", "int f(void) { return 0; }"])
+def test_what_does_not_link_where_other_programs_do_is_the_students(
+    source: str, tmp_path: Path, hw4: Assignment
+) -> None:
+    assert built(source, PlainC(), hw4, tmp_path).fault is Fault.STUDENT
