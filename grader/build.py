@@ -107,13 +107,10 @@ def _compile(
     seconds = time.monotonic() - began
     log = made.log.replace(f"{sources}/", "").replace(f"{sources.resolve()}/", "").strip()
     if not made.ok:
-        fault, reason = made.fault, _failure_sentence(log, made.fault, assignment)
-        if (
-            fault is Fault.STUDENT
-            and not _names_their_line(log, submission)
-            and (why := _canary(engine, scratch.parent))
-        ):
-            fault, reason = Fault.MACHINE, why
+        doubtful = made.fault is Fault.STUDENT and not _names_their_line(log, submission)
+        machine = _canary(engine, scratch.parent) if doubtful else ""
+        fault = Fault.MACHINE if machine else made.fault
+        reason = machine or _failure_sentence(log, fault, assignment)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
     with (product / "build.json").open("x") as file:  # the compiler ran in this folder: follow no link it may have left
         json.dump({"log": log, "seconds": seconds}, file)
