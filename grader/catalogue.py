@@ -20,7 +20,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -387,17 +386,21 @@ def ensure(
     cases: Sequence[Case],
     suite: Suite,
     files: TestcaseFiles,
-    progress: Callable[[Case, int, int], None] = lambda case, done, total: None,
+    progress: Callable[[Case], Progress] = lambda case: lambda done, total: None,
+    *,
+    oracle: QuickOracle | None = None,
+    force: bool = False,
 ) -> tuple[Case, ...]:
-    """Makes what is missing or was made from something else; gives back the cases that were made."""
+    """Makes what is missing or was made from something else (`force`: all); gives back the cases that were made.
+    `progress` gives what is told of a case's bytes."""
     made = []
     for case in cases:
         seed = suite.seed(case)
-        if state(case, files, seed) == "ready":
+        if not force and state(case, files, seed) == "ready":
             continue
         with _folder_to_ourselves(case, files):
-            if state(case, files, seed) != "ready":  # another grader may have made it while we waited
-                _generate(case, files, seed, partial(progress, case))
+            if force or state(case, files, seed) != "ready":  # another grader may have made it while we waited
+                _generate(case, files, seed, progress(case), oracle=oracle)
                 made.append(case)
     return tuple(made)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from tabulate import tabulate
@@ -211,9 +211,8 @@ def ensure(
     if not wanted:
         return ()
     with _oracle(oracle, sum(case.flops for case in wanted)) as quick:
-        for case in wanted:
-            catalogue.generate(case, files, suite.seed(case), _case_progress(case, progress), oracle=quick)
-    return wanted
+        shown_by = partial(_case_progress, progress=progress)
+        return catalogue.ensure(wanted, suite, files, shown_by, oracle=quick, force=force)
 
 
 _WORTH_A_GPU_FLOPS = 50e9
