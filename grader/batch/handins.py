@@ -3,6 +3,7 @@ of several files, which files have a main function; what is wrong inside a hand-
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from grader.assignment import Assignment
 from grader.errors import UsageError
 from grader.paths import shown
+from grader.walk import files_below
 
 RULE = (
     "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
@@ -104,14 +106,7 @@ def _files(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
-    seen = 0
-    for root, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            yield Path(root) / name
-            seen += 1
-            if seen >= _LOOKED_AT_FILES:
-                return
+    yield from itertools.islice(files_below(path), _LOOKED_AT_FILES)
 
 
 def _holds_program(folder: Path) -> bool:
