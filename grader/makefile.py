@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.printable import printable
 from grader.process import Runner
 
 _SEPARATE_VALUE = {
@@ -146,8 +147,7 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
 
 def _shortened(flag: str) -> str:
     """A flag for people, whatever is in it."""
-    text = "".join(c if c.isprintable() else "�" for c in flag[:_SHOWN])
-    return text + ("…" if len(flag) > _SHOWN else "")
+    return printable(flag[:_SHOWN]) + ("…" if len(flag) > _SHOWN else "")
 
 
 def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str | None, str | None]:

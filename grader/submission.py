@@ -17,6 +17,7 @@ from grader.assignment import Assignment
 from grader.errors import UsageError
 from grader.makefile import MakefileFlags, read_makefile_flags
 from grader.paths import shown
+from grader.printable import printable
 from grader.process import Runner
 from grader.scratch import scratch_folder
 from grader.walk import files_below
@@ -147,11 +148,6 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
                 f"{printable(str(path))}: the file name {printable(name)!r} cannot be given to a compiler: expected "
                 "letters, digits and ordinary signs, and no - in front; rename it."
             )
-
-
-def printable(text: str) -> str:
-    """`text` with � for what would reach a terminal as something else than a character."""
-    return "".join(c if c.isprintable() else "�" for c in text)
 
 
 def _with_local_headers(source: Path, assignment: Assignment) -> list[str]:

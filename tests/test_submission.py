@@ -110,7 +110,9 @@ def test_an_include_that_names_no_file_is_left_to_the_compiler(write: Write, hw4
     assert [name for name, _ in read(program, hw4).files] == ["hw4.cu"]
 
 
-@pytest.mark.parametrize("name", ["-optf=x.cu", "$(touch x).cu", "`x`.cu", 'a".cu', "a\\.h", "a\nb.cu", "\x1b[2J.h", "\udcff.h"])
+@pytest.mark.parametrize(
+    "name", ["-optf=x.cu", "$(touch x).cu", "`x`.cu", 'a".cu', "a\\.h", "a\nb.cu", "\x1b[2J.h", "\udcff.h"]
+)
 def test_a_file_name_that_a_compiler_could_not_be_given_is_refused(write: Write, hw4: Assignment, name: str) -> None:
     folder = write("hw4.cu", PROGRAM).parent
     (folder / name).write_text("")
@@ -127,7 +129,9 @@ def test_honest_file_names_are_taken(write: Write, hw4: Assignment) -> None:
     assert {name for name, _ in read(folder, hw4).files} == {"hw4.cu", *names}
 
 
-def test_a_thousand_nested_folders_are_no_obstacle(write: Write, hw4: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_nested_folders_are_no_obstacle(
+    write: Write, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = write("hw4.cu", PROGRAM).parent
     monkeypatch.chdir(folder)
     for _ in range(1500):

@@ -9,7 +9,6 @@ import subprocess
 from dataclasses import dataclass
 from functools import lru_cache
 
-
 _MAX_NAME = 64 << 10
 _MAX_DEMANGLER_BYTES = 48 << 20
 

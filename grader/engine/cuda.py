@@ -145,7 +145,9 @@ class CudaEngine:
         command = [sys.executable, str(Path(probe.__file__))]
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": self.gpu.uuid}
         try:
-            return subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False).returncode == 0
+            return (
+                subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False).returncode == 0
+            )
         except (OSError, subprocess.TimeoutExpired):
             return False
 

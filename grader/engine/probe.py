@@ -1,5 +1,5 @@
-"""Does the least that every CUDA program does, through the driver's own library: run as a program, it ends with exit code
-0 where the GPU can be used.
+"""Does the least that every CUDA program does, through the driver's own library: run as a program, it ends with exit
+code 0 where the GPU can be used.
 
 A process of its own, since a context of the grader's would stay on the GPU, and since a driver that fails may never
 answer. The names are those of cuda.h; functions whose name ends in _v2 are what its macros call.

@@ -78,9 +78,9 @@ class Gauge:
                 return "memory"
             if self._processes and sum(process.threads for process in tree) > (self._limits.processes or 0):
                 return "process"
-        if self._limits.folder_bytes is not None:
-            if not _fits(self._folders, self._limits.folder_bytes) or self._nameless_bytes() > self._limits.folder_bytes:
-                return "folder"
+        most = self._limits.folder_bytes
+        if most is not None and (not _fits(self._folders, most) or self._nameless_bytes(most) > most):
+            return "folder"
         return ""
 
     def _unmapped_bytes(self, tree: Sequence[Process]) -> int:
@@ -90,10 +90,12 @@ class Gauge:
         held = {(f.st_dev, f.st_ino): f.st_blocks * 512 for process in tree for f in nameless_files(process.pid)}
         return max(0, sum(held.values()) - sum(shared_bytes(process) for process in tree))
 
-    def _nameless_bytes(self) -> int:
-        """Disk that files take which the tree has open and which have no name any more, or never had."""
-        most = self._limits.folder_bytes or 0
-        lost = [device for device, free in _free_bytes(self._folders).items() if self._free.get(device, 0) - free > most]
+    def _nameless_bytes(self, most: int) -> int:
+        """Disk that files take which the tree has open and which have no name any more, or never had; 0 unless more
+        than `most` is gone from a device."""
+        lost = [
+            device for device, free in _free_bytes(self._folders).items() if self._free.get(device, 0) - free > most
+        ]
         if not lost:
             return 0
         held = {

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, get_args
 
+from grader.printable import printable
 from grader.trace.events import (
     AccessEvent,
     ApiError,
@@ -288,8 +289,7 @@ def _text(entry: Mapping[str, object], key: str) -> str:
     if not isinstance(value, str):
         raise _Malformed
     # A lone surrogate is legal JSON and cannot be printed; control characters would reach a terminal.
-    clean = value[:MAX_TEXT].encode("utf-8", "replace").decode()
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in clean)
+    return printable(value[:MAX_TEXT], keep="\n")
 
 
 def _optional_text(entry: Mapping[str, object], key: str) -> str | None:

@@ -184,9 +184,6 @@ def test_what_could_not_be_judged_is_tried_twice_then_kept_and_listed_apart(
 class Flaky(PlainC):
     """Fails like a machine the first time it is asked to run anything, if a file says so."""
 
-    def works(self) -> bool:
-        return True
-
     def launch(self, program, arguments, trace):  # type: ignore[no-untyped-def]
         marker = Path(os.environ["FLAKY"])
         if marker.exists():
