@@ -31,17 +31,20 @@ _MOST_TEXT = 128 << 20
 _MOST_LINES = 500_000
 """Of the student's own: each takes some 300 bytes of memory, and an include can be repeated."""
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)')
-_LITERAL = re.compile(
-    r'(?<!\w)(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\((?s:.*?)\)(?P=end)"|"(?:[^"\\\n]|\\.)*"'
-    r"|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'"
+_TEXT = (
+    r'(?<!\w)(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\((?s:.*?)(?:\)(?P=end)"|\Z)'
+    r'|"(?:[^"\\\n]|\\.)*"?'
+    r"|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'?"
 )
-"""Strings, raw ones too, and characters: '"' begins no string, and 1'000 no character."""
+_LITERAL = re.compile(_TEXT)
+"""Strings, raw ones too, and characters: '"' begins no string, and 1'000 no character. What is not closed ends with its
+line: looking for the end anew from every sign in it would take hours."""
 _ADJACENT = re.compile(r'"\s*"')
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3})")
-_ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:volatile\b|__volatile__\b|goto\b|inline\b|\s)*\(")
+_ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto|inline)\b\s*)*\(")
 _ABSOLUTE = re.compile(r'^[ \t]*(?:#|%:)[ \t]*(?:include|import|embed)[ \t]*["<](/[^">\n]*)')
 _EMBED = re.compile(r'^[ \t]*(?:#|%:)[ \t]*embed[ \t]*["<]([^">\n]*)')
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"", re.DOTALL)
+_COMMENT = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
 _SPLICE = rb"(?:\\|\?\?/)\r?\n"
 _LINE_DIRECTIVE = re.compile(
     rb"(?m)^((?:[^\n]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=)(?:[ \t\f\v]|" + _SPLICE + rb"|/\*(?:[^*]|\*(?!/))*\*/)*)(?=\d|"
@@ -129,9 +132,9 @@ def _spelled(submission: Submission, rules: Sequence[SourceRule]) -> Iterator[Vi
 
 
 def _blank_comment(match: re.Match[str]) -> str:
-    """A comment without its text but with its lines; a string as it is."""
+    """A comment without its text but with its lines; a string or character as it is."""
     text = match.group(0)
-    return text if text.startswith('"') else "\n" * text.count("\n")
+    return "\n" * text.count("\n") if text.startswith("/") else text
 
 
 def _preprocessed(submission: Submission, assignment: Assignment) -> Iterator[Violation]:

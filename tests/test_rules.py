@@ -123,3 +123,11 @@ def test_what_is_too_long_to_look_at_is_said(broken: Callable[..., list[str]], m
     monkeypatch.setattr(rules_module, "_MOST_LINES", 1000)
     [found] = broken('#include "many.h"\n' * 3 + "int main() {}\n", many=";\n" * 400)
     assert "comes to more than 1,000 lines" in found
+
+
+@pytest.mark.parametrize("piece", ["/*", '\\"', "\\'", 'R"(', "asm\n", '"', "*/ #"])
+def test_a_file_of_nothing_but_beginnings_is_looked_through_at_once(
+    broken: Callable[..., list[str]], piece: str
+) -> None:
+    source = "\"'" + piece * (1_000_000 // len(piece))
+    assert broken(f"int main() {{}}\n{source}\n") == []

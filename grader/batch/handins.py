@@ -56,12 +56,12 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
     """The hand-ins of a class by name, and notes on what was left aside. Raises UsageError when there are none."""
     found, notes = [], []
     for entry in _entries(folder):
-        if (entry.is_dir() and not entry.is_symlink()) or (entry.is_file() and entry.suffix == ".cu"):
+        if entry.is_symlink():  # a student who may make one could hand in a classmate's work, or have a file quoted
+            notes.append(f"{entry.name} is left aside: it is a link; put the files themselves there.")
+        elif entry.is_dir() or (entry.is_file() and entry.suffix == ".cu"):
             found.append(describe(entry, assignment))
         elif entry.suffix.lower() in _ARCHIVES:
             notes.append(f"{entry.name} is left aside: unpack it into a folder of its name to have it graded.")
-        elif entry.is_symlink():
-            notes.append(f"{entry.name} is left aside: it is a link; put the files themselves there.")
     if not found:
         raise UsageError(f"{shown(folder)} holds no submissions: expected a folder or a .cu file per student in it.")
     if (pattern := assignment.submission.id_pattern) is not None:
