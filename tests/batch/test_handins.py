@@ -14,6 +14,7 @@ from grader.batch import Found, Policy, Which, find_class, is_class
 from grader.batch.late import lateness
 from grader.batch.roster import Student, read_roster
 from grader.errors import UsageError
+from grader.scratch import remove
 from grader.store import State
 
 Write = Callable[[str, str], Path]
