@@ -11,6 +11,8 @@ import json
 import os
 import re
 import shutil
+import stat
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,14 +114,19 @@ def _compile(
         fault = Fault.MACHINE if machine else made.fault
         reason = machine or _failure_sentence(log, fault, assignment)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
-    with (product / "build.json").open("x") as file:  # the compiler ran in this folder: follow no link it may have left
-        json.dump({"log": log, "seconds": seconds}, file)
+    if not _is_program(product / "program"):
+        reason = "It does not compile: the compiler ended without an error, and left no program."
+        return Build(None, Fault.STUDENT, reason, log, seconds, cached=False, key=key)
+    kept = Path(tempfile.mkdtemp(dir=scratch))  # the compiler could write to the other one, and may have left anything
+    kept.chmod(0o755)
+    (product / "program").rename(kept / "program")
+    (kept / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
     try:
-        product.rename(folder)
+        kept.rename(folder)
     except OSError:  # another grader built the same at the same time, or a broken entry is in the way
         if _read_cached(folder, key) is None:
             shutil.rmtree(folder, ignore_errors=True)
-            product.rename(folder)
+            kept.rename(folder)
     return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
 
 
@@ -143,6 +150,15 @@ def _canary(engine: Engine, place: Path) -> str:
         f"This machine does not compile even a kernel of one line: {said[:300]}; see `grader doctor`. Where g++ is "
         "newer than nvcc supports, install an older one and set NVCC_CCBIN=g++-14, say."
     )
+
+
+def _is_program(path: Path) -> bool:
+    """Whether it is a file of its own that can be executed; of a link, the program would see what it leads to."""
+    try:
+        facts = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1 and bool(facts.st_mode & stat.S_IXUSR)
 
 
 def handed_in_name(file: str) -> str:

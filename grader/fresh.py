@@ -13,6 +13,7 @@ import os
 import random
 import secrets
 import shutil
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -134,8 +135,12 @@ class FreshInput:
             descriptor = open_untrusted(output)
         except OSError:
             return "on a fresh input it left no output file"
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            os.close(descriptor)
+            return "on a fresh input its output is no regular file"
         with os.fdopen(descriptor, "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
+            size = facts.st_size
             if size != case.output_bytes:
                 return f"on a fresh input its output has {size:,} bytes, {case.output_bytes:,} expected"
             for number, layout in enumerate(operator.outputs(shape)):

@@ -171,19 +171,19 @@ def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) ->
         return _Tested(
             TestRecord(name=case.name, shape=case.shape, verdict=verdict, fault=built.fault, reason=built.reason)
         )
-    for _ in range(1 + _MACHINE_RETRIES):
-        test = _try_case(grading, built.program, case, watch)
+    for left in reversed(range(1 + _MACHINE_RETRIES)):
+        test = _try_case(grading, built.program, case, watch, last=left == 0)
         if test.record.fault is not Fault.MACHINE:
             break
     return test
 
 
-def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> _Tested:
+def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch, *, last: bool) -> _Tested:
     bench = grading.bench
     ahead = bench.fresh_input(case) if bench is not None and bench.is_timed(case) else contextlib.nullcontext()
     try:
         with ahead as fresh:  # drawn while the graded run goes on
-            return _run_case(grading, program, case, fresh, watch)
+            return _run_case(grading, program, case, fresh, watch, last=last)
     except MachineFault as fault:
         return _Tested(
             TestRecord(
@@ -192,7 +192,14 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch) -> 
         )
 
 
-def _run_case(grading: Grading, program: Path, case: Case, fresh: FreshInput | None, watch: Stopwatch) -> _Tested:
+def _run_case(
+    grading: Grading, program: Path, case: Case, fresh: FreshInput | None, watch: Stopwatch, *, last: bool
+) -> _Tested:
+    """`last`: it is not tried again, so what the program says of the machine is not taken on trust."""
+
+    def machine_fails() -> bool:
+        return not last or not grading.engine.works()
+
     limit_s, limit_name = wall_limit(grading, case)
     files, bench = grading.files, grading.bench
     with (
@@ -214,7 +221,9 @@ def _run_case(grading: Grading, program: Path, case: Case, fresh: FreshInput | N
             cause = None
             if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
                 cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
-            judgement = judge(run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause)
+            judgement = judge(
+                run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause, machine_fails=machine_fails
+            )
             judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
                 # Nobody is to blame for failing on a file that is not what was generated.

@@ -6,6 +6,7 @@ program that crashes after writing the right answer has passed, with a warning.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from grader.build import handed_in_name
@@ -32,8 +33,18 @@ class Judgement:
     warnings: tuple[str, ...] = ()
 
 
-def judge(run: Run, check: Check, *, limit_s: float, limit_name: str, diagnosis: str | None = None) -> Judgement:
-    """`limit_name` says whose time limit it was; `diagnosis` a likely cause of a wrong answer."""
+def judge(
+    run: Run,
+    check: Check,
+    *,
+    limit_s: float,
+    limit_name: str,
+    diagnosis: str | None = None,
+    machine_fails: Callable[[], bool] = lambda: True,
+) -> Judgement:
+    """`limit_name` says whose time limit it was; `diagnosis` a likely cause of a wrong answer. `machine_fails` is asked
+    when CUDA errors in the trace speak of the machine: a program can write such lines, and can provoke such errors, by
+    asking for a GPU that is not there or by hiding the one that is."""
     outcome, trace = run.outcome, run.trace
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
@@ -42,7 +53,7 @@ def judge(run: Run, check: Check, *, limit_s: float, limit_name: str, diagnosis:
         return Judgement(*_broken_limit(run, check))
     if check.passed:
         return Judgement(Verdict.PASSED, None, "", _warnings(run))
-    if (machine := _machine_error(trace)) is not None:
+    if (machine := _machine_error(trace)) is not None and machine_fails():
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
         reason = f"A kernel was still running when {limit_name} of {limit_s:g} s came near, and was stopped."

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.printable import printable
 from grader.process import Runner
 
 _SEPARATE_VALUE = {
@@ -40,9 +41,16 @@ _KEPT = re.compile(
 )
 _PTXAS_KEPT = re.compile(r"-v|--verbose|-O[0-3]|-dlcm=\w+|--def-load-cache=\w+|-warn-[\w-]+|--warn-[\w-]+")
 _COMPILER_KEPT = re.compile(
-    r"-O([0-3]|fast|s|g)?|-f(fast-math|unroll-loops|no-[\w-]+|openmp|tree-vectorize|PIC)|-W[\w=-]*|-w|-g|-D.+|-U.+"
+    r"-O([0-3]|fast|s|g)?|-f(fast-math|unroll-loops|no-[\w-]+|openmp|tree-vectorize|PIC)|-W[\w=-]*|-w|-g|-[DU]\w+(=[\w.+-]*)?"
     r"|-march=native|-mtune=native|-m(avx2|avx|fma|avx512f|sse4\.2)|-std=[\w+]+|-pthread|-pedantic|-Wall,.*"
 )
+_HARMLESS = re.compile(r'(?:[^"$`\\]|\\"|"[\w.]*")*')
+"""nvcc gives its tools' command lines to a shell: -D and -I within double quotes, -Xcompiler's words without any. A
+macro that is a string is written -DNAME=\\"text\\" in nvcc's arguments."""
+_LONGEST = 4096
+_MOST_FLAGS = 256
+_MOST_NOTES = 20
+_SHOWN = 100
 _SYSTEM_LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "c", "gomp", "cudart", "cudart_static", "cudadevrt", "cuda"}
 
 
@@ -97,7 +105,9 @@ def sort_flags(commands: Iterable[list[str]], folder: Path) -> MakefileFlags:
                     kept[keep] = None
                 if note:
                     notes[note] = None
-    return MakefileFlags(tuple(kept), tuple(sources), tuple(notes))
+    if len(kept) > _MOST_FLAGS:
+        notes[f"flags after the first {_MOST_FLAGS} are left out"] = None
+    return MakefileFlags(tuple(kept)[:_MOST_FLAGS], tuple(sources), tuple(notes)[:_MOST_NOTES])
 
 
 def _joined(words: list[str]) -> list[str]:
@@ -116,6 +126,8 @@ def _joined(words: list[str]) -> list[str]:
 
 def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
     """(flag to keep, note) for one flag; pass-through lists (-Xcompiler=a,b) are judged item by item."""
+    if not _HARMLESS.fullmatch(flag) or not flag.isprintable() or len(flag) > _LONGEST:
+        return [(None, f"{_shortened(flag)} is left out: it is too long, or holds what a shell would heed")]
     name, _, value = flag.partition("=")
     if name in {"-Xptxas", "--ptxas-options"}:
         return [_pass_through("-Xptxas", item, _PTXAS_KEPT) for item in value.split(",") if item]
@@ -130,17 +142,25 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
         return [(None, None)]
     if _KEPT.fullmatch(flag):
         return [(flag, None)]
-    return [(None, f"{flag} is left out: it is not one of the flags that are honoured")]
+    return [(None, f"{_shortened(flag)} is left out: it is not one of the flags that are honoured")]
+
+
+def _shortened(flag: str) -> str:
+    """A flag for people, whatever is in it."""
+    return printable(flag[:_SHOWN]) + ("…" if len(flag) > _SHOWN else "")
 
 
 def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str | None, str | None]:
     if allowed.fullmatch(item):
         return f"{option}={item}", None
-    return None, f"{option} {item} is left out: it is not one of the flags that are honoured"
+    return None, f"{option} {_shortened(item)} is left out: it is not one of the flags that are honoured"
 
 
 def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
-    target = (folder / value).resolve()
+    try:
+        target = (folder / value).resolve()
+    except (OSError, RuntimeError):  # too long a name, or a link to itself
+        return None, f"-I{value} is left out: it cannot be followed"
     if target.is_relative_to(folder.resolve()):
         return f"-I{target.relative_to(folder.resolve())}", None
     return None, f"-I{value} is left out: it lies outside the submission"

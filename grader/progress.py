@@ -73,6 +73,6 @@ def shown_progress() -> Iterator[Progress]:
     if not console.is_terminal:
         yield _Plain(console)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with RichProgress(*columns, console=console, transient=True) as bar:
         yield _Live(bar)

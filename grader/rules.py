@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +28,31 @@ from grader.submission import Submission
 from grader.toolkit import find_toolkit
 
 _MOST_TEXT = 128 << 20
+_MOST_LINES = 500_000
+"""Of the student's own: each takes some 300 bytes of memory, and an include can be repeated."""
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)')
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_TEXT = (
+    r'(?<!\w)(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\((?s:.*?)(?:\)(?P=end)"|\Z)'
+    r'|"(?:[^"\\\n]|\\.)*"?'
+    r"|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'?"
+)
+_LITERAL = re.compile(_TEXT)
+"""Strings, raw ones too, and characters: '"' begins no string, and 1'000 no character. What is not closed ends with its
+line: looking for the end anew from every sign in it would take hours."""
 _ADJACENT = re.compile(r'"\s*"')
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3})")
-_ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:volatile\b|__volatile__\b|goto\b|inline\b|\s)*\(")
-_ABSOLUTE = re.compile(r'^[ \t]*#[ \t]*(?:include|import|embed)[ \t]*["<](/[^">\n]*)')
-_EMBED = re.compile(r'^[ \t]*#[ \t]*embed[ \t]*["<]([^">\n]*)')
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"", re.DOTALL)
+_ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto|inline)\b\s*)*\(")
+_ABSOLUTE = re.compile(r'^[ \t]*(?:#|%:)[ \t]*(?:include|import|embed)[ \t]*["<](/[^">\n]*)')
+_EMBED = re.compile(r'^[ \t]*(?:#|%:)[ \t]*embed[ \t]*["<]([^">\n]*)')
+_COMMENT = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
+_SPLICE = rb"(?:\\|\?\?/)\r?\n"
+_LINE_DIRECTIVE = re.compile(
+    rb"(?m)^((?:[^\n]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=)(?:[ \t\f\v]|" + _SPLICE + rb"|/\*(?:[^*]|\*(?!/))*\*/)*)(?=\d|"
+    + (rb"(?:" + _SPLICE + rb")*").join((b"l", b"i", b"n", b"e")) + rb"\b)"
+)  # fmt: skip
+"""`#line 1 "x.h"` and `# 1 "x.h"`: with them a file could say that its lines are another's."""
+_PASSES = ((), ("-U__CUDA_ARCH__",))
+"""nvcc -E shows what the device's compiler sees; without that macro, what the host's does."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +69,7 @@ class Violation:
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """A line of the student's own, preprocessed. `entered` is the header that it includes, '' for none."""
 
@@ -67,7 +85,16 @@ def violations(submission: Submission, assignment: Assignment) -> tuple[Violatio
     if not assignment.source_rules:
         return ()
     rules = json.dumps([rule.model_dump() for rule in assignment.source_rules])
-    parts = (submission.sha256, *submission.sources, "flags", *submission.flags, rules, find_toolkit().version)
+    looked_by = Path(__file__).read_text(encoding="utf-8")
+    parts = (
+        submission.sha256,
+        *submission.sources,
+        "flags",
+        *submission.flags,
+        rules,
+        find_toolkit().version,
+        looked_by,
+    )
     kept = cache_folder() / "rules" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json"
     try:
         return tuple(Violation(**each) for each in json.loads(kept.read_text()))
@@ -105,9 +132,9 @@ def _spelled(submission: Submission, rules: Sequence[SourceRule]) -> Iterator[Vi
 
 
 def _blank_comment(match: re.Match[str]) -> str:
-    """A comment without its text but with its lines; a string as it is."""
+    """A comment without its text but with its lines; a string or character as it is."""
     text = match.group(0)
-    return text if text.startswith('"') else "\n" * text.count("\n")
+    return "\n" * text.count("\n") if text.startswith("/") else text
 
 
 def _preprocessed(submission: Submission, assignment: Assignment) -> Iterator[Violation]:
@@ -117,22 +144,29 @@ def _preprocessed(submission: Submission, assignment: Assignment) -> Iterator[Vi
         source.mkdir()
         product.mkdir()
         submission.write_to(source)
+        for name, content in submission.files:
+            (source / name).write_bytes(_LINE_DIRECTIVE.sub(rb"\1pragma ", content))
         run = sandbox.runner(assignment.build.limit_s, readable=(toolkit.root, STUB_HEADERS), writable=(product,))
-        for name in submission.sources:
+        for name, more in itertools.product(submission.sources, _PASSES):
             made = product / "preprocessed"
             made.unlink(missing_ok=True)
-            command = [str(toolkit.nvcc), "-E", *submission.flags, f"-isystem={STUB_HEADERS}", "-o", str(made), name]
+            flags = [*submission.flags, *more, f"-isystem={STUB_HEADERS}"]
+            command = [str(toolkit.nvcc), "-E", *flags, "-o", str(made), name]
             if run(command, source).exit_code == 0 and made.stat().st_size <= _MOST_TEXT:
-                lines = list(own_lines(made.read_text(errors="replace"), source))
+                with made.open(encoding="utf-8", errors="replace") as preprocessed:
+                    lines = list(itertools.islice(own_lines(preprocessed, source), _MOST_LINES))
                 yield from judge(lines, assignment.source_rules)
+                if len(lines) == _MOST_LINES:
+                    what = f"comes to more than {_MOST_LINES:,} lines when preprocessed: the rest was not looked at"
+                    yield Violation(name, 1, what, "nobody writes as much", refused=False)
 
 
-def own_lines(preprocessed: str, folder: Path) -> Iterator[Line]:
+def own_lines(preprocessed: Iterable[str], folder: Path) -> Iterator[Line]:
     """The lines that come from files below `folder`, the compiler's working directory. An include is known when the
     marker leads back from it: to the line after it."""
     file, number = "", 0
     entered: list[str] = []
-    for text in preprocessed.splitlines():
+    for text in (line.rstrip("\r\n") for line in preprocessed):
         marker = _MARKER.match(text)
         if marker is None:
             if file:
@@ -157,6 +191,7 @@ def _relative(path: str, folder: Path) -> str:
 
 def judge(lines: Sequence[Line], rules: Iterable[SourceRule]) -> Iterator[Violation]:
     """What breaks the rules in preprocessed lines."""
+    code = _LITERAL.sub(_blank_literal, "\n".join(line.text for line in lines))
     for rule in rules:
         match rule.forbid:
             case "header":
@@ -165,16 +200,21 @@ def judge(lines: Sequence[Line], rules: Iterable[SourceRule]) -> Iterator[Violat
                         yield _violation(rule, line.file, line.number, f"includes {name}")
             case "call":
                 words = "|".join(re.escape(name).replace(r"\*", r"\w*") for name in rule.names)
-                pattern = re.compile(rf"(?<![\w.>])({words})\s*\(")
-                for line in lines:
-                    for found in pattern.finditer(_STRING.sub('""', line.text)):
-                        yield _violation(rule, line.file, line.number, f"calls {found.group(1)}")
+                pattern = re.compile(rf"(?<![\w.])(?<!->)({words})\s*\)?\s*\(")
+                for found in pattern.finditer(code):
+                    line = lines[code.count("\n", 0, found.start())]
+                    yield _violation(rule, line.file, line.number, f"calls {found.group(1)}")
             case "inline_assembly":
-                for line in lines:
-                    if _ASSEMBLY.search(_STRING.sub('""', line.text)):
-                        yield _violation(rule, line.file, line.number, "has inline assembly")
+                for found in _ASSEMBLY.finditer(code):
+                    line = lines[code.count("\n", 0, found.start())]
+                    yield _violation(rule, line.file, line.number, "has inline assembly")
             case "incbin":
                 yield from _incbin(rule, lines)
+
+
+def _blank_literal(match: re.Match[str]) -> str:
+    """A string or character without its text but with its lines."""
+    return '""' + "\n" * match.group(0).count("\n")
 
 
 def _incbin(rule: SourceRule, lines: Sequence[Line]) -> Iterator[Violation]:
@@ -183,7 +223,7 @@ def _incbin(rule: SourceRule, lines: Sequence[Line]) -> Iterator[Violation]:
         if '"' not in lines[first].text:
             continue
         joined = _ADJACENT.sub("", " ".join(line.text for line in lines[first : first + 8]))
-        at = _ESCAPE.sub(_unescaped, joined).find(".incbin")
+        at = _ESCAPE.sub(_unescaped, joined).lower().find(".incbin")
         if 0 <= at < len(lines[first].text) + 1:
             yield _violation(rule, lines[first].file, lines[first].number, "has .incbin in a string")
 

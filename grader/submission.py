@@ -6,7 +6,9 @@ What is graded is a snapshot: the files' contents as read once, named by the SHA
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +17,17 @@ from grader.assignment import Assignment
 from grader.errors import UsageError
 from grader.makefile import MakefileFlags, read_makefile_flags
 from grader.paths import shown
+from grader.printable import printable
 from grader.process import Runner
 from grader.scratch import scratch_folder
+from grader.walk import files_below
 
 _SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c"}
 _HEADERS = {".cuh", ".h", ".hpp", ".hh", ".inl", ".inc"}
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _MAIN = re.compile(r"\bmain\s*\(")
+_SPECIAL = re.compile(r'["$`\\]')
+"""What a shell heeds within double quotes."""
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
 
@@ -56,11 +62,13 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
         raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
     if path.is_dir():
         folder, names = path, _files_in(path, assignment)
+        _check_names(path, names)
         made = _makefile_flags(folder, names, assignment, run)
         sources, notes = _chosen_sources(folder, names, assignment, made)
     elif path.suffix == ".cu":
         folder, notes = path.parent, []
-        names = _with_local_headers(path)
+        names = _with_local_headers(path, assignment)
+        _check_names(path, names)
         sources = [path.name]
         made = _makefile_flags(folder, names, assignment, run)
         if made is not None and path.name not in made.sources:
@@ -70,7 +78,7 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
             f"{shown(path)} is not a .cu file: expected a CUDA source such as {assignment.submission.main}."
         )
 
-    files = tuple((name, _content(folder / name)) for name in sorted(names))
+    files = tuple((name, _content(folder / name, assignment)) for name in sorted(names))
     _check_size(path, files, assignment)
     if all(not content.strip() for name, content in files if name in sources):
         raise UsageError(f"{shown(path)} is empty: expected CUDA source code; save your work into it.")
@@ -90,12 +98,10 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
 def _files_in(folder: Path, assignment: Assignment) -> list[str]:
     """Source and header names below `folder`; hidden folders and links are left aside."""
     names = []
-    for path in folder.rglob("*"):
-        relative = path.relative_to(folder)
-        if any(part.startswith(".") for part in relative.parts):
-            continue
-        if path.suffix in _SOURCES | _HEADERS and path.is_file() and not path.is_symlink():
-            names.append(relative.as_posix())
+    for path in files_below(folder):
+        suits = path.suffix in _SOURCES | _HEADERS and not path.name.startswith(".")
+        if suits and path.is_file() and not path.is_symlink():
+            names.append(path.relative_to(folder).as_posix())
         if len(names) > assignment.submission.max_files:
             raise UsageError(
                 f"{shown(folder)} holds more than {assignment.submission.max_files} source files: "
@@ -119,7 +125,7 @@ def _chosen_sources(
         if named:
             return named, []
     units = sorted(name for name in names if Path(name).suffix == ".cu")
-    with_main = [name for name in units if _MAIN.search((folder / name).read_text(errors="replace"))]
+    with_main = [name for name in units if _MAIN.search(_content(folder / name, assignment).decode(errors="replace"))]
     main = assignment.submission.main
     if main not in units:
         if len(with_main) > 1:
@@ -133,24 +139,44 @@ def _chosen_sources(
     return [name for name in units if name not in others], notes
 
 
-def _with_local_headers(source: Path) -> list[str]:
+def _check_names(path: Path, names: Iterable[str]) -> None:
+    """nvcc starts its tools through a shell, in which names are within double quotes, and takes a file called
+    `-optf=x.cu` for an option."""
+    for name in names:
+        if not name.isprintable() or _SPECIAL.search(name) or name.startswith("-"):
+            raise UsageError(
+                f"{printable(str(path))}: the file name {printable(name)!r} cannot be given to a compiler: expected "
+                "letters, digits and ordinary signs, and no - in front; rename it."
+            )
+
+
+def _with_local_headers(source: Path, assignment: Assignment) -> list[str]:
     """The file and what it includes from its own folder, and what that includes in turn."""
     folder = source.parent.resolve()
     names = {source.name}
     waiting = [source]
     while waiting:
         current = waiting.pop()
-        for match in _INCLUDE.finditer(_content(current)):
-            header = (current.parent / match.group(1).decode(errors="replace")).resolve()
-            if not header.is_file() or not header.is_relative_to(folder):
+        for match in _INCLUDE.finditer(_content(current, assignment)):
+            header = _resolved(current.parent, match.group(1))
+            if header is None or not header.is_relative_to(folder):
                 continue
-            if header.suffix in _SOURCES and _MAIN.search(_content(header).decode(errors="replace")):
+            if header.suffix in _SOURCES and _MAIN.search(_content(header, assignment).decode(errors="replace")):
                 continue  # a program of its own, perhaps another student's
             name = header.relative_to(folder).as_posix()
             if name not in names:
                 names.add(name)
                 waiting.append(header)
     return sorted(names)
+
+
+def _resolved(folder: Path, name: bytes) -> Path | None:
+    """The file that an include in `folder` names, or None: anything may stand there, names that cannot be among it."""
+    try:
+        header = (folder / name.decode(errors="replace")).resolve()
+        return header if header.is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None
 
 
 def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, run: Runner) -> MakefileFlags | None:
@@ -161,17 +187,26 @@ def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, 
         return None
     with scratch_folder("make") as copy:
         for name in (*names, *makefiles):
-            content = _content(folder / name)
-            if len(content) > assignment.submission.max_bytes:
-                raise UsageError(f"{shown(folder / name)} is {len(content):,} bytes: hand in source code only.")
+            content = _content(folder / name, assignment)
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes(content)
         return read_makefile_flags(copy, Path(assignment.submission.main).stem, run)
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, assignment: Assignment) -> bytes:
+    """What a regular file holds; larger ones than a whole submission may be are not read."""
+    most = assignment.submission.max_bytes
     try:
-        return path.read_bytes()
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                raise UsageError(f"{shown(path)} is no regular file: expected source code; hand in the file itself.")
+            if facts.st_size > most:
+                raise UsageError(
+                    f"{shown(path)} is {facts.st_size:,} bytes of source, expected at most {most:,}: "
+                    "hand in source code only."
+                )
+            return file.read(most + 1)
     except OSError as error:
         raise UsageError(f"{shown(path)} cannot be read: {error.strerror}; check its permissions.") from error
 

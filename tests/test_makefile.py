@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.makefile import nvcc_commands, read_makefile_flags, sort_flags
+from grader.makefile import MakefileFlags, nvcc_commands, read_makefile_flags, sort_flags
 from grader.sandbox import runner
 
 Write = Callable[[str, str], Path]
@@ -63,3 +63,48 @@ def test_the_target_named_after_the_submission_is_preferred(write: Write) -> Non
 @pytest.mark.parametrize("text", ["hw4:\n\tgcc hw4.c\n", "this is no makefile", "hw4:\n\t@echo nothing here\n"])
 def test_a_makefile_without_nvcc_gives_nothing(write: Write, text: str) -> None:
     assert read_makefile_flags(write("Makefile", text).parent, "hw4", runner(10)) is None
+
+
+def sorted_flag(flag: str) -> MakefileFlags:
+    return sort_flags([["-O2", flag, "a.cu"]], Path("/submission"))
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "-DX=$(touch x)",
+        "-DX=`touch x`",
+        '-DX=";touch x;"',
+        '-DX=\\\\";touch x;\\\\"',
+        "--optimize=$(touch x)",
+        "-I$(touch x)",
+        "-DX=a\0b",
+        "-DX=\x1b[2J",
+        "-DX=" + "y" * 200_000,
+    ],
+)
+def test_what_nvccs_own_shell_would_run_is_left_out_and_named(flag: str) -> None:
+    made = sorted_flag(flag)
+    assert made.flags == ("-O2",)
+    assert "is left out" in made.notes[0] and made.notes[0].isprintable()
+
+
+@pytest.mark.parametrize("value", [";touch x", "a&touch x", "a|touch${IFS}x", "(x)", "<x"])
+def test_macros_for_the_host_compiler_hold_words_only(value: str) -> None:
+    assert sorted_flag(f"-Xcompiler=-DX={value}").flags == ("-O2",)
+
+
+@pytest.mark.parametrize("flag", ["-DX=(1+2)", "-DT=unsigned long", r"-DNAME=\"a.b\"", "-DV=a;b"])
+def test_honest_macros_are_kept(flag: str) -> None:
+    assert sorted_flag(flag).flags == ("-O2", flag)
+
+
+def test_an_include_folder_that_is_a_link_to_itself_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    made = sort_flags([["-Iloop", "a.cu"]], tmp_path)
+    assert made.flags == () and "cannot be followed" in made.notes[0]
+
+
+def test_no_more_flags_are_kept_than_a_command_line_can_hold(tmp_path: Path) -> None:
+    made = sort_flags([[f"-DA{number}" for number in range(100_000)]], tmp_path)
+    assert len(made.flags) == 256 and "left out" in made.notes[-1]

@@ -167,3 +167,13 @@ def test_an_input_that_cannot_be_written_is_the_machines_fault(suite: Suite, mon
         fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh,
     ):
         fresh.renew()
+
+
+def test_an_output_that_is_no_file_is_named(suite: Suite, tmp_path: Path) -> None:
+    case = suite.cases["s01"]
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
+        fresh.renew()
+        for name in ("folder", "pipe"):
+            assert "its output is no regular file" in fresh.problem(tmp_path / name, 5e-3)

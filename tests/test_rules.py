@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader import rules as rules_module
 from grader import sandbox
 from grader.assignment import Assignment, SourceRule
 from grader.rules import violations
@@ -83,3 +84,48 @@ def test_a_violation_is_a_sentence_and_says_whether_it_is_refused(hw4: Assignmen
 def test_a_rule_that_lacks_its_names_is_refused() -> None:
     with pytest.raises(ValueError, match="forbid: call needs names"):
         SourceRule(forbid="call", why="x")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'int main() { system\n("x"); }\n',
+        'int main() { (system)("x"); }\n',
+        'int main() { return 0>system("x"); }\n',
+        "int main() { char c = '\"'; system(\"x\"); char d = '\"'; }\n",
+        "int main() { wchar_t c = L'\"'; system(\"x\"); c = L'\"'; }\n",
+        "int main() { int c = 1'0; system(\"x\"); c = 1'0; }\n",
+        'int main() { auto c = R"(")"; system("x"); c = R"(")"; }\n',
+        '#line 1 "/usr/include/x.h"\nint main() { system("x"); }\n',
+        '/* a\n*/ # /**/ l\\\nine 1 "/usr/include/x.h"\nint main() { system("x"); }\n',
+        '%: 1 "/usr/include/x.h" 1\nint main() { system("x"); }\n',
+        '#ifndef __CUDA_ARCH__\nint main() { system("x"); }\n#endif\n',
+        '#ifdef __CUDA_ARCH__\nint f() { system("x"); }\n#endif\nint main() {}\n',
+    ],
+)
+def test_a_call_is_found_however_it_is_hidden(broken: Callable[..., list[str]], source: str) -> None:
+    [found] = broken("#include <stdlib.h>\n" + source)
+    assert found.startswith("hw4.cu:") and found.endswith("calls system")
+
+
+def test_strings_over_several_lines_and_digit_separators_accuse_nobody(broken: Callable[..., list[str]]) -> None:
+    source = "const char* text = R\"x(\nsystem(1);\n)\" asm(2))x\";\nint main() { return 1'000 - int('(') - 1'000; }\n"
+    assert broken(source) == []
+
+
+def test_assembly_and_incbin_are_found_in_any_spelling(broken: Callable[..., list[str]]) -> None:
+    assert broken('int main() { asm volatile\n("nop"); }\n') == ["hw4.cu:1 has inline assembly"]
+    assert "hw4.cu:1 has .incbin in a string" in broken('asm(".INCBIN \\"x\\"");\nint main() {}\n')
+    assert broken('%:include "/usr/include/time.h"\nint main() {}\n') == ["hw4.cu:1 includes /usr/include/time.h"]
+
+
+def test_what_is_too_long_to_look_at_is_said(broken: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules_module, "_MOST_LINES", 1000)
+    [found] = broken('#include "many.h"\n' * 3 + "int main() {}\n", many=";\n" * 400)
+    assert "comes to more than 1,000 lines" in found
+
+
+@pytest.mark.parametrize("piece", ["/*", '\\"', "\\'", 'R"(', "asm\n", '"', "*/ #"])
+def test_a_file_of_beginnings_alone_is_looked_through_at_once(broken: Callable[..., list[str]], piece: str) -> None:
+    source = "\"'" + piece * (1_000_000 // len(piece))
+    assert broken(f"int main() {{}}\n{source}\n") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from grader.assignment import Assignment
 from grader.errors import UsageError
 from grader.sandbox import runner
+from grader.scratch import remove
 from grader.submission import Submission, read_submission
 
 Write = Callable[[str, str], Path]
@@ -99,3 +101,56 @@ def test_a_file_that_is_no_text_is_read_all_the_same(tmp_path: Path, hw4: Assign
     path = tmp_path / "binary.cu"
     path.write_bytes(b"\xff\xfe\x00\x01")
     assert read(path, hw4).sources == ("binary.cu",)
+
+
+@pytest.mark.parametrize("include", ["a\0b", "a" * 300, "loop", "/dev/stdin"])
+def test_an_include_that_names_no_file_is_left_to_the_compiler(write: Write, hw4: Assignment, include: str) -> None:
+    program = write("hw4.cu", f'#include "{include}"\n' + PROGRAM)
+    (program.parent / "loop").symlink_to("loop")
+    assert [name for name, _ in read(program, hw4).files] == ["hw4.cu"]
+
+
+@pytest.mark.parametrize(
+    "name", ["-optf=x.cu", "$(touch x).cu", "`x`.cu", 'a".cu', "a\\.h", "a\nb.cu", "\x1b[2J.h", "\udcff.h"]
+)
+def test_a_file_name_that_a_compiler_could_not_be_given_is_refused(write: Write, hw4: Assignment, name: str) -> None:
+    folder = write("hw4.cu", PROGRAM).parent
+    (folder / name).write_text("")
+    with pytest.raises(UsageError, match="cannot be given to a compiler") as refused:
+        read(folder, hw4)
+    assert str(refused.value).isprintable()
+
+
+def test_honest_file_names_are_taken(write: Write, hw4: Assignment) -> None:
+    folder = write("hw4.cu", PROGRAM).parent
+    names = ["hw4 (1).cu", "fläsh+attn@2.cu", "it's.cuh", "kernels/-x.h"]
+    for name in names:
+        write(name, "")
+    assert {name for name, _ in read(folder, hw4).files} == {"hw4.cu", *names}
+
+
+def test_a_thousand_nested_folders_are_no_obstacle(
+    write: Write, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write("hw4.cu", PROGRAM).parent
+    monkeypatch.chdir(folder)
+    for _ in range(1500):
+        Path("a").mkdir()
+        monkeypatch.chdir("a")
+    assert [name for name, _ in read(folder, hw4).files] == ["hw4.cu"]
+    monkeypatch.chdir("/")
+    remove(folder)  # pytest's own removal recurses
+
+
+def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path, hw4: Assignment) -> None:
+    os.mkfifo(tmp_path / "hw4.cu")
+    with pytest.raises(UsageError, match="no regular file"):
+        read(tmp_path / "hw4.cu", hw4)
+
+
+def test_a_file_of_gigabytes_is_refused_unread(write: Write, hw4: Assignment) -> None:
+    folder = write("hw4.cu", PROGRAM).parent
+    with (folder / "huge.h").open("wb") as file:
+        file.truncate(1 << 43)  # more than any memory holds
+    with pytest.raises(UsageError, match="of source, expected at most"):
+        read(folder, hw4)

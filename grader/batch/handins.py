@@ -3,6 +3,7 @@ of several files, which files have a main function; what is wrong inside a hand-
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from grader.assignment import Assignment
 from grader.errors import UsageError
 from grader.paths import shown
+from grader.walk import files_below
 
 RULE = (
     "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
@@ -54,12 +56,12 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
     """The hand-ins of a class by name, and notes on what was left aside. Raises UsageError when there are none."""
     found, notes = [], []
     for entry in _entries(folder):
-        if (entry.is_dir() and not entry.is_symlink()) or (entry.is_file() and entry.suffix == ".cu"):
+        if entry.is_symlink():  # a student who may make one could hand in a classmate's work, or have a file quoted
+            notes.append(f"{entry.name} is left aside: it is a link; put the files themselves there.")
+        elif entry.is_dir() or (entry.is_file() and entry.suffix == ".cu"):
             found.append(describe(entry, assignment))
         elif entry.suffix.lower() in _ARCHIVES:
             notes.append(f"{entry.name} is left aside: unpack it into a folder of its name to have it graded.")
-        elif entry.is_symlink():
-            notes.append(f"{entry.name} is left aside: it is a link; put the files themselves there.")
     if not found:
         raise UsageError(f"{shown(folder)} holds no submissions: expected a folder or a .cu file per student in it.")
     if (pattern := assignment.submission.id_pattern) is not None:
@@ -104,14 +106,7 @@ def _files(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
-    seen = 0
-    for root, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            yield Path(root) / name
-            seen += 1
-            if seen >= _LOOKED_AT_FILES:
-                return
+    yield from itertools.islice(files_below(path), _LOOKED_AT_FILES)
 
 
 def _holds_program(folder: Path) -> bool:

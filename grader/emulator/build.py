@@ -36,6 +36,8 @@ from grader.process import Completed, Runner
 
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
+MOST_PTX_BYTES = 32 << 20
+"""Five lines of source can have gigabytes of it: the values of an array, one by one."""
 PART_BYTES = 120_000  # C text compiled in one go
 
 
@@ -107,7 +109,12 @@ def compile_program(
         findings: list[Finding] = []
         logs = [unit.log for unit in units]
         infos = [pool.submit(_ptxas, unit, toolkit, run, parsed, target) for unit in units]
-        modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
+        try:
+            modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
+        except Unsupported:
+            for info in infos:
+                info.result()  # what ptxas refuses is no fault of ours
+            raise
 
         def registers() -> dict[str, int]:
             return {kernel.name: kernel.registers for info in infos for kernel in info.result()[0]}
@@ -228,8 +235,13 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
 
 
 def _parse(unit: _Unit, first_file: int) -> Module:
+    """Parsing takes some 20 bytes of memory for each of the text, in this very process."""
+    if (size := unit.ptx.stat().st_size) > MOST_PTX_BYTES:
+        what = f"{size:,} bytes of PTX for {unit.source.name}"
+        advice = "make the initial values of its __device__ variables, or its templates, smaller"
+        raise Unsupported([Finding(what, str(unit.source), None, advice)])
     try:
-        return parse(unit.ptx.read_text(), first_file=first_file)
+        return parse(unit.ptx.read_text(encoding="utf-8", errors="replace"), first_file=first_file)
     except PtxSyntaxError as error:
         finding = Finding(
             f"the PTX that nvcc made of {unit.source.name} ({error})",

@@ -75,5 +75,8 @@ class Engine(Protocol):
     ) -> Compiled:
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
+    def works(self) -> bool:
+        """Whether programs can run there now, tried with a program of the grader's own."""
+
     def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
         """How to run `program` so that it writes its trace to `trace` (see `grader.trace.PATH_VARIABLE`)."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +15,7 @@ from pathlib import Path
 import pynvml
 
 from grader import sandbox, trace
+from grader.engine import probe
 from grader.engine.base import Compiled, Launch
 from grader.nvml import keep_open, opened
 from grader.paths import cache_folder
@@ -136,6 +139,17 @@ class CudaEngine:
         ]
         done = run(command, folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
+
+    def works(self) -> bool:
+        """Whether a context, an allocation and a copy succeed on this GPU, in a process of their own."""
+        command = [sys.executable, str(Path(probe.__file__))]
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": self.gpu.uuid}
+        try:
+            return (
+                subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False).returncode == 0
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
         """`traced` false: without the tracer, which cannot share a process with NVIDIA's own tools."""

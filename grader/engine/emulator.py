@@ -71,6 +71,10 @@ class EmulatorEngine:
                 return Compiled(Fault.GRADER, str(fault))
         return Compiled(None, program.log)
 
+    def works(self) -> bool:
+        """It has no hardware or driver that could fail."""
+        return True
+
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         return Launch(
             command=(str(program), *arguments),

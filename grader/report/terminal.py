@@ -1,4 +1,8 @@
-"""A record as text that a student reads top to bottom: the table, a reason per failing test, the score."""
+"""A record as text that a student reads top to bottom: the table, a reason per failing test, the score.
+
+Compilers quote what a student wrote, and programs print it: what a terminal would obey does not reach it, or a report
+of their own could stand over this one.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from tabulate import tabulate
 
 from grader.corners import render_corners
 from grader.operators import shape_words
+from grader.printable import printable
 from grader.record import Record, TestRecord
 from grader.verdict import Fault, Verdict
 
@@ -31,13 +36,15 @@ def render(record: Record, *, verbose: bool = False) -> str:
     """The whole report. `verbose` adds the compiler's log and what failing programs printed."""
     blocks = [_heading(record), *_build(record, verbose), *_results(record, verbose)]
     blocks += [*_warnings(record), _score(record), *_notes(record)]
-    return "\n\n".join(block for block in blocks if block)
+    return printable("\n\n".join(block for block in blocks if block), keep="\n\t")
 
 
 def render_check(record: Record, *, verbose: bool = False) -> str:
     """A student's quick look: as `render`, with one closing sentence in place of the score."""
     blocks = [_heading(record), *_build(record, verbose), *_results(record, verbose)]
-    return "\n\n".join([*(block for block in blocks if block), *_warnings(record), summary(record)])
+    return printable(
+        "\n\n".join([*(block for block in blocks if block), *_warnings(record), summary(record)]), keep="\n\t"
+    )
 
 
 def _results(record: Record, verbose: bool) -> Iterator[str]:

@@ -6,6 +6,8 @@ import contextlib
 import os
 import resource
 import signal
+import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +90,34 @@ def proportional_bytes(process: Process) -> int:
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
     return process.resident_bytes
+
+
+def nameless_files(pid: int) -> Iterator[os.stat_result]:
+    """The regular files without a name that a process has open, in memory (memfd_create) among them. None where its
+    descriptors may not be seen."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+            with contextlib.suppress(OSError):
+                facts = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
+                if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 0:
+                    yield facts
+
+
+def shared_bytes(process: Process) -> int:
+    """Of `resident_bytes`, what lies in files in memory."""
+    return _kib(Path(f"/proc/{process.pid}/status"), "RssShmem:")
+
+
+def shared_memory_of_the_machine() -> int:
+    """Bytes in files in memory, of everyone."""
+    return _kib(Path("/proc/meminfo"), "Shmem:")
+
+
+def _kib(path: Path, name: str) -> int:
+    """A figure of /proc that is given in KiB, in bytes; 0 where it is not told."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return next((int(x.split()[1]) * 1024 for x in path.read_text().splitlines() if x.startswith(name)), 0)
+    return 0
 
 
 def threads_of_the_machine() -> int:

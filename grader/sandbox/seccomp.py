@@ -89,6 +89,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "fanotify_init": (300, 262),
     "memfd_secret": (447, 447),
     "lookup_dcookie": (212, 18),
+    "shmget": (29, 194),  # nothing shows whose memory it is once it is detached
     "move_pages": (279, 239),
     "migrate_pages": (256, 238),
 }
@@ -96,7 +97,6 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 _DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {
     "setsid": (112, 157),  # nothing may leave the session by which we find and end it
     "setpgid": (109, 154),
-    "shmget": (29, 194),
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),

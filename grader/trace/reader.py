@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, get_args
 
+from grader.printable import printable
 from grader.trace.events import (
     AccessEvent,
     ApiError,
@@ -39,8 +42,17 @@ MAX_EVENTS = 3_000_000
 MAX_LINE_BYTES = 64 << 10
 MAX_TEXT = 4096
 """Characters kept of a name or message; mangled template names run to thousands."""
+MAX_MALFORMED = 1000
+"""A tracer writes none. Looking at 768 MB of empty lines would take an hour."""
+MAX_TEXT_IN_ALL = 32 << 20
+"""Characters of names and messages, each kernel's name counted once: a character can take four bytes of memory."""
+MAX_COUNTERS = 6_000_000
+"""In all events; some 110 a launch are honest, and each takes some 70 bytes of memory."""
 _MAX_INT = 2**63 - 1
 _NO_COUNTERS: dict[str, float] = {}
+_COUNTER = re.compile(r"[a-z0-9_]{1,64}")
+_WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
+"""Events of which there may be millions: nothing in them is text, but for kernels' names, which repeat."""
 
 
 class _Malformed(Exception):
@@ -71,7 +83,7 @@ def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
 def _read(file: IO[bytes], max_bytes: int) -> Trace:
     building = _Building()
     left = max_bytes
-    while left > 0 and building.events < MAX_EVENTS and (line := file.readline(min(MAX_LINE_BYTES, left))):
+    while left > 0 and building.wants_more and (line := file.readline(min(MAX_LINE_BYTES, left))):
         left -= len(line)
         if line.endswith(b"\n"):
             building.take(line)
@@ -99,6 +111,11 @@ class _Building:
         self.malformed_lines = self.unknown_lines = self.events = 0
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
+        self.text_left, self.counters_left = MAX_TEXT_IN_ALL, MAX_COUNTERS
+
+    @property
+    def wants_more(self) -> bool:
+        return self.events < MAX_EVENTS and self.malformed_lines <= MAX_MALFORMED
 
     def trace(self, *, truncated: bool) -> Trace:
         return Trace(
@@ -125,6 +142,8 @@ class _Building:
             entry = json.loads(line)
             if not isinstance(entry, dict):
                 raise _Malformed
+            if entry.get("kind") not in _WITHOUT_OWN_TEXT:
+                self._keep_text(len(line))
             self._take(entry)
         except (_Malformed, ValueError, OverflowError, RecursionError):
             self.malformed_lines += 1
@@ -179,9 +198,20 @@ class _Building:
         if not self.start:
             self.start = start
 
+    def _keep_text(self, characters: int) -> None:
+        self.text_left -= characters
+        if self.text_left < 0:
+            raise _Malformed
+
     def _kernel(self, entry: Mapping[str, object]) -> KernelEvent:
         start_ns, end_ns = _times(entry)
         name, grid, block = _text(entry, "name"), _dim3(entry.get("grid")), _dim3(entry.get("block"))
+        if name not in self.names:
+            self._keep_text(len(name))
+        counters = _counters(entry.get("counters", {}))
+        self.counters_left -= len(counters)
+        if self.counters_left < 0:
+            raise _Malformed
         return KernelEvent(
             name=self.names.setdefault(name, name),  # one object however many launches
             grid=self.dims.setdefault(grid, grid),
@@ -193,7 +223,7 @@ class _Building:
             start_ns=start_ns,
             end_ns=end_ns,
             stream=_count(entry, "stream"),
-            counters=_counters(entry.get("counters", {})),
+            counters=counters,
         )
 
 
@@ -259,8 +289,7 @@ def _text(entry: Mapping[str, object], key: str) -> str:
     if not isinstance(value, str):
         raise _Malformed
     # A lone surrogate is legal JSON and cannot be printed; control characters would reach a terminal.
-    clean = value[:MAX_TEXT].encode("utf-8", "replace").decode()
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in clean)
+    return printable(value[:MAX_TEXT], keep="\n")
 
 
 def _optional_text(entry: Mapping[str, object], key: str) -> str | None:
@@ -291,7 +320,7 @@ def _times(entry: Mapping[str, object]) -> tuple[int, int]:
 def _counters(value: object) -> dict[str, float]:
     if not isinstance(value, dict) or len(value) > 256:
         raise _Malformed
-    for number in value.values():
-        if type(number) not in (int, float) or not math.isfinite(number):
+    for name, number in value.items():
+        if not _COUNTER.fullmatch(name) or type(number) not in (int, float) or not math.isfinite(number):
             raise _Malformed
-    return value or _NO_COUNTERS
+    return {sys.intern(name): number for name, number in value.items()} if value else _NO_COUNTERS

@@ -14,6 +14,7 @@ from grader.batch import Found, Policy, Which, find_class, is_class
 from grader.batch.late import lateness
 from grader.batch.roster import Student, read_roster
 from grader.errors import UsageError
+from grader.scratch import remove
 from grader.store import State
 
 Write = Callable[[str, str], Path]
@@ -170,3 +171,28 @@ def test_deadlines_do_not_change_what_a_grade_depends_on(hw4: Assignment) -> Non
     later = hw4.model_copy(update={"deadline": Deadline(due=datetime(2026, 12, 10, tzinfo=UTC))})
     assert later.rules_sha256 == with_pattern(hw4, "(?P<id>.*)").rules_sha256 == load_assignment("hw4").rules_sha256
     assert hw4.model_copy(update={"tolerance": 1.0}).rules_sha256 != hw4.rules_sha256
+
+
+def test_a_linked_file_is_left_aside_as_a_linked_folder_is(hw4: Assignment, tmp_path: Path) -> None:
+    (tmp_path / "alice.cu").write_text("int main() {}")
+    (tmp_path / "bob.cu").write_text("int main() {}")
+    (tmp_path / "mallory.cu").symlink_to("alice.cu")
+    found, notes = find_class(tmp_path, hw4)
+    assert [one.student for one in found] == ["alice", "bob"]
+    assert notes == ["mallory.cu is left aside: it is a link; put the files themselves there."]
+
+
+def test_a_hand_in_of_a_thousand_nested_folders_is_found_with_the_others(
+    hw4: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("alice", "mallory"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "hw4.cu").write_text("int main() {}")
+    monkeypatch.chdir(tmp_path / "mallory")
+    for _ in range(1500):
+        Path("a").mkdir()
+        monkeypatch.chdir("a")
+    assert is_class(tmp_path, hw4)
+    assert [one.student for one in find_class(tmp_path, hw4)[0]] == ["alice", "mallory"]
+    monkeypatch.chdir("/")
+    remove(tmp_path / "mallory")  # pytest's own removal recurses

@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from grader import submission
 from grader.batch import Outcome, Policy, Setup, Which, find_class, grade_class
 from grader.batch.roster import Student
 from grader.batch.view import Log, Screen, duration
@@ -148,10 +149,10 @@ def test_a_file_that_may_not_be_read_is_the_machines_fault(
 ) -> None:
     folder = a_class(tmp_path / "class", bob=SILENT)
 
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, flags: int) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(submission.os, "open", refuse)
     refused = pytest.raises(MachineFault, match=r"hw4\.cu cannot be read: Permission denied")
     with setup.grading() as grading, refused:
         ReadTask("bob", folder / "bob")(setup, grading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.redteam.__main__ import read_attacks, run_all
 from tests.redteam.arena import SECRET
 
 TRACED = {"forge_trace", "no_kernel", "end_without_tracer", "read_back_trace", "read_descriptors", "fork_bomb"}
+TRACED |= {"blame_the_machine", "trace_flood", "trace_of_odd_shapes"}
 
 
 def test_attacks_on_the_gpu_and_on_its_trace_are_stopped(
@@ -40,3 +42,9 @@ def test_an_overflow_shows_on_the_testcases_that_are_large_enough(gpu: CudaEngin
     [record] = session.grade_paths([wrong], assignment="hw4", tests="t28,t29", engine="cuda", json=None)
     verdicts = {test.name: test.verdict for test in record.tests}
     assert verdicts == {"t28": Verdict.PASSED, "t29": Verdict.WRONG_ANSWER}
+
+
+def test_a_gpu_that_works_is_told_from_one_that_is_not_there(gpu: CudaEngine) -> None:
+    assert gpu.works()
+    gone = CudaEngine(gpu.toolkit, replace(gpu.gpu, uuid="GPU-00000000-0000-0000-0000-000000000000"))
+    assert not gone.works()

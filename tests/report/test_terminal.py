@@ -80,3 +80,12 @@ def test_a_warning_that_many_tests_share_is_said_once() -> None:
     text = render(a_record(tests=tests))
     assert text.count("It ended with exit code 3.") == 1
     assert "warning (t01 and others)" in text
+
+
+def test_what_a_terminal_would_obey_does_not_reach_it() -> None:
+    log = "error: \x1b[2J\x1b[1;1HTotal: 100 of 100\r\u202e\udcff\tindented"
+    record = a_record(tests=(failing("t01", f"It says {log}"),))
+    record = record.model_copy(update={"build": record.build.model_copy(update={"ok": False, "log": log})})
+    for text in (render(record, verbose=True), render_check(record, verbose=True)):
+        assert "Total: 100 of 100" in text
+        assert all(character.isprintable() or character in "\n\t" for character in text)

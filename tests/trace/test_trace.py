@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.trace import ApiError, Diagnostic, KernelSummary, Trace, TracerError, read_trace
+from grader.trace import ApiError, Diagnostic, KernelSummary, Trace, TracerError, read_received, read_trace
 from grader.trace import reader as reader_module
+from grader.trace.reader import MAX_COUNTERS, MAX_TEXT_IN_ALL
 
 Read = Callable[..., Trace]
 
@@ -274,7 +276,7 @@ def test_reading_stops_at_the_limit_of_events(read: Read, monkeypatch: pytest.Mo
 def test_control_characters_of_a_name_do_not_reach_the_terminal(read: Read) -> None:
     trace = read(START, kernel(1, 2, name="\x1b[31mred\ud800"), END)
 
-    assert trace.kernels[0].name == "\N{REPLACEMENT CHARACTER}[31mred?"
+    assert trace.kernels[0].name == "\N{REPLACEMENT CHARACTER}[31mred\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_missing_file_a_link_a_fifo_and_a_folder_are_empty_traces(tmp_path: Path) -> None:
@@ -286,3 +288,31 @@ def test_a_missing_file_a_link_a_fifo_and_a_folder_are_empty_traces(tmp_path: Pa
     assert read_trace(real).complete
     for name in ("missing", "link", "fifo", "."):
         assert read_trace(tmp_path / name) == Trace()
+
+
+def kernel_line(counters: dict[str, object]) -> bytes:
+    return json.dumps(kernel(1, 2, counters=counters)).encode() + b"\n"
+
+
+def test_a_flood_of_lines_that_are_none_is_not_read_to_its_end() -> None:
+    file = io.BytesIO(b"\n" * (1 << 20))
+    trace = read_received(file)
+    assert trace.truncated and not trace.complete
+    assert file.tell() < 1 << 16
+
+
+def test_counters_are_bounded_in_all_events_and_have_plain_names() -> None:
+    many: dict[str, object] = {f"c{number}": number for number in range(256)}
+    flood = kernel_line(many) * 50_000
+    assert len(read_received(io.BytesIO(flood)).kernels) == MAX_COUNTERS // 256
+    odd = read_received(
+        io.BytesIO(kernel_line({"\x1b[2J": 1}) + kernel_line({"a" * 100: 1}) + kernel_line({"a": 10**400}))
+    )
+    assert (odd.kernels, odd.malformed_lines) == ((), 3)
+
+
+def test_names_and_messages_are_bounded_in_all_events() -> None:
+    message = "\U0001f600" * 4000
+    errors = json.dumps({"kind": "api_error", "function": message, "code": 1, "name": "x"}, ensure_ascii=False).encode()
+    trace = read_received(io.BytesIO((errors + b"\n") * 10_000))
+    assert 0 < len(trace.api_errors) <= MAX_TEXT_IN_ALL // len(errors)

@@ -295,7 +295,7 @@ class _ModuleWriter:
             lines.append(f"u64 {self._global_name(v.name)};")
             data, relocations = "0", "0, 0"
             if v.init:
-                image = bytearray(v.size)
+                image = bytearray(max(item.offset + item.size for item in v.init))  # C makes the rest zero
                 moves = []
                 for item in v.init:
                     if item.symbol is None:
@@ -313,7 +313,7 @@ class _ModuleWriter:
                             )
                             continue
                         moves.append(f"{{{item.offset}, &{address}, {item.value}}}")
-                lines.append(f"static const u8 data_{i}[] = {{{','.join(map(str, image))}}};")
+                lines.append(f"static const u8 data_{i}[{v.size}] = {{{','.join(map(str, image))}}};")
                 data = f"data_{i}"
                 if moves:
                     lines.append(f"static const struct relocation moves_{i}[] = {{{', '.join(moves)}}};")

@@ -1,0 +1,34 @@
+"""What a submission's PTX says is large costs the grader, which translates it, nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.emulator import build
+from grader.emulator.build import Unsupported
+from grader.emulator.ptx import parse
+from grader.emulator.translate import translate_module
+
+PTX = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .align 4 .b8 large[400000000] = {1, 0, 0, 2};
+"""
+
+
+def test_the_zeros_after_an_arrays_initial_values_are_left_to_the_c_compiler() -> None:
+    translation, findings = translate_module(parse(PTX), prefix="m0", lanes=8, registers=dict)
+    assert not findings
+    assert "[400000000] = {1,0,0,2};" in translation.tables
+    assert len(translation.tables) < 10_000
+
+
+def test_ptx_of_gigabytes_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "hw4.ptx").open("wb") as file:
+        file.truncate(1 << 40)
+    unit = build._Unit(tmp_path / "hw4.cu", tmp_path / "hw4.o", tmp_path / "hw4.ptx", "")
+    with pytest.raises(Unsupported, match=r"1,099,511,627,776 bytes of PTX for hw4\.cu"):
+        build._parse(unit, 0)

@@ -1,0 +1,63 @@
+"""What a compiler leaves is looked at before it is kept: a hand-in may have had a say in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from grader.assignment import Assignment
+from grader.build import build
+from grader.engine.base import Compiled
+from grader.process import Runner
+from grader.sandbox import runner
+from grader.submission import read_submission
+from grader.verdict import Fault
+from tests.batch_engine import PlainC
+
+
+@dataclass(frozen=True)
+class Leaves(PlainC):
+    """A compiler that ends well, and leaves what a function makes at the program's place."""
+
+    make: Callable[[Path], object] = Path.touch
+
+    def identity(self) -> str:
+        return f"leaves {self.make}"
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        self.make(output)
+        (output.parent / "build.json").symlink_to("/dev/full")
+        return Compiled(None, "")
+
+
+def executable(path: Path) -> None:
+    path.touch(0o755)
+
+
+def second_name(path: Path) -> None:
+    executable(path.with_name("other"))
+    path.hardlink_to(path.with_name("other"))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: None, Path.touch, Path.mkdir, lambda path: path.symlink_to("/bin/true"), second_name]
+)
+def test_what_is_no_program_is_a_compile_error(
+    make: Callable[[Path], object], hw4: Assignment, write: Callable[[str, str], Path]
+) -> None:
+    submission = read_submission(write("hw4.cu", "int main() {}"), hw4, runner(10))
+    made = build(submission, hw4, Leaves(make=make))
+    assert made.fault is Fault.STUDENT and "left no program" in made.reason
+
+
+def test_a_program_is_kept_alone(hw4: Assignment, write: Callable[[str, str], Path]) -> None:
+    submission = read_submission(write("hw4.cu", "int main() {}"), hw4, runner(10))
+    made = build(submission, hw4, Leaves(make=executable))
+    assert made.program is not None
+    assert sorted(path.name for path in made.program.parent.iterdir()) == ["build.json", "program"]
+    assert build(submission, hw4, Leaves(make=executable)).cached
