@@ -81,22 +81,7 @@ def _integer(w: Writer, instr: Instr, d: Operand, a: Operand, dt: str, st: str, 
     db, sb = BITS[dt], BITS[st]
     assert isinstance(d, Reg)
     if sat:
-        # Clamped to the destination's range, in 64 bits.
-        low = f"{-(1 << (db - 1))}ll" if is_signed(dt) else "0ll"
-        high = f"{(1 << (db - 1)) - 1}ll" if is_signed(dt) else f"{(1 << min(db, 63)) - 1}ll"
-        if w.uniform(a):
-            text = f"clamp_i64((i64){w.s(a, st)}, {low}, {high})"
-            w.put_scalar(d, dt, f"({FORMS[dt].scalar}){text}")
-            return
-        if FORMS[st].wide or FORMS[dt].wide:
-            raise w.refuse()
-        top = (
-            f"min_{st}_v({{}}, ({FORMS[st].vector})BU((u32){high}))"
-            if db < 32 or (is_signed(dt) and not is_signed(st))
-            else "{}"
-        )
-        bottom = f"max_{st}_v({{}}, ({FORMS[st].vector})BU((u32){low}))" if is_signed(st) else "{}"
-        w.put(d, dt, lambda i: f"({FORMS[dt].vector}){top.format(bottom.format(w.v(a, st, i)))}")
+        _saturated(w, d, a, dt, st)
         return
     if w.result_shape(d).kind == 1:
         base = w.base(a, st)
@@ -122,6 +107,42 @@ def _integer(w: Writer, instr: Instr, d: Operand, a: Operand, dt: str, st: str, 
         return
     w.put(d, dt, lambda i: _cut(w.v(a, st, i), dt))
     _ = sb
+
+
+def _saturated(w: Writer, d: Operand, a: Operand, dt: str, st: str) -> None:
+    """An integer clamped, in its own type, to what `dt` can hold, and then converted."""
+    (low, high), (lowest, highest) = _range(dt), _range(st)
+    t = f"{st[0]}{max(BITS[st], 16)}"
+    form = FORMS[st]
+
+    def clamped(s: str, text: str) -> str:
+        suffix = ("ll" if is_signed(st) else "ull") if form.wide else ("" if is_signed(st) else "u")
+        for op, bound, needed in (("max", low, low > lowest), ("min", high, high < highest)):
+            if needed:
+                number = f"({bound + 1}{suffix} - 1)" if bound < 0 else f"{bound}{suffix}"
+                text = f"{op}_{t}_{s}({text}, {number if s == 's' else f'{form.broadcast}({number})'})"
+        return text
+
+    if w.uniform(a):
+        w.put_scalar(d, dt, f"({FORMS[dt].scalar}){clamped('s', w.s(a, st))}")
+    elif form.wide and not FORMS[dt].wide:
+
+        def part(k: int) -> str:
+            return f"(VQ){clamped('v', w.v(a, st, k))}"
+
+        w.put(d, dt, lambda i: f"({FORMS[dt].vector})narrow_q({part(2 * i)}, {part(2 * i + 1)})")
+    elif FORMS[dt].wide and not form.wide:
+        f = "widen_i" if is_signed(st) else "widen_u"
+        w.put(
+            d, dt, lambda i: f"({FORMS[dt].vector}){f}_{'hi' if i % 2 else 'lo'}({clamped('v', w.v(a, st, i // 2))})"
+        )
+    else:
+        w.put(d, dt, lambda i: f"({FORMS[dt].vector}){clamped('v', w.v(a, st, i))}")
+
+
+def _range(t: str) -> tuple[int, int]:
+    """The lowest and the highest integer of a type."""
+    return (-(1 << (BITS[t] - 1)), (1 << (BITS[t] - 1)) - 1) if is_signed(t) else (0, (1 << BITS[t]) - 1)
 
 
 def _cut(text: str, t: str) -> str:
