@@ -293,8 +293,9 @@ SIMD1(vnegss, held(-x, top))
 OP u32 vsads2_(u32 a, u32 b) { return BOTH(__vsads2(a, b), u32(std::abs(s16(a) - s16(b)) + std::abs(s16(a >> 16) - s16(b >> 16)))); }
 OP u32 vsadu4_(u32 a, u32 b) { u32 s = 0; for (int i = 0; i < 32; i += 8) s += BOTH(0, std::abs(s32(u8(a >> i)) - s32(u8(b >> i)))); return BOTH(__vsadu4(a, b), s); }
 OP s32 vimax3_(s32 a, s32 b, s32 c) { return BOTH(__vimax3_s32(a, b, c), (a > b ? (a > c ? a : c) : (b > c ? b : c))); }
-OP s32 viaddmin_(s32 a, s32 b, s32 c) { return BOTH(__viaddmin_s32(a, b, c), (smaller(add(a, b), c))); }
-OP s32 viaddmaxrelu_(s32 a, s32 b, s32 c) { return BOTH(__viaddmax_s32_relu(a, b, c), (larger(larger(add(a, b), c), 0))); }
+// Their sum must not overflow.
+OP s32 viaddmin_(s32 a, s32 b, s32 c) { return BOTH(__viaddmin_s32(a >> 1, b >> 1, c), (smaller((a >> 1) + (b >> 1), c))); }
+OP s32 viaddmaxrelu_(s32 a, s32 b, s32 c) { return BOTH(__viaddmax_s32_relu(a >> 1, b >> 1, c), (larger(larger((a >> 1) + (b >> 1), c), 0))); }
 OP u32 vimax3_s16_(u32 a, u32 b, u32 c) { return BOTH(__vimax3_s16x2(a, b, c), (each<u16>(each<u16>(a, b, [](s32 x, s32 y, s32, s32, s32) { return x > y ? x : y; }), c, [](s32 x, s32 y, s32, s32, s32) { return x > y ? x : y; }))); }
 
 // ---- floats: the host's rounding mode gives the same results. Not-a-numbers are made one, as hardware differs. ---------
@@ -485,8 +486,15 @@ OP u32 half2_pack(f32 a, f32 b) { __half2 r = __floats2half2_rn(a, b); return u3
 // ---- memory: values of any type at any offset of a byte buffer -----------------------------------------------------------
 template <class T> HD inline T peek(const u8 *buffer, u32 offset) { T r; memcpy(&r, buffer + offset, sizeof r); return r; }
 template <class T> HD inline void poke(u8 *buffer, u32 offset, T x) { auto bits = word(x); memcpy(buffer + offset, &bits, sizeof x); }
-template <class T> HD inline T peek_aligned(const u8 *buffer, u32 offset) { return *(const T *)(buffer + offset / sizeof(T) * sizeof(T)); }
-template <class T> HD inline void poke_aligned(u8 *buffer, u32 offset, T x) { *(decltype(word(x)) *)(buffer + offset / sizeof(T) * sizeof(T)) = word(x); }
+template <class T> HD inline T peek_aligned(const u8 *buffer, u32 offset) {
+    T r;
+    memcpy(&r, __builtin_assume_aligned(buffer + offset / sizeof(T) * sizeof(T), sizeof(T)), sizeof r);
+    return r;
+}
+template <class T> HD inline void poke_aligned(u8 *buffer, u32 offset, T x) {
+    auto bits = word(x);
+    memcpy(__builtin_assume_aligned(buffer + offset / sizeof(T) * sizeof(T), sizeof(T)), &bits, sizeof bits);
+}
 
 HD inline u64 mixed(u64 h, u64 x) { return (h ^ x) * 0x9E3779B97F4A7C15ull ^ h >> 29; }
 HD inline u64 noise(u64 i) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,21 +30,22 @@ fuzz_%: fuzz_%.cu operations.cuh simulation.cuh
 """
 
 
-def program(seed: int) -> str:
-    """The program of a seed, which includes the HEADERS."""
+def program(seed: int, scalar_kernels: int = SCALAR_KERNELS, collective_kernels: int = COLLECTIVE_KERNELS) -> str:
+    """The program of a seed, which includes the HEADERS; their hash is in its first line."""
     random = Random(seed)
     operations = read_operations()
     helpers = [f"helper_{i}" for i in range(3)]
-    parts = [f"// Program {seed} of tools/emulator_fuzz.", '#include "simulation.cuh"', scalars.PRELUDE, collectives.PRELUDE]
+    headers = hashlib.sha256(b"".join(h.read_bytes() for h in HEADERS)).hexdigest()[:12]
+    parts = [f"// Program {seed} of tools/emulator_fuzz, for headers {headers}.", '#include "simulation.cuh"', scalars.PRELUDE, collectives.PRELUDE]
     parts += [scalars.helper(random, operations, name, helpers[:i]) for i, name in enumerate(helpers)]
     parts.append(scalars.changed(random, operations))
     names = ["sweep"]
     parts.append(sweep.kernel(random, sweep.part(operations, seed), "sweep"))
-    for i in range(SCALAR_KERNELS):
+    for i in range(scalar_kernels):
         names.append(f"scalar_{i}")
         parts.append(scalars.function(random, operations, names[-1], helpers, STATEMENTS))
         parts.append(scalars.kernel(random, names[-1]))
-    for i in range(COLLECTIVE_KERNELS):
+    for i in range(collective_kernels):
         names.append(f"collective_{i}")
         parts.append(collectives.kernel(random, operations, names[-1], STATEMENTS))
     tests = " + ".join(f"test_{name}()" for name in names)
@@ -51,13 +53,13 @@ def program(seed: int) -> str:
     return "\n".join(parts)
 
 
-def write_program(folder: Path, seed: int) -> Path:
-    """Writes the program of a seed and its headers; returns the .cu file."""
+def write_program(folder: Path, seed: int, **kernels: int) -> Path:
+    """Writes the program of a seed and its headers; returns the .cu file. `kernels` as for `program`."""
     folder.mkdir(parents=True, exist_ok=True)
     for header in HEADERS:
         shutil.copy(header, folder)
     source = folder / f"fuzz_{seed}.cu"
-    source.write_text(program(seed))
+    source.write_text(program(seed, **kernels))
     return source
 
 

@@ -66,7 +66,8 @@ def carry(w: Writer, instr: Instr) -> None:
             raise w.refuse()
     f = f"carry_{name}_u{bits}"
     u = f"u{bits}"
-    flag = w.cell(w.web(Reg(CARRY))) if takes else "0u"
+    first = "~0u" if name == "sub" else "0u"
+    flag = w.cell(w.web(Reg(CARRY))) if takes else first
     d = instr.operands[0]
     out = Reg(CARRY)
     if (
