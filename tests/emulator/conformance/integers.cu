@@ -294,14 +294,10 @@ TEST(dot_products_of_two) {
                return (int32_t)NV(__dp2a_lo(a, b, 5), 5u + (uint32_t)((int16_t)a * (int8_t)b) + (uint32_t)((int16_t)(a >> 16) * (int8_t)(b >> 8)));
            });
 }
+static __host__ __device__ uint32_t difference(uint32_t a, uint32_t b, int i) { return (uint32_t)abs((int)(a >> i & 255) - (int)(b >> i & 255)); }
 TEST(differences_of_four_bytes) {
-    auto byte = [] __host__ __device__(uint32_t a, uint32_t b, int i) -> uint32_t { return (uint32_t)abs((int)(a >> i & 255) - (int)(b >> i & 255)); };
-    return check_binary<uint32_t, uint32_t>([=] __host__ __device__(uint32_t a, uint32_t b) -> uint32_t {
-               return NV(__vabsdiffu4(a, b), byte(a, b, 0) | byte(a, b, 8) << 8 | byte(a, b, 16) << 16 | byte(a, b, 24) << 24);
-           }) &&
-           check_binary<uint32_t, uint32_t>([=] __host__ __device__(uint32_t a, uint32_t b) -> uint32_t {
-               return NV(__vsadu4(a, b), byte(a, b, 0) + byte(a, b, 8) + byte(a, b, 16) + byte(a, b, 24));
-           });
+    return check_binary<uint32_t, uint32_t>(ON_DEVICE(__vabsdiffu4(a, b), difference(a, b, 0) | difference(a, b, 8) << 8 | difference(a, b, 16) << 16 | difference(a, b, 24) << 24)) &&
+           check_binary<uint32_t, uint32_t>(ON_DEVICE(__vsadu4(a, b), difference(a, b, 0) + difference(a, b, 8) + difference(a, b, 16) + difference(a, b, 24)));
 }
 TEST(fields_of_bits) {
     return check_binary<uint32_t, uint32_t>(MODEL(uint32_t, uint32_t, "r", ((1ull << (b & 31)) - 1) << (a & 31), "bmsk.wrap.b32 %0, %1, %2;", "r"(a), "r"(b))) &&
