@@ -305,3 +305,15 @@ TEST(fields_of_bits) {
            check_binary<uint32_t, uint32_t>(MODEL(uint32_t, uint32_t, "r", a & ((1ull << (b & 31)) - 1), "szext.wrap.u32 %0, %1, %2;", "r"(a), "r"(b))) &&
            check_binary<int32_t, int32_t>(MODEL(int32_t, int32_t, "r", (b & 63) == 0 ? 0 : (b & 63) > 31 ? a : (int32_t)((uint32_t)a << (32 - (b & 63))) >> (32 - (b & 63)), "szext.clamp.s32 %0, %1, %2;", "r"(a), "r"(b & 63)));
 }
+// nvcc leaves a register unwritten whose bits nobody looks at.
+__global__ void low_halves(const uint32_t *in, uint16_t *out) {
+    uint64_t pair;
+    asm("{ .reg .b32 never; mov.b64 %0, {%1, never}; }" : "=l"(pair) : "r"(in[threadIdx.x]));
+    out[threadIdx.x] = (uint16_t)pair;
+}
+TEST(pair_with_an_unwritten_half) {
+    Array<uint32_t> in(64, [](size_t i) { return noise(i); }, 0);
+    Array<uint16_t> out(64);
+    low_halves<<<1, 64>>>(in.device, out.device);
+    return finished() && equal(out.down(), [&](size_t i) { return in.host[i]; });
+}
