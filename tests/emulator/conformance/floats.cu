@@ -293,3 +293,22 @@ TEST(minimum_and_maximum_with_signalling_nans) {
     smallest_and_largest<<<1, n>>>(a.device, b.device, f.device, d.device, n);
     return finished() && equal(f.down(), [=](size_t i) { return i < n ? 2.5f : -1.0f; }) && equal(d.down(), [=](size_t i) { return i < n ? 3.5 : -7.0; });
 }
+// The thread's number, taken for the bits of a float: nothing that grows evenly from lane to lane as a float does.
+__global__ void numbers_as_bits(double *d, float *f, int *order, int start) {
+    int i = threadIdx.x;
+    double x = __longlong_as_double((long long)start + i * 3ll);
+    float y = __int_as_float(start + i * 5);
+    order[i] = (x == x) + 2 * (x < 1.0) + 4 * (y == y) + 8 * (y < 1.0f);
+    d[i] = x * 4.0, f[i] = y * 4.0f;
+}
+TEST(integers_taken_for_floats) {
+    const int n = 64, start = 0x3f7ffff0;
+    Array<double> d(n);
+    Array<float> f(n);
+    Array<int> order(n);
+    numbers_as_bits<<<1, n>>>(d.device, f.device, order.device, start);
+    auto as_double = [=](size_t i) { long long b = start + (long long)i * 3; double x; memcpy(&x, &b, 8); return x; };
+    auto as_float = [=](size_t i) { int b = start + (int)i * 5; float x; memcpy(&x, &b, 4); return x; };
+    return finished() && equal(d.down(), [=](size_t i) { return as_double(i) * 4.0; }) && equal(f.down(), [=](size_t i) { return as_float(i) * 4.0f; }) &&
+           equal(order.down(), [=](size_t i) { return 7 + 8 * (as_float(i) < 1.0f); });
+}
