@@ -22,7 +22,13 @@ def test_a_seed_always_gives_the_same_program(tmp_path: Path) -> None:
 
 def test_a_folder_for_another_machine_holds_programs_headers_and_a_makefile(tmp_path: Path) -> None:
     write_programs(tmp_path, range(2, 4))
-    assert {p.name for p in tmp_path.iterdir()} == {"fuzz_2.cu", "fuzz_3.cu", "operations.cuh", "simulation.cuh", "Makefile"}
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "fuzz_2.cu",
+        "fuzz_3.cu",
+        "operations.cuh",
+        "simulation.cuh",
+        "Makefile",
+    }
 
 
 @pytest.mark.parametrize("seed", [2])

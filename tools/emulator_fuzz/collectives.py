@@ -103,7 +103,9 @@ class Collective:
         k = self.shared_expressions.make("u32", 1)
         return (
             [f"x{to} = {name}(m, lane, x{source}, {k});"],
-            [f"b.together({to}, {source}, [&](u32 m, u32 lane, const u32 *v) {{ return host_{name}(m, lane, v, {k}); }});"],
+            [
+                f"b.together({to}, {source}, [&](u32 m, u32 lane, const u32 *v) {{ return host_{name}(m, lane, v, {k}); }});"
+            ],
         )
 
     def _atomic(self) -> tuple[list[str], list[str]]:
@@ -142,7 +144,9 @@ class Collective:
     def _repeat(self, depth: int, *, top: bool) -> tuple[list[str], list[str]]:
         i = self._fresh("i")
         d, h = self.pairs(self.random.randrange(1, 4), depth, top=top)
-        head = f"for (u32 {i} = 0; {i} < {self.random.choice(['2', '(number & 3u) + 1u', '(seed & 1u) + 2u'])}; {i}++) {{"
+        head = (
+            f"for (u32 {i} = 0; {i} < {self.random.choice(['2', '(number & 3u) + 1u', '(seed & 1u) + 2u'])}; {i}++) {{"
+        )
         return [head, *d, "}"], [head, *h, "}"]
 
     def _uniform_if(self, depth: int, *, top: bool) -> tuple[list[str], list[str]]:
@@ -161,7 +165,9 @@ class Collective:
             ("u32", "tile", "({i}) / 8][({i}) % 8"), ("u32", "dynamic", "{i}"), ("s8", "bytes", f"{n} - 1 - ({{i}})"),
         ])  # fmt: skip
         offset = self.random.randrange(n)
-        read = self.random.choice([f"(t + {offset}u) % {n}u", f"({self.expressions.make('u32', 1)}) % {n}u", f"{n - 1}u - t"])
+        read = self.random.choice(
+            [f"(t + {offset}u) % {n}u", f"({self.expressions.make('u32', 1)}) % {n}u", f"{n - 1}u - t"]
+        )
         cell = f"{array}[{f}]"
         store = f"{cell.format(i='t')} = {t}({source});"
         load = f"{to} = {to} * 3u + u32({t}({cell.format(i=read)}));"
@@ -212,7 +218,7 @@ def kernel(random: Random, operations: list[Operation], name: str, statements: i
         f"__global__ void kernel_{name}(const u32 *in, u32 *out, Accumulator *sum, u32 seed) {{",
         f"__shared__ u32 shared[{n}], tile[{(n + 7) // 8}][8]; __shared__ u8 bytes[{n}]; __shared__ u16 halves[{n}]; __shared__ u64 wides[{n}];",
         "__shared__ Accumulator part[2]; extern __shared__ u32 dynamic[];",
-        f"(void)shared, (void)tile, (void)bytes, (void)halves, (void)wides, (void)part, (void)dynamic;",
+        "(void)shared, (void)tile, (void)bytes, (void)halves, (void)wides, (void)part, (void)dynamic;",
         f"const u32 t = {index}, lane = t & 31, number = blockIdx.x; const u32 m = {mask}; (void)lane; (void)m;",
         "u32 x0, x1, x2, x3;", start, *device,
         f"out[0 * {n} * gridDim.x + number * {n} + t] = x0; out[1 * {n} * gridDim.x + number * {n} + t] = x1;",

@@ -36,7 +36,12 @@ def program(seed: int, scalar_kernels: int = SCALAR_KERNELS, collective_kernels:
     operations = read_operations()
     helpers = [f"helper_{i}" for i in range(3)]
     headers = hashlib.sha256(b"".join(h.read_bytes() for h in HEADERS)).hexdigest()[:12]
-    parts = [f"// Program {seed} of tools/emulator_fuzz, for headers {headers}.", '#include "simulation.cuh"', scalars.PRELUDE, collectives.PRELUDE]
+    parts = [
+        f"// Program {seed} of tools/emulator_fuzz, for headers {headers}.",
+        '#include "simulation.cuh"',
+        scalars.PRELUDE,
+        collectives.PRELUDE,
+    ]
     parts += [scalars.helper(random, operations, name, helpers[:i]) for i, name in enumerate(helpers)]
     parts.append(scalars.changed(random, operations))
     names = ["sweep"]
@@ -49,7 +54,7 @@ def program(seed: int, scalar_kernels: int = SCALAR_KERNELS, collective_kernels:
         names.append(f"collective_{i}")
         parts.append(collectives.kernel(random, operations, names[-1], STATEMENTS))
     tests = " + ".join(f"test_{name}()" for name in names)
-    parts.append(f"int main() {{ int bad = {tests}; if (!bad) printf(\"ok\\n\"); return bad != 0; }}\n")
+    parts.append(f'int main() {{ int bad = {tests}; if (!bad) printf("ok\\n"); return bad != 0; }}\n')
     return "\n".join(parts)
 
 

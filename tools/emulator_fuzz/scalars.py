@@ -71,7 +71,9 @@ class Expressions:
         if t in FLOATS:
             return f"{t}({self.random.choice(['0.0', '-0.0', '1.0', '-1.5', '0.1', '1e30', '3e-39', '-2147483648.0', '255.5'])})"
         bits = int(t[1:])
-        value = self.random.choice([0, 1, 2, 7, 31, 100, (1 << bits) - 1, 1 << (bits - 1), self.random.getrandbits(bits)])
+        value = self.random.choice(
+            [0, 1, 2, 7, 31, 100, (1 << bits) - 1, 1 << (bits - 1), self.random.getrandbits(bits)]
+        )
         return f"{t}(0x{value & ((1 << bits) - 1):x}ull)"
 
     def condition(self, depth: int) -> str:
@@ -216,10 +218,16 @@ def helper(random: Random, operations: list[Operation], name: str, others: list[
     recursive = random.random() < 0.4
     lines = [f"HD __noinline__ u32 {name}(u32 first, u32 second) {{"]
     if recursive:
-        lines += [f"if ((first & 3u) != 0) second += {name}((first & ~3u) | ((first & 3u) - 1u), {expressions.make('u32', 2)});"]
+        lines += [
+            f"if ((first & 3u) != 0) second += {name}((first & ~3u) | ((first & 3u) - 1u), {expressions.make('u32', 2)});"
+        ]
     if others and random.random() < 0.3:
         lines += [f"if ({expressions.condition(1)}) return {random.choice(others)}(second & ~3u, first);"]
-    lines += [f"if ({expressions.condition(1)}) return {expressions.make('u32', 2)};", f"return {expressions.make('u32', 3)};", "}"]
+    lines += [
+        f"if ({expressions.condition(1)}) return {expressions.make('u32', 2)};",
+        f"return {expressions.make('u32', 3)};",
+        "}",
+    ]
     return "\n".join(lines)
 
 
@@ -237,7 +245,9 @@ def function(random: Random, operations: list[Operation], name: str, helpers: li
     """`name(in, all, t, out)`: from a thread's own values, those of all threads, and its number, to its output."""
     mutable = {f"v{i}": random.choice(TYPES) for i in range(random.randrange(4, 9))}
     fixed = {"t": "u32"}
-    fixed |= {f"in.{f}": t for t, f in FIELDS.items()} | {f"all.{f}": t for t, f in FIELDS.items() if random.random() < 0.5}
+    fixed |= {f"in.{f}": t for t, f in FIELDS.items()} | {
+        f"all.{f}": t for t, f in FIELDS.items() if random.random() < 0.5
+    }
     body = Body(random, operations, mutable, fixed, helpers)
     start = Expressions(random, operations, fixed)
     lines = [f"HD void {name}(const Values &in, const Values &all, u32 t, Output &out) {{"]
@@ -258,7 +268,9 @@ def function(random: Random, operations: list[Operation], name: str, helpers: li
 
 def kernel(random: Random, name: str) -> str:
     """A kernel that runs function `name` for each thread of a random grid, and the host's side of it."""
-    block = random.choice([(32, 1, 1), (33, 1, 1), (64, 1, 1), (100, 1, 1), (7, 9, 1), (16, 8, 1), (5, 4, 3), (8, 8, 2), (1, 31, 2)])
+    block = random.choice(
+        [(32, 1, 1), (33, 1, 1), (64, 1, 1), (100, 1, 1), (7, 9, 1), (16, 8, 1), (5, 4, 3), (8, 8, 2), (1, 31, 2)]
+    )
     grid = random.choice([(1, 1, 1), (3, 1, 1), (2, 2, 1), (2, 1, 2), (1, 3, 1)])
     threads = block[0] * block[1] * block[2] * grid[0] * grid[1] * grid[2]
     count = threads - random.choice([0, 0, 1, 17])

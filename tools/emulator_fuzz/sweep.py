@@ -1,4 +1,4 @@
-"""Each operation by itself: on values of a thread, on values that all threads share, on values that grow with the thread."""
+"""Each operation by itself: on values of a thread, on values all threads share, on values that grow with the thread."""
 
 from __future__ import annotations
 

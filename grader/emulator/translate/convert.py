@@ -133,9 +133,7 @@ def _saturated(w: Writer, d: Operand, a: Operand, dt: str, st: str) -> None:
         w.put(d, filled, lambda i: f"({FORMS[dt].vector})narrow_q({part(2 * i)}, {part(2 * i + 1)})")
     elif FORMS[dt].wide and not form.wide:
         f = "widen_i" if is_signed(st) else "widen_u"
-        w.put(
-            d, dt, lambda i: f"({FORMS[dt].vector}){f}_{'hi' if i % 2 else 'lo'}({clamped('v', w.v(a, st, i // 2))})"
-        )
+        w.put(d, dt, lambda i: f"({FORMS[dt].vector}){f}_{'hi' if i % 2 else 'lo'}({clamped('v', w.v(a, st, i // 2))})")
     else:
         w.put(d, filled, lambda i: f"({FORMS[dt].vector}){clamped('v', w.v(a, st, i))}")
 
