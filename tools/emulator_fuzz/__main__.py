@@ -74,7 +74,7 @@ def check(seed: int, folder: Path, options: argparse.Namespace) -> list[str]:
             [source], folder / "program", work=folder / "work", nvcc=find_toolkit().nvcc, run=_run, flags=("-std=c++17", *options.flags.split()),
             sanitize=frozenset(options.sanitize.split(",")), count=options.count,
         )  # fmt: skip
-    except (Unsupported, CompileFailed, GraderFault) as error:
+    except (Unsupported, CompileFailed, GraderFault, AssertionError) as error:  # the last: the translator gave up
         return [f"{type(error).__name__}: {str(error)[:2000]}", *getattr(error, "log", "").splitlines()[:10]]
     problems: list[str] = []
     for schedule in options.schedules.split(","):
