@@ -255,6 +255,11 @@ def _solve(ssa: Ssa, rule: ShapeRule) -> list[Shape | None]:
     divergent: set[int] = set()
     changed = True
 
+    def operand(value: int) -> Shape | None:
+        """What an instruction sees. nvcc leaves registers unwritten whose bits nobody looks at: half of a pair, say."""
+        shape = shapes[value]
+        return UNIFORM if shape is None and value in undefined else shape
+
     def update(value: int, new: Shape | None) -> None:
         nonlocal changed
         new = VECTOR if value in forced else join(shapes[value], new)
@@ -274,7 +279,7 @@ def _solve(ssa: Ssa, rule: ShapeRule) -> list[Shape | None]:
             for instr, _, results in ssa.effects[b.number]:
                 for name in results:
                     key = id(instr)
-                    new = rule(instr, lambda n, key=key: shapes[ssa.use_of[(key, n)]], name)  # type: ignore[misc]
+                    new = rule(instr, lambda n, key=key: operand(ssa.use_of[(key, n)]), name)  # type: ignore[misc]
                     if instr.guard is not None and new is not None:
                         old = shapes[ssa.use_of[(key, name)]]
                         guard = shapes[ssa.use_of[(key, instr.guard.name)]]

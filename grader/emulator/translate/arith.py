@@ -66,7 +66,8 @@ def carry(w: Writer, instr: Instr) -> None:
             raise w.refuse()
     f = f"carry_{name}_u{bits}"
     u = f"u{bits}"
-    flag = w.cell(w.web(Reg(CARRY))) if takes else "0u"
+    first = "~0u" if name == "sub" else "0u"
+    flag = w.cell(w.web(Reg(CARRY))) if takes else first
     d = instr.operands[0]
     out = Reg(CARRY)
     if (
@@ -234,6 +235,9 @@ def mad(w: Writer, instr: Instr) -> None:
         wide(w, instr, t, a, b, c)
         return
     u = "u" + t[1:]
+    if "sat" in instr.mods:  # mad.hi.sat.s32 only
+        w.op(instr, t, [(a, t), (b, t), (c, t)], lambda s, x, y, z: f"addsat_{s}(mulhi_{t}_{s}({x}, {y}), {z})")
+        return
     if "hi" in instr.mods:
         w.op(instr, t, [(a, t), (b, t), (c, t)], lambda s, x, y, z: f"mulhi_{t}_{s}({x}, {y}) + {z}")
         return
@@ -250,17 +254,23 @@ def mad(w: Writer, instr: Instr) -> None:
 @handles("mul24", "mad24")
 def mul24(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
-    if "hi" in instr.mods or "sat" in instr.mods:
+    if "sat" in instr.mods:
         raise w.refuse()
     operands = [(o, t) for o in instr.operands[1:]]
 
     def cut(x: str) -> str:
         return f"(({x}) << 8 >> 8)" if is_signed(t) else f"(({x}) & 0xffffffu)"
 
+    def product(s: str, x: str, y: str) -> str:
+        """The low or the high 32 of the product's 48 bits."""
+        if "hi" not in instr.mods:
+            return f"{cut(x)} * {cut(y)}"
+        return f"mul24hi_{t}_{s}({cut(x)}, {cut(y)})"
+
     if instr.op == "mul24":
-        w.op(instr, t, operands, lambda s, x, y: f"{cut(x)} * {cut(y)}")
+        w.op(instr, t, operands, product)
     else:
-        w.op(instr, t, operands, lambda s, x, y, z: f"{cut(x)} * {cut(y)} + {z}")
+        w.op(instr, t, operands, lambda s, x, y, z: f"{product(s, x, y)} + {z}")
 
 
 @handles("sad")

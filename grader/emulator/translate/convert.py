@@ -9,6 +9,7 @@ from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import BITS, FORMS, is_float, is_signed
 
 _WINDOWS = {"shared": "SHARED_WINDOW", "local": "LOCAL_WINDOW", "param": "PARAM_WINDOW"}
+_C_TYPES = {"s8": "int8_t", "u8": "uint8_t", "s16": "int16_t", "u16": "uint16_t"}
 
 
 @handles("cvta")
@@ -78,50 +79,68 @@ def cvt(w: Writer, instr: Instr) -> None:
 
 
 def _integer(w: Writer, instr: Instr, d: Operand, a: Operand, dt: str, st: str, *, sat: bool) -> None:
-    db, sb = BITS[dt], BITS[st]
-    assert isinstance(d, Reg)
     if sat:
-        # Clamped to the destination's range, in 64 bits.
-        low = f"{-(1 << (db - 1))}ll" if is_signed(dt) else "0ll"
-        high = f"{(1 << (db - 1)) - 1}ll" if is_signed(dt) else f"{(1 << min(db, 63)) - 1}ll"
-        if w.uniform(a):
-            text = f"clamp_i64((i64){w.s(a, st)}, {low}, {high})"
-            w.put_scalar(d, dt, f"({FORMS[dt].scalar}){text}")
-            return
-        if FORMS[st].wide or FORMS[dt].wide:
-            raise w.refuse()
-        top = (
-            f"min_{st}_v({{}}, ({FORMS[st].vector})BU((u32){high}))"
-            if db < 32 or (is_signed(dt) and not is_signed(st))
-            else "{}"
-        )
-        bottom = f"max_{st}_v({{}}, ({FORMS[st].vector})BU((u32){low}))" if is_signed(st) else "{}"
-        w.put(d, dt, lambda i: f"({FORMS[dt].vector}){top.format(bottom.format(w.v(a, st, i)))}")
+        _saturated(w, d, a, dt, st)
         return
     if w.result_shape(d).kind == 1:
         base = w.base(a, st)
         w.put_scalar(d, dt, f"({FORMS[dt].scalar}){base}", w.stride(a))
         return
+    filled = _filled(w, d, dt)
     if w.uniform(a):
-        w.put_scalar(d, dt, f"({FORMS[dt].scalar}){w.s(a, st)}")
+        w.put_scalar(d, filled, f"({_C_TYPES.get(dt, FORMS[dt].scalar)}){w.s(a, st)}")
         return
     if FORMS[dt].wide and not FORMS[st].wide:
         f = "widen_i" if is_signed(st) else "widen_u"
         w.put(d, dt, lambda i: f"({FORMS[dt].vector}){f}_{'hi' if i % 2 else 'lo'}({w.v(a, st, i // 2)})")
         return
     if FORMS[st].wide and not FORMS[dt].wide:
-        w.put(d, dt, lambda i: _cut(f"narrow_q({w.v(a, st, 2 * i)}, {w.v(a, st, 2 * i + 1)})", dt))
+        w.put(d, filled, lambda i: _cut(f"narrow_q({w.v(a, st, 2 * i)}, {w.v(a, st, 2 * i + 1)})", dt))
         return
-    wide_destination = w.declared(d.name) == "u64"
-    if wide_destination and not FORMS[dt].wide:
-        w.put(d, dt, lambda i: _cut(w.v(a, st, i), dt))
-        return
-    if db < 32 and BITS[w.function.registers[d.name]] > db:
-        # The register is wider than the result, which is then sign- or zero-extended to fill it.
-        w.put(d, "u32", lambda i: f"(VU){_cut(w.v(a, st, i), dt)}")
-        return
-    w.put(d, dt, lambda i: _cut(w.v(a, st, i), dt))
-    _ = sb
+    w.put(d, filled, lambda i: _cut(w.v(a, st, i), dt))
+
+
+def _filled(w: Writer, d: Operand, t: str) -> str:
+    """As what a result of type `t` is stored: one narrower than its register is extended by its sign, or zeros, to fill
+    it."""
+    assert isinstance(d, Reg)
+    narrow = t in _C_TYPES and d.name != "_" and BITS[w.function.registers[d.name]] == 32
+    return f"{t[0]}32" if narrow else t
+
+
+def _saturated(w: Writer, d: Operand, a: Operand, dt: str, st: str) -> None:
+    """An integer clamped, in its own type, to what `dt` can hold, and then converted."""
+    (low, high), (lowest, highest) = _range(dt), _range(st)
+    t = f"{st[0]}{max(BITS[st], 16)}"
+    form = FORMS[st]
+    filled = _filled(w, d, dt)
+
+    def clamped(s: str, text: str) -> str:
+        suffix = ("ll" if is_signed(st) else "ull") if form.wide else ("" if is_signed(st) else "u")
+        for op, bound, needed in (("max", low, low > lowest), ("min", high, high < highest)):
+            if needed:
+                number = f"({bound + 1}{suffix} - 1)" if bound < 0 else f"{bound}{suffix}"
+                text = f"{op}_{t}_{s}({text}, {number if s == 's' else f'{form.broadcast}({number})'})"
+        return text
+
+    if w.uniform(a):
+        w.put_scalar(d, filled, f"({FORMS[dt].scalar}){clamped('s', w.s(a, st))}")
+    elif form.wide and not FORMS[dt].wide:
+
+        def part(k: int) -> str:
+            return f"(VQ){clamped('v', w.v(a, st, k))}"
+
+        w.put(d, filled, lambda i: f"({FORMS[dt].vector})narrow_q({part(2 * i)}, {part(2 * i + 1)})")
+    elif FORMS[dt].wide and not form.wide:
+        f = "widen_i" if is_signed(st) else "widen_u"
+        w.put(d, dt, lambda i: f"({FORMS[dt].vector}){f}_{'hi' if i % 2 else 'lo'}({clamped('v', w.v(a, st, i // 2))})")
+    else:
+        w.put(d, filled, lambda i: f"({FORMS[dt].vector}){clamped('v', w.v(a, st, i))}")
+
+
+def _range(t: str) -> tuple[int, int]:
+    """The lowest and the highest integer of a type."""
+    return (-(1 << (BITS[t] - 1)), (1 << (BITS[t] - 1)) - 1) if is_signed(t) else (0, (1 << BITS[t]) - 1)
 
 
 def _cut(text: str, t: str) -> str:
@@ -171,7 +190,7 @@ def _float(
         if is_float(dt):
             raise w.refuse()
         f = f"cvt_{integer_round or 'rzi'}_{dt}_f32"
-        w.op(instr, dt, [(a, st)], lambda s, x: f"{f}_{s}({st}_to_f32_{s}({x}))")
+        w.op(instr, _filled(w, d, dt), [(a, st)], lambda s, x: f"{f}_{s}({st}_to_f32_{s}({x}))")
         return
     if st in halves:
         w.op(instr, "f32", [(a, st)], lambda s, x: result(s, f"{st}_to_f32_{s}({x})"))
@@ -256,14 +275,15 @@ def _float(
     # a float to an integer: PTX saturates, NaN becomes 0, or 0x80… from f64 or to 64 bits
     du = dt if BITS[dt] >= 32 else f"{'s' if is_signed(dt) else 'u'}{BITS[dt]}"
     f = f"cvt_{integer_round or 'rzi'}_{du}_{st}"
+    filled = _filled(w, d, dt)
     if w.uniform(a):
-        w.put_scalar(d, dt, f"{f}_s({source('s', w.s(a, st))})")
+        w.put_scalar(d, filled, f"{f}_s({source('s', w.s(a, st))})")
     elif FORMS[dt].wide == FORMS[st].wide:
-        w.put(d, dt, lambda i: f"{f}_v({source('v', w.v(a, st, i))})")
+        w.put(d, filled, lambda i: f"{f}_v({source('v', w.v(a, st, i))})")
     elif FORMS[dt].wide:
-        w.put(d, dt, lambda i: f"{f}_{'hi' if i % 2 else 'lo'}({source('v', w.v(a, st, i // 2))})")
+        w.put(d, filled, lambda i: f"{f}_{'hi' if i % 2 else 'lo'}({source('v', w.v(a, st, i // 2))})")
     else:
-        w.put(d, dt, lambda i: f"{f}_v({w.v(a, st, 2 * i)}, {w.v(a, st, 2 * i + 1)})")
+        w.put(d, filled, lambda i: f"{f}_v({w.v(a, st, 2 * i)}, {w.v(a, st, 2 * i + 1)})")
 
 
 def cvt_pack(w: Writer, instr: Instr, dt: str) -> None:

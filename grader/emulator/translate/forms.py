@@ -34,7 +34,8 @@ class _FunctionText:
         per_lane = frozenset(v.name for v in function.variables if v.space == "param") | (
             frozenset() if function.entry else frozenset(self.layout.params)
         )
-        linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True)
+        floats = frozenset(name for name, t in function.registers.items() if t in ("f32", "f64"))
+        linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True, floats=floats)
         graph = build(function)
         ssa = Ssa(graph, _predicate)
         values = analyse(ssa, linear_rules)
@@ -49,7 +50,7 @@ class _FunctionText:
             ssa = Ssa(graph, _predicate)
             values = analyse(ssa, linear_rules)
         self.layout.guards = guards
-        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False)
+        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
         general = analyse(ssa, general_rules)
         self.blocks = len(graph.blocks)
         self.frame = Frame(ssa, general, self._kept)

@@ -113,7 +113,7 @@ def funnel(w: Writer, instr: Instr) -> None:
 def bits(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
     op = instr.op
-    if op in ("fns", "szext", "bmsk", "dp2a"):
+    if op == "fns":
         raise w.refuse()
     d = instr.operands[0]
     if op == "prmt":
@@ -127,14 +127,19 @@ def bits(w: Writer, instr: Instr) -> None:
             lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})",
         )
         return
-    if op == "dp4a":
-        ta, tb = instr.mods[0], instr.mods[1]
+    if op in ("dp4a", "dp2a"):
+        ta, tb = instr.mods[-2:]
+        f = op if op == "dp4a" else f"dp2a_{instr.mods[0]}"
         w.op(
             instr,
             "u32",
             [(o, "u32") for o in instr.operands[1:]],
-            lambda s, a, b, c: f"dp4a_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})",
+            lambda s, a, b, c: f"{f}_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})",
         )
+        return
+    if op in ("szext", "bmsk"):
+        f = f"{op}_{instr.mods[0]}" + (f"_{t}" if op == "szext" else "")
+        w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], lambda s, a, b: f"{f}_{s}({a}, {b})")
         return
     name = f"bfind_shift_{t}" if op == "bfind" and "shiftamt" in instr.mods else f"{op}_{t}"
     if op == "brev":
@@ -173,3 +178,12 @@ def bits(w: Writer, instr: Instr) -> None:
         [(o, t if k < n else "u32") for k, o in enumerate(operands)],
         lambda s, *x: f"{name}_{s}({', '.join(x)})",
     )
+
+
+@handles("vabsdiff4")
+def video_difference(w: Writer, instr: Instr) -> None:
+    """Absolute differences of four bytes, each for itself or summed: __vabsdiffu4 and __vsadu4."""
+    if instr.mods not in (("u32", "u32", "u32"), ("u32", "u32", "u32", "add")) or len(instr.operands) != 4:
+        raise w.refuse()
+    f = "vabsdiff4_add" if "add" in instr.mods else "vabsdiff4"
+    w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], lambda s, a, b, c: f"{f}_{s}({a}, {b}, {c})")

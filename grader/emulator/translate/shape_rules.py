@@ -31,12 +31,16 @@ def wrap32(stride: int, bits: int) -> int:
 
 class ShapeRules:
     """`linear`: blockDim.x is a multiple of 32. `formals`: names of the function's own .param variables that hold
-    values per lane. `guards`: widening an affine value may assume that no lane wraps (checked at run time)."""
+    values per lane. `guards`: widening an affine value may assume that no lane wraps (checked at run time). `floats`:
+    registers that hold floats, whose bits may grow with the lane when they are an integer's, but are not kept so."""
 
-    def __init__(self, *, linear: bool, per_lane_params: frozenset[str], guards: bool) -> None:
+    def __init__(
+        self, *, linear: bool, per_lane_params: frozenset[str], guards: bool, floats: frozenset[str] = frozenset()
+    ) -> None:
         self.linear = linear
         self.per_lane = per_lane_params
         self.guards = guards
+        self.floats = floats
 
     def __call__(self, instr: Instr, shape_of: ShapeOf, name: str) -> Shape | None:
         op, mods = instr.op, instr.mods
@@ -54,7 +58,7 @@ class ShapeRules:
         known: list[Shape] = [s for s in shapes if s is not None]
         if all(s == UNIFORM for s in known):
             return UNIFORM
-        if any(s == VECTOR for s in known) or name == CARRY or op in ("addc", "subc", "madc"):
+        if any(s == VECTOR for s in known) or name == CARRY or name in self.floats or op in ("addc", "subc", "madc"):
             return VECTOR
         return self._affine(instr, known)
 

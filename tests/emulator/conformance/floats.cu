@@ -260,3 +260,55 @@ TEST(fast_intrinsics) {
     }
     return true;
 }
+
+// Bytes of doubles, as only inline assembly asks for them; found by tools/emulator_fuzz, as is the next one.
+__global__ void doubles_to_bytes(const double *x, int *out, int n) {
+    int i = threadIdx.x;
+    asm("{ .reg .s32 t; cvt.rzi.sat.s8.f64 t, %1; mov.b32 %0, t; }" : "=r"(out[i]) : "d"(x[i]));
+    asm("{ .reg .u32 t; cvt.rni.sat.u8.f64 t, %1; mov.b32 %0, t; }" : "=r"(out[n + i]) : "d"(x[i]));
+}
+TEST(doubles_to_bytes_saturate) {
+    const int n = 64;
+    Array<double> x(n, [](size_t i) { return i == 0 ? INFINITY : i == 1 ? -INFINITY : i == 2 ? 127.9 : (double)uniform(i, -400, 400); }, 0);
+    Array<int> out(2 * n);
+    doubles_to_bytes<<<1, n>>>(x.device, out.device, n);
+    if (!finished()) return false;
+    return equal(out.down(), [&](size_t i) {
+        double v = x.host[i % n];
+        return (int)(i < n ? std::min(127.0, std::max(-128.0, trunc(v))) : std::min(255.0, std::max(0.0, rint(v))));
+    });
+}
+// A signalling NaN is a NaN like any other for a GPU: the number wins.
+__global__ void smallest_and_largest(const uint32_t *a, const uint64_t *b, float *f, double *d, int n) {
+    int i = threadIdx.x;
+    f[i] = fminf(__uint_as_float(a[i]), 2.5f), f[n + i] = fmaxf(-1.0f, __uint_as_float(a[i]));
+    d[i] = fmin(3.5, __longlong_as_double((long long)b[i])), d[n + i] = fmax(__longlong_as_double((long long)b[i]), -7.0);
+}
+TEST(minimum_and_maximum_with_signalling_nans) {
+    const int n = 32;
+    Array<uint32_t> a(n, [](size_t i) { return i % 3 == 0 ? 0x7f800001u + (uint32_t)i : i % 3 == 1 ? 0xff923456u : 0x7fc00000u; }, 0);
+    Array<uint64_t> b(n, [](size_t i) { return i % 2 ? 0x7ff0000000000001ull : 0xfff8000000000000ull; }, 0);
+    Array<float> f(2 * n);
+    Array<double> d(2 * n);
+    smallest_and_largest<<<1, n>>>(a.device, b.device, f.device, d.device, n);
+    return finished() && equal(f.down(), [=](size_t i) { return i < n ? 2.5f : -1.0f; }) && equal(d.down(), [=](size_t i) { return i < n ? 3.5 : -7.0; });
+}
+// The thread's number, taken for the bits of a float: nothing that grows evenly from lane to lane as a float does.
+__global__ void numbers_as_bits(double *d, float *f, int *order, int start) {
+    int i = threadIdx.x;
+    double x = __longlong_as_double((long long)start + i * 3ll);
+    float y = __int_as_float(start + i * 5);
+    order[i] = (x == x) + 2 * (x < 1.0) + 4 * (y == y) + 8 * (y < 1.0f);
+    d[i] = x * 4.0, f[i] = y * 4.0f;
+}
+TEST(integers_taken_for_floats) {
+    const int n = 64, start = 0x3f7ffff0;
+    Array<double> d(n);
+    Array<float> f(n);
+    Array<int> order(n);
+    numbers_as_bits<<<1, n>>>(d.device, f.device, order.device, start);
+    auto as_double = [=](size_t i) { long long b = start + (long long)i * 3; double x; memcpy(&x, &b, 8); return x; };
+    auto as_float = [=](size_t i) { int b = start + (int)i * 5; float x; memcpy(&x, &b, 4); return x; };
+    return finished() && equal(d.down(), [=](size_t i) { return as_double(i) * 4.0; }) && equal(f.down(), [=](size_t i) { return as_float(i) * 4.0f; }) &&
+           equal(order.down(), [=](size_t i) { return 7 + 8 * (as_float(i) < 1.0f); });
+}

@@ -235,3 +235,85 @@ TEST(index_arithmetic_that_wraps) {
     if (!finished()) return false;
     return equal(out.down(), [](size_t i) { return (uint64_t)(uint32_t)(0xfffffff0u + i * 0x10000001u); }) && equal(s.down(), [](size_t i) { return (int64_t)(int32_t)(0xfffffff0u + i * 0x10000001u); });
 }
+
+// What tools/emulator_fuzz found. One instruction on the device, a model on the host.
+#ifdef __CUDA_ARCH__
+#define PTX(R, V, text, ...) do { R d_; asm(text : "=" V(d_) : __VA_ARGS__); return d_; } while (0)
+#else
+#define PTX(...) (void)0
+#endif
+#define MODEL(T, R, V, expression, ...) [] __host__ __device__(T a, T b) -> R { (void)a; (void)b; PTX(R, V, __VA_ARGS__); return (R)(expression); }
+static __host__ __device__ int64_t held(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+
+// The compiler divides with chains in which an addc reads what a subc.cc wrote: the carry of a subtraction is "no borrow".
+TEST(divide_128) {
+    typedef unsigned __int128 wide;
+    return check_binary<uint64_t, uint64_t>(LAMBDA(uint64_t, uint64_t, (((wide)a << 64 | b) / ((wide)(b >> 9) << (a & 31) | 1)))) &&
+           check_binary<uint64_t, uint64_t>(LAMBDA(uint64_t, uint64_t, (((wide)a << 64 | b) / (a >> 3 | 1)) >> 64)) &&
+           check_binary<uint64_t, uint64_t>(LAMBDA(uint64_t, uint64_t, ((wide)b << 37 ^ a) % (b | 1))) &&
+           check_binary<int64_t, int64_t>(LAMBDA(int64_t, int64_t, ((__int128)a * b - a) / ((b >> 7) | 1)));
+}
+TEST(carry_of_a_subtraction) {
+    return check_binary<uint32_t, uint32_t>([] __host__ __device__(uint32_t a, uint32_t b) -> uint32_t {
+#ifdef __CUDA_ARCH__
+               uint32_t d, c, e;
+               asm("sub.cc.u32 %0, %3, %4; addc.u32 %1, 0, 0; add.cc.u32 %0, %3, %4; subc.u32 %2, 10, 0;" : "=&r"(d), "=&r"(c), "=&r"(e) : "r"(a), "r"(b));
+               return d ^ c << 5 ^ e << 10;
+#else
+               return (a + b) ^ (uint32_t)(a >= b) << 5 ^ (9u + ((uint64_t)a + b > 0xffffffffull)) << 10;
+#endif
+           });
+}
+TEST(multiply_add_high_saturated) {
+    return check_binary<int32_t, int32_t>(MODEL(int32_t, int32_t, "r", held(((int64_t)a * b >> 32) + a, INT32_MIN, INT32_MAX), "mad.hi.sat.s32 %0, %1, %2, %1;", "r"(a), "r"(b)));
+}
+TEST(multiply_24_high) {
+    return check_binary<uint32_t, uint32_t>(MODEL(uint32_t, uint32_t, "r", (uint64_t)(a & 0xffffff) * (b & 0xffffff) >> 16, "mul24.hi.u32 %0, %1, %2;", "r"(a), "r"(b))) &&
+           check_binary<int32_t, int32_t>(MODEL(int32_t, int32_t, "r", ((int64_t)(int32_t)((uint32_t)a << 8) >> 8) * ((int32_t)((uint32_t)b << 8) >> 8) >> 16, "mul24.hi.s32 %0, %1, %2;", "r"(a), "r"(b)));
+}
+TEST(saturated_narrowing) {
+    return check_binary<int64_t, int32_t>(MODEL(int64_t, int32_t, "r", held(a, -128, 127), "{ .reg .s32 t; cvt.sat.s8.s64 t, %1; mov.b32 %0, t; }", "l"(a))) &&
+           check_binary<int64_t, uint32_t>(MODEL(int64_t, uint32_t, "r", held(a, 0, 65535), "{ .reg .u32 t; cvt.sat.u16.s64 t, %1; mov.b32 %0, t; }", "l"(a))) &&
+           check_binary<int64_t, int32_t>(MODEL(int64_t, int32_t, "r", held(a, INT32_MIN, INT32_MAX), "cvt.sat.s32.s64 %0, %1;", "l"(a))) &&
+           check_binary<uint64_t, int32_t>(MODEL(uint64_t, int32_t, "r", a > INT32_MAX ? INT32_MAX : (int32_t)a, "cvt.sat.s32.u64 %0, %1;", "l"(a))) &&
+           check_binary<uint64_t, uint32_t>(MODEL(uint64_t, uint32_t, "r", a > UINT32_MAX ? UINT32_MAX : (uint32_t)a, "cvt.sat.u32.u64 %0, %1;", "l"(a))) &&
+           check_binary<int32_t, uint64_t>(MODEL(int32_t, uint64_t, "l", a < 0 ? 0 : a, "cvt.sat.u64.s32 %0, %1;", "r"(a)));
+}
+__global__ void saturate_one(uint64_t all, int32_t *out) {
+    asm("cvt.sat.s32.u64 %0, %1;" : "=r"(out[0]) : "l"(all));
+}
+TEST(saturated_narrowing_of_a_number_all_threads_share) {
+    Array<int32_t> out(1);
+    saturate_one<<<1, 1>>>(0xffff000000000000ull, out.device);
+    return finished() && equal(out.down(), [](size_t) { return INT32_MAX; });
+}
+TEST(dot_products_of_two) {
+    return check_binary<uint32_t, uint32_t>(ON_DEVICE(__dp2a_lo(a, b, a), a + (a & 0xffff) * (b & 255) + (a >> 16) * (b >> 8 & 255))) &&
+           check_binary<uint32_t, uint32_t>(ON_DEVICE(__dp2a_hi(a, b, a), a + (a & 0xffff) * (b >> 16 & 255) + (a >> 16) * (b >> 24))) &&
+           check_binary<int32_t, int32_t>([] __host__ __device__(int32_t a, int32_t b) -> int32_t {
+               return (int32_t)NV(__dp2a_lo(a, b, 5), 5u + (uint32_t)((int16_t)a * (int8_t)b) + (uint32_t)((int16_t)(a >> 16) * (int8_t)(b >> 8)));
+           });
+}
+static __host__ __device__ uint32_t difference(uint32_t a, uint32_t b, int i) { return (uint32_t)abs((int)(a >> i & 255) - (int)(b >> i & 255)); }
+TEST(differences_of_four_bytes) {
+    return check_binary<uint32_t, uint32_t>(ON_DEVICE(__vabsdiffu4(a, b), difference(a, b, 0) | difference(a, b, 8) << 8 | difference(a, b, 16) << 16 | difference(a, b, 24) << 24)) &&
+           check_binary<uint32_t, uint32_t>(ON_DEVICE(__vsadu4(a, b), difference(a, b, 0) + difference(a, b, 8) + difference(a, b, 16) + difference(a, b, 24)));
+}
+TEST(fields_of_bits) {
+    return check_binary<uint32_t, uint32_t>(MODEL(uint32_t, uint32_t, "r", ((1ull << (b & 31)) - 1) << (a & 31), "bmsk.wrap.b32 %0, %1, %2;", "r"(a), "r"(b))) &&
+           check_binary<uint32_t, uint32_t>(MODEL(uint32_t, uint32_t, "r", (a & 63) > 31 ? 0 : ((1ull << ((b & 63) > 32 ? 32 : b & 63)) - 1) << (a & 63), "bmsk.clamp.b32 %0, %1, %2;", "r"(a & 63), "r"(b & 63))) &&
+           check_binary<uint32_t, uint32_t>(MODEL(uint32_t, uint32_t, "r", a & ((1ull << (b & 31)) - 1), "szext.wrap.u32 %0, %1, %2;", "r"(a), "r"(b))) &&
+           check_binary<int32_t, int32_t>(MODEL(int32_t, int32_t, "r", (b & 63) == 0 ? 0 : (b & 63) > 31 ? a : (int32_t)((uint32_t)a << (32 - (b & 63))) >> (32 - (b & 63)), "szext.clamp.s32 %0, %1, %2;", "r"(a), "r"(b & 63)));
+}
+// nvcc leaves a register unwritten whose bits nobody looks at.
+__global__ void low_halves(const uint32_t *in, uint16_t *out) {
+    uint64_t pair;
+    asm("{ .reg .b32 never; mov.b64 %0, {%1, never}; }" : "=l"(pair) : "r"(in[threadIdx.x]));
+    out[threadIdx.x] = (uint16_t)pair;
+}
+TEST(pair_with_an_unwritten_half) {
+    Array<uint32_t> in(64, [](size_t i) { return noise(i); }, 0);
+    Array<uint16_t> out(64);
+    low_halves<<<1, 64>>>(in.device, out.device);
+    return finished() && equal(out.down(), [&](size_t i) { return in.host[i]; });
+}

@@ -1,0 +1,39 @@
+"""Programs of tools/emulator_fuzz are functions of their seed, and a few of them agree with the host."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.programs import build, execute
+from tools.emulator_fuzz.catalogue import read_operations
+from tools.emulator_fuzz.program import write_program, write_programs
+
+
+def test_every_operation_has_one_name_and_known_types() -> None:
+    operations = read_operations()
+    assert len({o.name for o in operations}) == len(operations) > 300
+    assert {"fadd_rz", "vaddss4_", "sat_u8_s64", "bfi_b64"} <= {o.name for o in operations}
+
+
+def test_a_seed_always_gives_the_same_program(tmp_path: Path) -> None:
+    first, again, other = (write_program(tmp_path / str(i), seed) for i, seed in enumerate((3, 3, 4)))
+    assert first.read_text() == again.read_text() != other.read_text()
+
+
+def test_a_folder_for_another_machine_holds_programs_headers_and_a_makefile(tmp_path: Path) -> None:
+    write_programs(tmp_path, range(2, 4))
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "fuzz_2.cu",
+        "fuzz_3.cu",
+        "operations.cuh",
+        "simulation.cuh",
+        "Makefile",
+    }
+
+
+@pytest.mark.parametrize("seed", [2])
+def test_a_random_program_gives_the_hosts_results(seed: int, tmp_path: Path) -> None:
+    source = write_program(tmp_path, seed, scalar_kernels=1, collective_kernels=1)
+    done = execute(build(source, flags=("-std=c++17", "-O3")), folder=tmp_path)
+    assert (done.exit_code, done.output) == (0, "ok\n")
+    assert done.diagnostics() == []

@@ -1,0 +1,1 @@
+"""Programs for those who maintain the grader: measurements, tables, fuzzing."""

@@ -1,0 +1,114 @@
+"""Differential fuzzing of the emulator: random CUDA programs that check their own results.
+
+    python -m tools.emulator_fuzz --seeds 0..20 [--flags=-O3] [--sanitize memory,race,init,sync]
+                                  [--schedules lockstep,reverse,random:7]
+    python -m tools.emulator_fuzz --seeds 0..20 --write FOLDER      # for a CUDA machine: there, make -k -C FOLDER
+
+A program prints its first differences and ends with exit code 1 when device and host disagree. All that it does is
+well-defined, on a GPU too, so a difference is a mistake of the translator (or of a model in operations.cuh), and so is
+anything a sanitizer reports. Programs are functions of their seed; eight seeds in a row test every operation by itself.
+Ends with 1 when a program differed, could not be built, or had something reported. Not for --flags="-Xcicc -O0": nvcc 13
+then writes PTX that never sets its stack pointer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader.emulator import DEFAULT_SANITIZERS, CompileFailed, Unsupported, compile_program
+from grader.errors import GraderFault
+from grader.process import Completed
+from grader.toolkit import find_toolkit
+from tools.emulator_fuzz.program import write_program, write_programs
+
+TIMEOUT_S = 120
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.emulator_fuzz", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--seeds", type=_seeds, default=range(1), metavar="FIRST..LAST", help="which programs, both ends included"
+    )
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="only write the programs, for another machine")
+    parser.add_argument("--flags", default="-O3", help="nvcc's flags, separated by spaces")
+    parser.add_argument("--sanitize", default=",".join(sorted(DEFAULT_SANITIZERS)), help="checks, separated by commas")
+    parser.add_argument(
+        "--schedules", default="lockstep", help="orders of warps, separated by commas: lockstep, reverse, random:SEED"
+    )
+    parser.add_argument("--count", action="store_true", help="build with counters, as for profiles")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep sources, intermediate files and executables here"
+    )
+    options = parser.parse_args(arguments)
+    if options.write:
+        write_programs(options.write, options.seeds)
+        print(f"{len(options.seeds)} programs and a Makefile in {options.write}: make -k -j4 run, there")
+        return 0
+    bad = 0
+    for seed in options.seeds:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = (options.keep or Path(scratch)) / f"fuzz_{seed}"
+            start = time.monotonic()
+            problems = check(seed, folder, options)
+        print(f"seed {seed}: {'ok' if not problems else 'WRONG'} ({time.monotonic() - start:.1f} s)", flush=True)
+        for line in problems:
+            print(f"  {line}", flush=True)
+        bad += bool(problems)
+    print(f"{len(options.seeds)} programs, {bad} wrong")
+    return 1 if bad else 0
+
+
+def check(seed: int, folder: Path, options: argparse.Namespace) -> list[str]:
+    """Builds and runs the program of a seed; what was wrong, a line each."""
+    source = write_program(folder, seed)
+    try:
+        made = compile_program(
+            [source], folder / "program", work=folder / "work", nvcc=find_toolkit().nvcc, run=_run, flags=("-std=c++17", *options.flags.split()),
+            sanitize=frozenset(options.sanitize.split(",")), count=options.count,
+        )  # fmt: skip
+    except (Unsupported, CompileFailed, GraderFault, AssertionError) as error:  # the last: the translator gave up
+        return [f"{type(error).__name__}: {str(error)[:2000]}", *getattr(error, "log", "").splitlines()[:10]]
+    problems: list[str] = []
+    for schedule in options.schedules.split(","):
+        problems += [f"[{schedule}] {line}" for line in _execute(made.path, folder / "trace.jsonl", schedule)]
+    return problems
+
+
+def _execute(program: Path, trace: Path, schedule: str) -> list[str]:
+    """Runs an executable; its output where it failed, and what was reported."""
+    trace.unlink(missing_ok=True)
+    environment = {**os.environ, "GRADER_TRACE": str(trace), "GRADER_EMULATOR_SCHEDULE": schedule}
+    try:
+        done = subprocess.run(
+            [program], env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return [f"ran for more than {TIMEOUT_S} s"]
+    problems = (done.stdout + done.stderr).splitlines()[:20] if done.returncode != 0 else []
+    problems += [f"exit code {done.returncode}"] if done.returncode != 0 else []
+    lines = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
+    return problems + [f"reported: line {d['line']}: {d['message']}" for d in lines if d["kind"] == "diagnostic"]
+
+
+def _run(command: Sequence[str], folder: Path) -> Completed:
+    done = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+    )
+    return Completed(done.returncode, done.stdout)
+
+
+def _seeds(text: str) -> range:
+    first, _, last = text.partition("..")
+    return range(int(first), int(last or first) + 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
