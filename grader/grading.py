@@ -28,6 +28,7 @@ from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.measure import TimedRun, timed
+from grader.names import printable_name
 from grader.phases import phase_times
 from grader.progress import Progress
 from grader.record import (
@@ -404,7 +405,7 @@ def _record(
         assignment_sha256=assignment.rules_sha256,
         submission=SubmissionRecord(
             id=submission.id,
-            path=str(submission.path),
+            path=printable_name(str(submission.path)),
             sha256=submission.sha256,
             files=tuple(name for name, _ in submission.files),
         ),

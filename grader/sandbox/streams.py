@@ -9,6 +9,8 @@ import tempfile
 import threading
 from typing import IO
 
+from grader.names import printable
+
 
 class Drain:
     """Reads a stream to its end in the background and keeps its first `keep` bytes: a flood costs no memory."""
@@ -37,7 +39,7 @@ class Drain:
 
     @property
     def text(self) -> str:
-        return self._kept.decode("utf-8", errors="replace")
+        return printable(self._kept.decode("utf-8", errors="replace"))
 
 
 class Receiver:

@@ -67,6 +67,29 @@ def test_attempts_are_numbered_in_the_order_they_were_handed_in(tmp_path: Path) 
         assert [(attempt.number, attempt.sha256[0]) for attempt in store.attempts("hw4")] == [(1, "a"), (2, "b")]
 
 
+def test_practice_never_takes_the_place_of_a_result_on_the_graded_testcases(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s", create=True) as store:
+        keep(store, made_record(practice=True, created="2026-11-20T00:00:00+00:00"), "practice")
+        (attempt,) = store.attempts("hw4")
+        assert attempt.record.practice
+        keep(store, made_record(total=90.0), "graded")
+        keep(store, made_record(practice=True), "practice")
+        (attempt,) = store.attempts("hw4")
+        assert (attempt.record.practice, attempt.record.scores.total) == (False, 90.0)
+
+
+def test_results_under_the_conditions_asked_for_last_count(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s", create=True) as store:
+        number = keep(store, made_record(total=90.0), "rules of the course")
+        keep(store, made_record("bob", total=50.0), "rules of the course")
+        keep(store, made_record(total=10.0), "rules that were tried out")
+        store.bring_forward(number, "rules of the course")
+        store.bring_forward(number, "rules of the course")
+        totals = {attempt.student.id: attempt.record.scores.total for attempt in store.attempts("hw4")}
+        assert totals == {"alice": 90.0, "bob": 50.0}
+        assert check_store(store) == []
+
+
 def test_a_machines_fault_never_hides_a_good_record(tmp_path: Path) -> None:
     broken = made_record(tests=[made_test("t01", Verdict.GRADER_ERROR)])
     with open_store(tmp_path / "s", create=True) as store:
