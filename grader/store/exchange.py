@@ -80,7 +80,7 @@ def _rows(store: Store, kind: str, lost: list[str]) -> Iterator[dict[str, Any]]:
                 row["sources"] = _sources(store, row.pop("id"), lost)
             yield row
     except sqlite3.DatabaseError as error:
-        lost.append(f"{kind}s after a damaged place ({error})")
+        lost.append(f"{kind}{'' if kind == 'points' else 's'} after a damaged place ({error})")
 
 
 def _sources(store: Store, submission: int, lost: list[str]) -> dict[str, str]:
