@@ -28,7 +28,7 @@ from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.measure import TimedRun, timed
-from grader.names import printable, printable_name
+from grader.names import printable_name, spelled_out
 from grader.phases import phase_times
 from grader.progress import Progress
 from grader.record import (
@@ -360,7 +360,7 @@ def _test_record(
         input_digest=sidecar.get("input", {}).get("sha256"),
         seed=_seed_name(sidecar),
         exit=run.outcome.ending,
-        output=printable(run.outcome.stdout + run.outcome.stderr)[-4000:],
+        output=spelled_out(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
     )

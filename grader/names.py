@@ -10,14 +10,14 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e
 (surrogates): they would command a terminal, hide what is written, or not be written at all."""
 
 
-def printable(text: str) -> str:
+def spelled_out(text: str) -> str:
     """`text` of one or more lines with what cannot be printed written as \\x1b or \\udce9."""
     return _UNPRINTABLE.sub(lambda found: _escaped(found[0]), text.replace("\r\n", "\n"))
 
 
 def printable_name(text: str) -> str:
-    """As `printable`, on one line."""
-    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+    """As `spelled_out`, on one line."""
+    return spelled_out(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def student_id(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from grader.assignment import Assignment
 from grader.csv_table import read_table
 from grader.errors import UsageError
-from grader.names import printable
+from grader.names import spelled_out
 from grader.paths import shown
 from grader.store.database import Points
 
@@ -30,7 +30,7 @@ def read_points(path: Path, assignment: Assignment, students: frozenset[str]) ->
         for part in parts:
             if text := row.values.get(part, ""):
                 points = _number(text, manual[part], f"{row.where}, {part}")
-                found.append(Points(row.id, part, points, printable(row.values.get(f"{part}_comment", ""))))
+                found.append(Points(row.id, part, points, spelled_out(row.values.get(f"{part}_comment", ""))))
     return found
 
 

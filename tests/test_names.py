@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from grader.names import printable, printable_name, student_id
+from grader.names import printable_name, spelled_out, student_id
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from grader.names import printable, printable_name, student_id
     ],
 )
 def test_what_would_command_a_terminal_is_spelled_out(text: str, shown: str) -> None:
-    assert printable(text) == shown
+    assert spelled_out(text) == shown
     shown.encode()
 
 
