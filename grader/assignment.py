@@ -7,6 +7,7 @@ the file, the key, the value found and what is allowed.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from pathlib import Path
@@ -14,11 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
@@ -29,17 +27,20 @@ from pydantic import (
 from grader.errors import UsageError
 from grader.floors import Unit
 from grader.paths import course_root, shown
-from grader.yaml_model import read_yaml_model
+from grader.yaml_model import StrictModel, read_yaml_model
+
+_LONGEST_S = 86_400.0
+"""A limit of more than a day is a typing error; Python's clocks end somewhere too."""
+
+Seconds = Annotated[float, Field(gt=0, le=_LONGEST_S)]
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=300)]
+"""A text of one line that is not blank."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SubmissionRules(_Strict):
+class SubmissionRules(StrictModel):
     """What a student may hand in."""
 
-    main: str = Field(pattern=r"^[\w.-]+\.cu$")
+    main: str = Field(pattern=r"^\w[\w.-]*\.cu$")
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
     id_pattern: str | None = None
@@ -58,22 +59,22 @@ class SubmissionRules(_Strict):
         return pattern
 
 
-class BuildRules(_Strict):
+class BuildRules(StrictModel):
     """How a submission is compiled."""
 
-    default_flags: tuple[str, ...] = ("-O3", "-std=c++17")
-    limit_s: PositiveFloat = 120
+    default_flags: tuple[Line, ...] = ("-O3", "-std=c++17")
+    limit_s: Seconds = 120
     emulator_target: str = Field(default="sm_80", pattern=r"^sm_\d{2,3}$")
-    forbidden_libraries: tuple[str, ...] = ()
+    forbidden_libraries: tuple[Line, ...] = ()
 
 
-class SourceRule(_Strict):
+class SourceRule(StrictModel):
     """What a submission's source may not hold. One kind of `forbid` per rule."""
 
     forbid: Literal["header", "absolute_include", "call", "incbin", "inline_assembly"]
-    names: tuple[str, ...] = ()
+    names: tuple[Line, ...] = ()
     """Of headers (`cublas*.h`) and functions (`dlopen`), with * for any characters; for the other kinds none."""
-    why: str
+    why: Line
     action: Literal["warn", "refuse"] = "refuse"
 
     @model_validator(mode="after")
@@ -84,35 +85,35 @@ class SourceRule(_Strict):
         return self
 
 
-class WallLimit(_Strict):
+class WallLimit(StrictModel):
     """Seconds of wall time for a selection of testcases."""
 
     tests: str
-    seconds: PositiveFloat
+    seconds: Seconds
 
 
-class Limits(_Strict):
+class Limits(StrictModel):
     """What one run may take."""
 
     wall_s: tuple[WallLimit, ...]
-    emulator_wall_s: PositiveFloat = 60
-    memory_bytes: PositiveInt = 16 << 30
-    processes: PositiveInt = 512
-    stdout_bytes: PositiveInt = 64 * 1024
+    emulator_wall_s: Seconds = 60
+    memory_bytes: int = Field(default=16 << 30, ge=1 << 20)
+    processes: int = Field(default=512, gt=0, le=1 << 22)
+    stdout_bytes: int = Field(default=64 * 1024, gt=0, le=1 << 30)
 
 
-class Deadline(_Strict):
+class Deadline(StrictModel):
     """When work is due, and what lateness costs. `penalty_per_day` is a share of all points, per begun day."""
 
     due: AwareDatetime
-    grace_minutes: NonNegativeFloat = 0
+    grace_minutes: float = Field(default=0, ge=0, le=_LONGEST_S)
     free_days: NonNegativeInt = 0
     penalty_per_day: float = Field(default=0, ge=0, le=1)
     max_days: NonNegativeInt | None = None
     """Later than this gives no points; None: however late, `penalty_per_day` applies."""
 
 
-class Cluster(_Strict):
+class Cluster(StrictModel):
     """How `--cluster slurm` asks for machines; each key is the sbatch option of that name."""
 
     partition: str | None = None
@@ -129,17 +130,17 @@ class Cluster(_Strict):
     """A folder that all nodes and the submitting machine see under this path."""
 
 
-class Gradescope(_Strict):
+class Gradescope(StrictModel):
     """How results appear on Gradescope. Visibilities are Gradescope's own words."""
 
     hidden_tests: Literal["hidden", "after_due_date", "after_published", "visible"] = "after_published"
     leaderboard: bool = True
     runs: PositiveInt | None = None
     """At most this many graded runs of a student within `window_hours`; None: no limit."""
-    window_hours: PositiveFloat = 24
+    window_hours: float = Field(default=24, gt=0, le=_LONGEST_S)
 
 
-class HiddenInputs(_Strict):
+class HiddenInputs(StrictModel):
     """How hidden testcases are kept hidden."""
 
     fresh: int = Field(default=0, ge=0)
@@ -149,15 +150,15 @@ class HiddenInputs(_Strict):
     """What a student reads of a wrong answer: all, no likely cause, or only that it is wrong."""
 
 
-class BaselineRules(_Strict):
+class BaselineRules(StrictModel):
     """The sequential program and how long to time it per testcase."""
 
-    source: str
-    flags: tuple[str, ...] = ("-O3",)
-    budget_s: PositiveFloat = 2
+    source: str = Field(pattern=r"^\w[\w.-]*\.c$")
+    flags: tuple[Line, ...] = ("-O3",)
+    budget_s: Seconds = 2
 
 
-class Phase(_Strict):
+class Phase(StrictModel):
     """A part of a program's GPU time: the kernels whose name holds the regular expression `kernels`, in any case."""
 
     name: str = Field(pattern=r"^[a-z_]+$")
@@ -173,7 +174,7 @@ class Phase(_Strict):
         return pattern
 
 
-class TimingRules(_Strict):
+class TimingRules(StrictModel):
     """How often a test that earns points for its time is run, and when that is enough (see grader.stopping).
 
     `tests` names those that are repeated; by default those that the rubric times. `warm_up` runs are not counted,
@@ -181,20 +182,20 @@ class TimingRules(_Strict):
     """
 
     tests: str | None = None
-    budget_s: PositiveFloat = 10
-    within: float = Field(default=0.01, gt=0, lt=1)
+    budget_s: Seconds = 10
+    within: float = Field(default=0.01, ge=1e-6, lt=1)
     warm_up: int = Field(default=1, ge=1, le=10)
-    most: int = Field(default=40, ge=6)
-    throttled_retries: int = Field(default=3, ge=0)
+    most: int = Field(default=40, ge=6, le=10_000)
+    throttled_retries: int = Field(default=3, ge=0, le=100)
 
 
-class FloorRules(_Strict):
+class FloorRules(StrictModel):
     """Which units of the GPU may do the arithmetic: the fastest of them sets the least time a test could take."""
 
     units: tuple[Unit, ...] = Field(default=("fp32", "tf32", "fp16", "bf16"), min_length=1)
 
 
-class _Part(_Strict):
+class _Part(StrictModel):
     part: str = Field(pattern=r"^[a-z_]+$")
     points: PositiveFloat
 
@@ -228,7 +229,7 @@ class ReferenceRatio(_Part):
 
     kind: Literal["reference_ratio"]
     tests: str
-    reference: str = Field(pattern=r"^[\w.-]+\.cu$")
+    reference: str = Field(pattern=r"^\w[\w.-]*\.cu$")
     full_within: float = Field(default=1.2, gt=0)
     zero_at: float = Field(default=12, gt=0)
 
@@ -258,7 +259,9 @@ RubricPart = Annotated[FailedTests | LogSpeedup | ReferenceRatio | Occupancy | M
 
 def _a_tolerance(value: Any) -> Any:
     numbers = list(value.values()) if isinstance(value, dict) else [value]
-    if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) or not n > 0 for n in numbers):
+    if not numbers or any(
+        isinstance(n, bool) or not isinstance(n, int | float) or not 0 < n < math.inf for n in numbers
+    ):
         raise ValueError("expected a number greater than 0, or one such number for each output tensor by its name")
     return value
 
@@ -268,11 +271,11 @@ Tolerance = Annotated[float | dict[str, float], BeforeValidator(_a_tolerance)]
 it by the magnitude that a shape has (`Operator.magnitude`)."""
 
 
-class Assignment(_Strict):
+class Assignment(StrictModel):
     """One assignment's rules; `folder` is where its assignment.yaml lies."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
-    title: str
+    title: Line
     operator: str
     submission: SubmissionRules
     build: BuildRules = BuildRules()
@@ -284,7 +287,7 @@ class Assignment(_Strict):
     rubric: tuple[RubricPart, ...] = Field(min_length=1)
     timing: TimingRules = TimingRules()
     floor: FloorRules = FloorRules()
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[Line, ...] = ()
     phases: tuple[Phase, ...] = ()
     default: bool = False
     """Whether this is the one meant by commands that name none; one assignment of a course may say so."""

@@ -22,6 +22,7 @@ from grader.assignment import Assignment
 from grader.cache import forget_unused, mark_used
 from grader.engine import Engine
 from grader.errors import MachineFault
+from grader.names import spelled_out
 from grader.paths import cache_folder
 from grader.scratch import scratch_folder
 from grader.submission import Submission
@@ -107,7 +108,7 @@ def _compile(
     run = sandbox.runner(assignment.build.limit_s, readable=engine.build_paths, writable=(scratch,))
     made = engine.compile(submission.sources, submission.flags, folder=sources, output=product / "program", run=run)
     seconds = time.monotonic() - began
-    log = made.log.replace(f"{sources}/", "").replace(f"{sources.resolve()}/", "").strip()
+    log = spelled_out(made.log).replace(f"{sources}/", "").replace(f"{sources.resolve()}/", "").strip()
     if not made.ok:
         doubtful = made.fault is Fault.STUDENT and not _names_their_line(log, submission)
         machine = _canary(engine, scratch.parent) if doubtful else ""

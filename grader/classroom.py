@@ -16,6 +16,7 @@ from grader.batch.roster import read_roster
 from grader.catalogue import TestcaseFiles
 from grader.cluster import grade_on_slurm
 from grader.cluster.elsewhere import engine_of_jobs
+from grader.coherence import suite_of
 from grader.engine import Engine, select_engines
 from grader.errors import MachineFault, UsageError
 from grader.gradebook import MODEL_PREFIX, Line, gradebook, students_only
@@ -47,7 +48,6 @@ from grader.store import (
 )
 from grader.store.exchange import conditions_of
 from grader.submission import read_submission
-from grader.testcase import load_suite
 from grader.workers import cores
 
 
@@ -137,7 +137,7 @@ def grade(
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
         raise UsageError(f"--rerun: nobody here is called {', '.join(sorted(missing))}; give an id as in the roster.")
-    suite = load_suite(rules.testcases_file)
+    suite = suite_of(rules)
     engines: Sequence[Engine]
     if options.cluster is not None:
         engines = (engine_of_jobs(engine),)
@@ -241,7 +241,7 @@ def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> B
     """Rank a class as the options say."""
     tests: tuple[str, ...] = ()
     if options.tests is not None:
-        suite = load_suite(load_assignment(assignment).testcases_file)
+        suite = suite_of(load_assignment(assignment))
         tests = tuple(case.name for case in suite.select(options.tests))
     try:
         names = Names(options.names)
@@ -314,7 +314,7 @@ def gradescope_run(root: Path, assignment: str | None, *, tests: str, engine: st
     """Inside Gradescope's container: grade, and leave results.json whatever happens."""
     try:
         rules = session.only(assignment)
-        suite = load_suite(rules.testcases_file)
+        suite = suite_of(rules)
 
         def graded(path: Path) -> Record:
             (record,) = session.grade_paths([path], assignment=rules.name, tests=tests, engine=engine, json=None)

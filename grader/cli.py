@@ -23,6 +23,7 @@ from grader.report import profile as profile_report
 from grader.report import terminal
 from grader.sanitize import parse_checks
 from grader.sanitize import render as render_reports
+from grader.unwinding import never_drop_a_signal
 from grader.verdict import Verdict
 
 _STOPPED = 128 + signal.SIGINT
@@ -309,6 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         interrupts.append(number)
         raise KeyboardInterrupt
 
+    never_drop_a_signal()
     signal.signal(signal.SIGINT, interrupt)
     verbose = "--verbose" in words or "-v" in words
     try:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from grader.errors import UsageError
 from grader.gradebook import Line, gradebook, standing
+from grader.names import student_id
 from grader.paths import shown
 from grader.record import Record, read_records
 from grader.report import explain as explanation
@@ -32,8 +33,12 @@ def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
 
 def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
     """`ID` is the student's attempt that counts, `ID#2` the second one."""
-    student, _, number = words.rpartition("#") if "#" in words else (words, "", "")
-    attempts = list(store.attempts(assignment, student)) or list(store.attempts(assignment, words))
+    words = student_id(words)
+    student, number = words, ""
+    attempts = list(store.attempts(assignment, words))  # an id may hold # too
+    if not attempts and "#" in words:
+        student, _, number = words.rpartition("#")
+        attempts = list(store.attempts(assignment, student))
     if not attempts:
         raise UsageError(f"{words!r} is no file, and {shown(store.path)} has nobody called that in {assignment}.")
     if not number:

@@ -28,6 +28,7 @@ from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.measure import TimedRun, timed
+from grader.names import printable_name, spelled_out
 from grader.phases import phase_times
 from grader.progress import Progress
 from grader.record import (
@@ -359,7 +360,7 @@ def _test_record(
         input_digest=sidecar.get("input", {}).get("sha256"),
         seed=_seed_name(sidecar),
         exit=run.outcome.ending,
-        output=(run.outcome.stdout + run.outcome.stderr)[-4000:],
+        output=spelled_out(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
     )
@@ -404,7 +405,7 @@ def _record(
         assignment_sha256=assignment.rules_sha256,
         submission=SubmissionRecord(
             id=submission.id,
-            path=str(submission.path),
+            path=printable_name(str(submission.path)),
             sha256=submission.sha256,
             files=tuple(name for name, _ in submission.files),
         ),
@@ -414,7 +415,7 @@ def _record(
             ok=built.ok,
             log=built.log,
             seconds=round(built.seconds, 3),
-            flags=submission.flags,
+            flags=tuple(printable_name(flag) for flag in submission.flags),
             flags_from=submission.flags_from,
             cached=built.cached,
         ),

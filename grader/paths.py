@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.errors import UsageError
+from grader.names import printable_name
 
 
 @cache
@@ -46,6 +47,6 @@ def cache_folder() -> Path:
 def shown(path: Path) -> str:
     """A path as a person would type it: relative to the working directory when it lies below it."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+        return printable_name(str(path.resolve().relative_to(Path.cwd())))
+    except (OSError, ValueError, RuntimeError):  # elsewhere, or a link to itself
+        return printable_name(str(path))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from grader.assignment import Assignment
+from grader.csv_table import read_table
 from grader.errors import UsageError
+from grader.names import spelled_out
 from grader.paths import shown
 from grader.store.database import Points
 
@@ -15,39 +16,21 @@ def read_points(path: Path, assignment: Assignment, students: frozenset[str]) ->
     """Every entry of the file; an empty cell enters nothing. Raises UsageError with the line of the first that is not
     right: then nothing is entered."""
     manual = {part.part: part.points for part in assignment.rubric if part.kind == "manual"}
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _read(path, csv.DictReader(file), manual, students)
-    except OSError as error:
-        raise UsageError(f"The points {shown(path)} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"The points {shown(path)} are no CSV file in UTF-8: {error}.") from error
-
-
-def _read(path: Path, rows: csv.DictReader[str], manual: dict[str, float], students: frozenset[str]) -> list[Points]:
-    columns = [name.strip() for name in rows.fieldnames or ()]
+    columns, rows = read_table(path, "The file of points")
     parts = [name for name in columns if name in manual]
-    if "id" not in columns or not parts:
+    if not parts:
         raise UsageError(
             f"{shown(path)}: expected a column id and one of {', '.join(manual) or '(there is no manual part)'}, found "
-            f"{', '.join(columns) or 'nothing'}."
+            f"{', '.join(columns)}."
         )
     found: list[Points] = []
-    seen: set[str] = set()
     for row in rows:
-        values = {(key or "").strip(): (value or "").strip() for key, value in row.items() if key is not None}
-        where, student = f"{shown(path)}, line {rows.line_num}", values["id"]
-        if not any(values.values()):
-            continue
-        if student not in students:
-            raise UsageError(f"{where}: {student!r} is nobody in the store; nothing was entered.")
-        if student in seen:
-            raise UsageError(f"{where}: {student!r} appears twice; nothing was entered.")
-        seen.add(student)
+        if row.id not in students:
+            raise UsageError(f"{row.where}: {row.id!r} is nobody in the store; nothing was entered.")
         for part in parts:
-            if values[part]:
-                points = _number(values[part], manual[part], f"{where}, {part}")
-                found.append(Points(student, part, points, values.get(f"{part}_comment", "")))
+            if text := row.values.get(part, ""):
+                points = _number(text, manual[part], f"{row.where}, {part}")
+                found.append(Points(row.id, part, points, spelled_out(row.values.get(f"{part}_comment", ""))))
     return found
 
 

@@ -16,6 +16,7 @@ from grader import session
 from grader.assignment import Assignment, HiddenInputs
 from grader.batch.setup import Setup
 from grader.catalogue import TestcaseFiles
+from grader.coherence import suite_of
 from grader.complaints import unpacked
 from grader.engine import Engine
 from grader.engine.cuda import CudaEngine
@@ -30,7 +31,7 @@ from grader.sandbox import runner
 from grader.scratch import scratch_folder
 from grader.store import Attempt, Store
 from grader.submission import read_submission
-from grader.testcase import Suite, load_suite
+from grader.testcase import Suite
 
 _MAKE_LIMIT_S = 10
 
@@ -70,7 +71,7 @@ def _to_ourselves(engine: Engine, progress: Progress) -> contextlib.AbstractCont
 @contextlib.contextmanager
 def second_draw(rules: Assignment, engine: Engine, progress: Progress) -> Iterator[SecondDraw]:
     """A new draw, whose files are removed when the block ends."""
-    suite = load_suite(rules.testcases_file).redrawn(secrets.token_hex(8))
+    suite = suite_of(rules).redrawn(secrets.token_hex(8))
     once = rules.model_copy(update={"hidden_inputs": HiddenInputs(show=rules.hidden_inputs.show)})
     place = TestcaseFiles.beside(suite).folder
     try:

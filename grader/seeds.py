@@ -20,14 +20,15 @@ import os
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import Field, model_validator
 
 from grader.errors import MachineFault, UsageError
 from grader.paths import shown
+from grader.yaml_model import StrictModel
 
 GENERATOR = "philox4x64-u24-1"
 """Names how bits become values; files made by another generator are made again."""
@@ -39,13 +40,16 @@ MIN_SECRET_CHARACTERS = 32
 # ---- distributions ----------------------------------------------------------------------------------------
 
 
-class Uniform(BaseModel):
+_Float32 = Annotated[float, Field(ge=-1e38, le=1e38)]
+"""A value, or a bound of values, whose differences float32 holds."""
+
+
+class Uniform(StrictModel):
     """Uniform in [low, high), rounded to float32."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["uniform"] = "uniform"
-    low: float
-    high: float
+    low: _Float32
+    high: _Float32
 
     @model_validator(mode="after")
     def _ordered(self) -> Uniform:
@@ -68,12 +72,11 @@ class Uniform(BaseModel):
         return u
 
 
-class Constant(BaseModel):
+class Constant(StrictModel):
     """Every value the same: for hand-made cases whose answer is known."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["constant"]
-    value: float
+    value: _Float32
 
     def __str__(self) -> str:
         return f"constant({self.value:g})"

@@ -17,6 +17,7 @@ from grader.baseline import Baseline, time_baseline
 from grader.bench import open_bench
 from grader.build import build
 from grader.catalogue import TestcaseFiles
+from grader.coherence import suite_of
 from grader.engine import Engine, select_engine
 from grader.errors import UsageError
 from grader.grading import Grading, grade
@@ -26,7 +27,7 @@ from grader.progress import Progress, shown_progress
 from grader.record import Record, read_record, read_records, write_records
 from grader.sandbox import runner
 from grader.submission import read_submission
-from grader.testcase import Case, Suite, load_suite
+from grader.testcase import Case, Suite
 
 _MAKE_LIMIT_S = 10
 
@@ -47,7 +48,7 @@ def grade_paths(
     if require_sandbox:
         sandbox.require()
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
-    suite = load_suite(rules.testcases_file)
+    suite = suite_of(rules)
     submissions = [read_submission(path, rules, runner(_MAKE_LIMIT_S)) for path in paths]
     chosen = select_engine(engine, rules.build.emulator_target)
     cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
@@ -95,7 +96,7 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
     """Time the sequential program on the chosen testcases, or show the times that are kept."""
     rules = only(assignment)
-    suite = load_suite(rules.testcases_file)
+    suite = suite_of(rules)
     rows = []
     with shown_progress() as progress:
         cases = suite.select(tests)
@@ -118,7 +119,7 @@ def list_assignments() -> str:
     rows = []
     for name in assignment_names():
         rules = load_assignment(name)
-        suite = load_suite(rules.testcases_file)
+        suite = suite_of(rules)
         groups = ", ".join(f"{len(cases)} {group}" for group, cases in suite.groups.items())
         rows.append((name, rules.title, rules.submission.main, groups, f"{rules.max_points:g}"))
     return tabulate(rows, headers=("name", "title", "hand in", "testcases", "points"), tablefmt="simple")
@@ -127,7 +128,7 @@ def list_assignments() -> str:
 def list_testcases(assignment: str | None) -> str:
     """A table of the testcases: shapes, sizes, limits, work, and what is on disk."""
     rules = only(assignment)
-    suite = load_suite(rules.testcases_file)
+    suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)
     limits = {case.name: rule.seconds for rule in reversed(rules.limits.wall_s) for case in suite.select(rule.tests)}
     rows = [
@@ -155,7 +156,7 @@ ORACLES = ("auto", "gpu", "numpy")
 def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracle: str = "auto") -> str:
     """Write the files of the chosen testcases; a sentence on what was done."""
     rules = only(assignment)
-    suite = load_suite(rules.testcases_file)
+    suite = suite_of(rules)
     cases = suite.select(tests)
     files = TestcaseFiles.beside(suite)
     with shown_progress() as progress:
@@ -167,7 +168,7 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracl
 def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
     """Read files again; a report, and whether all are what they should be."""
     rules = only(assignment)
-    suite = load_suite(rules.testcases_file)
+    suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)
     if tests is None:
         cases = tuple(case for case in suite.cases.values() if catalogue.state(case, files) != "missing")

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from tabulate import tabulate
 
 from grader.errors import UsageError
+from grader.names import spelled_out
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -232,4 +233,4 @@ def render(found: Findings) -> str:
 def joined(files: Sequence[tuple[str, bytes]]) -> str:
     """The sources of a hand-in as one text, in the order of their names."""
     chosen = [(name, content) for name, content in files if Path(name).suffix in SOURCES]
-    return "\n".join(content.decode("utf-8", errors="replace") for _, content in sorted(chosen))
+    return "\n".join(spelled_out(content.decode("utf-8", errors="replace")) for _, content in sorted(chosen))

@@ -11,6 +11,7 @@ from grader.assignment import Assignment, assignment_for, load_assignment
 from grader.bench import theory, theory_of
 from grader.build import Build, build, handed_in_name
 from grader.catalogue import TestcaseFiles
+from grader.coherence import suite_of
 from grader.counters import counted_launches, instruction_mix
 from grader.engine import Engine, select_engine
 from grader.engine.cuda import CudaEngine
@@ -29,7 +30,7 @@ from grader.sandbox import runner
 from grader.sanitize import Check, Finding, Report, run_check, with_lines
 from grader.session import ensure
 from grader.submission import Submission, read_submission
-from grader.testcase import Case, Suite, load_suite
+from grader.testcase import Case, Suite
 from grader.toolkit import find_toolkit
 from grader.trace import Diagnostic, Trace
 
@@ -76,7 +77,7 @@ class _Subject:
 
 def _subject(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
     rules = load_assignment(assignment) if assignment else assignment_for(path)
-    suite = load_suite(rules.testcases_file)
+    suite = suite_of(rules)
     cases = suite.select(test)
     if len(cases) != 1:
         raise UsageError(f"One testcase is looked at here; {test!r} names {len(cases)}: choose one, t23 for example.")
@@ -231,7 +232,7 @@ def sanitize_program(
 ) -> tuple[Report, ...]:
     """Run the sanitizers on the smallest of the `tests`."""
     rules = load_assignment(assignment) if assignment else assignment_for(path)
-    cases = load_suite(rules.testcases_file).select(tests)
+    cases = suite_of(rules).select(tests)
     smallest = min(cases, key=lambda case: case.flops)
     subject = _subject(path, smallest.name, assignment, engine)
     if not isinstance(subject.engine, CudaEngine):

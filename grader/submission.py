@@ -5,6 +5,7 @@ What is graded is a snapshot: the files' contents as read once, named by the SHA
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 from grader.assignment import Assignment
 from grader.errors import UsageError
 from grader.makefile import MakefileFlags, read_makefile_flags
+from grader.names import printable_name, student_id
 from grader.paths import shown
 from grader.printable import printable
 from grader.process import Runner
@@ -78,10 +80,17 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
             f"{shown(path)} is not a .cu file: expected a CUDA source such as {assignment.submission.main}."
         )
 
+    if made is not None:  # its flags and sources make the program: another Makefile is another attempt
+        names = [*names, *_makefiles_in(folder)]
     files = tuple((name, _content(folder / name, assignment)) for name in sorted(names))
     _check_size(path, files, assignment)
     if all(not content.strip() for name, content in files if name in sources):
         raise UsageError(f"{shown(path)} is empty: expected CUDA source code; save your work into it.")
+    for name, content in files:
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and "#include" in content.decode(
+            "utf-16", "replace"
+        ):
+            raise UsageError(f"{shown(path)}: {name} is UTF-16 text, which no compiler reads: save it as UTF-8.")
     flags = made.flags if made is not None else assignment.build.default_flags
     return Submission(
         id=_identity(path, assignment),
@@ -110,9 +119,18 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
     if not any(name.endswith(".cu") for name in names):
         raise UsageError(
             f"{shown(folder)} holds no .cu file: expected {assignment.submission.main} there; "
-            "give the folder that holds it, or the file itself."
+            f"give the folder that holds it, or the file itself.{_nearly_sources(folder)}"
         )
     return names
+
+
+def _nearly_sources(folder: Path) -> str:
+    """What a folder without a source holds that was meant as one, in a sentence."""
+    for path in sorted(files_below(folder)):
+        if path.suffix.lower() == ".cu" and not path.name.startswith("."):
+            kind = "a link" if path.is_symlink() else "no file" if not path.is_file() else "not spelled .cu"
+            return f" {printable_name(path.relative_to(folder).as_posix())} is {kind}."
+    return ""
 
 
 def _chosen_sources(
@@ -129,9 +147,10 @@ def _chosen_sources(
     main = assignment.submission.main
     if main not in units:
         if len(with_main) > 1:
+            listed = ", ".join(with_main[:5]) + (", …" if len(with_main) > 5 else "")
             raise UsageError(
-                f"{shown(folder)} holds {len(with_main)} programs ({', '.join(with_main)}) and none is called {main}: "
-                f"name the one to be graded {main}."
+                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: name the one "
+                f"to be graded {main}, or give `grader grade` --class if each is somebody's hand-in."
             )
         return units, []
     others = [name for name in with_main if name != main]
@@ -182,7 +201,7 @@ def _resolved(folder: Path, name: bytes) -> Path | None:
 def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, run: Runner) -> MakefileFlags | None:
     """Flags that the Makefile in `folder` gives. make evaluates what the student wrote ($(shell …)), so it runs in a
     copy that holds the Makefile and the files `names` of the submission, and nothing that lies beside them."""
-    makefiles = [name for name in _MAKEFILES if (folder / name).is_file() and not (folder / name).is_symlink()]
+    makefiles = _makefiles_in(folder)
     if not makefiles:
         return None
     with scratch_folder("make") as copy:
@@ -191,6 +210,10 @@ def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, 
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes(content)
         return read_makefile_flags(copy, Path(assignment.submission.main).stem, run)
+
+
+def _makefiles_in(folder: Path) -> list[str]:
+    return [name for name in _MAKEFILES if (folder / name).is_file() and not (folder / name).is_symlink()]
 
 
 def _content(path: Path, assignment: Assignment) -> bytes:
@@ -224,7 +247,9 @@ def _identity(path: Path, assignment: Assignment) -> str:
     """Who this is: the folder's name, or the file's unless every student's file is called the same."""
     resolved = path.resolve()
     named_by_folder = resolved.name == assignment.submission.main
-    return resolved.parent.name if named_by_folder else resolved.stem if resolved.is_file() else resolved.name
+    return student_id(
+        resolved.parent.name if named_by_folder else resolved.stem if resolved.is_file() else resolved.name
+    )
 
 
 def _digest(files: tuple[tuple[str, bytes], ...]) -> str:

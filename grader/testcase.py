@@ -8,22 +8,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from grader.errors import UsageError
 from grader.operators import Operator, Shape, load_operator
-from grader.paths import shown
 from grader.seeds import Constant, Secret, Seed, Uniform, load_secret, public_seed
-from grader.yaml_model import read_yaml_model
+from grader.yaml_model import StrictModel, place, read_yaml_model
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _RESERVED = frozenset({"all", "secret"})
 
 
-class GroupModel(BaseModel):
+class GroupModel(StrictModel):
     """One group of cases in the YAML."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
     graded: bool
     hidden: bool
@@ -46,10 +44,9 @@ class GroupModel(BaseModel):
         return self
 
 
-class SuiteModel(BaseModel):
+class SuiteModel(StrictModel):
     """The whole YAML."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     assignment: str
     operator: str
     groups: tuple[GroupModel, ...] = Field(min_length=1)
@@ -171,19 +168,19 @@ def load_suite(path: Path) -> Suite:
     try:
         operator = load_operator(model.operator)
     except UsageError as error:
-        raise UsageError(f"{shown(path)}: operator: {error}") from error
+        raise UsageError(f"{place(path, ['operator'])}: {error}") from error
     cases: dict[str, Case] = {}
     groups: dict[str, tuple[str, ...]] = {}
     for number, group in enumerate(model.groups):
         if group.name in groups or group.name in cases:
-            raise UsageError(f"{shown(path)}: groups[{number}].name: {group.name!r} is used twice; rename one.")
+            raise UsageError(f"{place(path, ['groups', number, 'name'])}: {group.name!r} is used twice; rename one.")
         groups[group.name] = tuple(group.cases)
         for name, shape in group.cases.items():
-            key = f"{shown(path)}: groups[{number}].cases.{name}"
+            location = ("groups", number, "cases", name)
             if name in cases or name in groups:
-                raise UsageError(f"{key}: the name {name!r} is used twice; rename one.")
+                raise UsageError(f"{place(path, location)}: the name {name!r} is used twice; rename one.")
             if problem := operator.problem(shape):
-                raise UsageError(f"{key}: the shape {list(shape)} is not legal: {problem}.")
+                raise UsageError(f"{place(path, location)}: the shape {list(shape)} is not legal: {problem}.")
             cases[name] = Case(
                 model.assignment,
                 name,

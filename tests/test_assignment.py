@@ -32,6 +32,24 @@ def test_the_handout_of_hw4_promises_what_its_yaml_holds() -> None:
         ("full_at: 1000", "full_at: 1", ["full_at (1)", "zero_at (10)"]),
         ("name: hw4", "name: [hw4", ["line", "not YAML"]),
         ("part: speedup", "part: correctness", ["'correctness' appears twice"]),
+        ("points: 60", "points: yes", ["line 63", "rubric[0].points: expected a number, found true"]),
+        ("points: 60", "points: .inf", ["rubric[0].points", "finite number"]),
+        ("points: 60", "points: 1" + "0" * 30, ["rubric[0].points: expected a number of at most"]),
+        ("tolerance: 5.0e-3", "tolerance: .inf", ["tolerance: expected a number greater than 0"]),
+        ("default: true", "default: 1", ["default: expected true or false, found 1"]),
+        ("title: Flash attention", 'title: ""', ["title", "found ''"]),
+        ("seconds: 6}", "seconds: 1e12}", ["line 23: limits.wall_s[1].seconds", "86400"]),
+        ("default_flags: [-O3, -std=c++17]", "default_flags: -O3", ["default_flags: expected a list", "'-O3'"]),
+        (
+            "tolerance: 5.0e-3",
+            "tolerance: 5.0e-3\ntolerance: 1.0",
+            ["line 19", "the key 'tolerance' is already on line 18"],
+        ),
+        ("title: Flash attention", "? [title]\n: x", ["a key must be a word"]),
+        ("metrics:", "deadline: {due: 2026-12-01}\nmetrics:", ["deadline.due", "found 2026-12-01.", "with its zone"]),
+        ("metrics:", "deadline: {due: 2026-13-01T00:00:00Z}\nmetrics:", ["month must be in 1..12"]),
+        ("metrics:", "a: &a [x, x]\nb: &b [*a, *b]\nmetrics:", ["aliases unfold to too much"]),
+        ("metrics:", "a: " + "[" * 50_000 + "\nmetrics:", ["nested more than 32 deep"]),
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_the_file_and_what_is_allowed(
@@ -45,6 +63,21 @@ def test_a_wrong_key_or_value_is_named_with_the_file_and_what_is_allowed(
     for word in [str(path), *says]:
         assert word in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_small_file_that_unfolds_to_a_huge_one_is_refused_before_it_does(write: Write) -> None:
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(
+        f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    with pytest.raises(UsageError, match="aliases unfold to too much: write the values out"):
+        load_assignment_file(write("assignment.yaml", bomb))
+
+
+def test_numbers_and_files_are_read_as_people_write_them(write: Write) -> None:
+    text = (ROOT / "assignment/hw4/assignment.yaml").read_text()
+    path = write("assignment.yaml", "\ufeff" + text.replace("5.0e-3", "5e-3").replace("\n", "\r\n"))
+    assert load_assignment_file(path).tolerance == 5e-3
 
 
 def test_an_empty_yaml_is_told_which_keys_it_needs(write: Write) -> None:

@@ -68,6 +68,7 @@ def test_model_solutions_beside_a_class_are_known_as_such(
     model.write_text(RIGHT)
     monkeypatch.setattr(type(rules), "reference_folder", property(lambda self: model.parent))
     (model.parent / "naive.cu").write_text(RIGHT)
+    (model.parent / rules.baseline.source).write_text(RIGHT)
     (model.parent / "wrong").mkdir()
     (model.parent / "wrong/zeros.cu").write_text("int main() { }")
     run("grade", folder, model.parent, "--tests", "s01", "--store", "s.sqlite")

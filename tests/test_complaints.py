@@ -69,6 +69,13 @@ def test_an_attempt_is_named_by_its_number_and_wrong_ones_are_told(path: Path) -
             complaints.attempt_named(store, "hw4", "bob")
 
 
+def test_an_id_that_looks_like_an_attempts_is_an_id_first(path: Path) -> None:
+    with open_store(path) as store:
+        keep(store, made_record("x#2"), "d" * 64, 1)
+        assert complaints.attempt_named(store, "hw4", "x#2").student.id == "x#2"
+        assert complaints.attempt_named(store, "hw4", "x#2#1").number == 1
+
+
 def test_two_results_are_compared_whether_files_or_in_the_store(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,6 +79,7 @@ def test_the_digest_changes_with_content_and_with_names(write: Write, hw4: Assig
         ({"a.cu": " \n\t\n"}, "a.cu", "is empty"),
         ({"a.py": "x"}, "a.py", "is not a .cu file"),
         ({"dir/readme.txt": "x"}, "dir", "holds no .cu file: expected hw4.cu"),
+        ({"dir/HW4.CU": "x"}, "dir", r"holds no .cu file: .* HW4\.CU is not spelled \.cu\."),
         ({"dir/a.cu": PROGRAM, "dir/b.cu": PROGRAM}, "dir", "holds 2 programs .* none is called hw4.cu"),
     ],
 )
@@ -154,3 +155,22 @@ def test_a_file_of_gigabytes_is_refused_unread(write: Write, hw4: Assignment) ->
         file.truncate(1 << 43)  # more than any memory holds
     with pytest.raises(UsageError, match="of source, expected at most"):
         read(folder, hw4)
+
+
+def test_another_makefile_is_another_attempt_and_is_kept_with_the_files(write: Write, hw4: Assignment) -> None:
+    write("alice/hw4.cu", PROGRAM)
+    rule = "hw4: hw4.cu\n\tnvcc {} -o hw4 hw4.cu\n"
+    folder = write("alice/Makefile", rule.format("-O1")).parent
+    first = read(folder, hw4)
+    write("alice/Makefile", rule.format("-O3 -use_fast_math"))
+    second = read(folder, hw4)
+    assert (first.flags, second.flags) == (("-O1",), ("-O3", "-use_fast_math"))
+    assert first.sha256 != second.sha256
+    second.write_to(folder.parent / "again")
+    assert read(folder.parent / "again", hw4).flags == second.flags
+
+
+def test_utf_16_is_told_as_what_it_is(tmp_path: Path, hw4: Assignment) -> None:
+    (tmp_path / "a.cu").write_bytes(f"#include <cstdio>\n{PROGRAM}".encode("utf-16"))
+    with pytest.raises(UsageError, match=r"a\.cu is UTF-16 text, which no compiler reads: save it as UTF-8"):
+        read(tmp_path / "a.cu", hw4)

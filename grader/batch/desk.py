@@ -14,6 +14,7 @@ from grader.batch.roster import Student
 from grader.batch.setup import Setup
 from grader.batch.view import Tally, View
 from grader.errors import MachineFault
+from grader.names import printable_name
 from grader.record import Record
 from grader.store import HandIn, Store
 from grader.submission import Submission
@@ -54,7 +55,7 @@ class Desk:
                 assignment=self.setup.assignment.name,
                 student=found.student,
                 sha256=submission.sha256,
-                path=str(found.path),
+                path=printable_name(str(found.path)),
                 handed_in=handed_in,
                 days_late=days,
                 penalty=penalty,
@@ -70,6 +71,7 @@ class Desk:
             return None
         if self.policy.wants(self.store.state(number, self.conditions)):
             return True
+        self.store.bring_forward(number, self.conditions)
         self.store.release(number, self.conditions)
         self.seen_as_done()
         return False

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from grader.assignment import Assignment
 from grader.errors import UsageError
+from grader.names import printable_name, student_id
 from grader.paths import shown
 from grader.walk import files_below
 
@@ -44,7 +45,7 @@ def is_class(path: Path, assignment: Assignment) -> bool:
     if not path.is_dir():
         return False
     entries = _entries(path)
-    programs = [entry for entry in entries if entry.suffix == ".cu" and entry.is_file()]
+    programs = [entry for entry in entries if entry.suffix == ".cu" and entry.is_file() and not entry.is_symlink()]
     if not programs:
         return sum(_holds_program(entry) for entry in entries if entry.is_dir()) > 1
     if len(programs) == 1 or any((path / name).is_file() for name in _MAKEFILES):
@@ -57,15 +58,17 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
     found, notes = [], []
     for entry in _entries(folder):
         if entry.is_symlink():  # a student who may make one could hand in a classmate's work, or have a file quoted
-            notes.append(f"{entry.name} is left aside: it is a link; put the files themselves there.")
+            notes.append(f"{printable_name(entry.name)} is left aside: it is a link; put the files themselves there.")
         elif entry.is_dir() or (entry.is_file() and entry.suffix == ".cu"):
             found.append(describe(entry, assignment))
         elif entry.suffix.lower() in _ARCHIVES:
-            notes.append(f"{entry.name} is left aside: unpack it into a folder of its name to have it graded.")
+            notes.append(
+                f"{printable_name(entry.name)} is left aside: unpack it into a folder of its name to have it graded."
+            )
     if not found:
         raise UsageError(f"{shown(folder)} holds no submissions: expected a folder or a .cu file per student in it.")
     if (pattern := assignment.submission.id_pattern) is not None:
-        other = [one.path.name for one in found if _id_by_pattern(one.path, pattern) is None]
+        other = [printable_name(one.path.name) for one in found if _id_by_pattern(one.path, pattern) is None]
         if other:
             listed = ", ".join(other[:5]) + (" and others" if len(other) > 5 else "")
             notes.append(
@@ -82,7 +85,15 @@ def describe(path: Path, assignment: Assignment) -> Found:
     student = named.stem if path.is_file() and named.suffix == ".cu" else named.name
     if (pattern := assignment.submission.id_pattern) is not None:
         student = _id_by_pattern(named, pattern) or student
-    return Found(student, path, datetime.fromtimestamp(_newest(path), UTC).replace(microsecond=0))
+    return Found(student_id(student), path, _time(_newest(path)))
+
+
+def _time(seconds: float) -> datetime:
+    """A file's time. One that no calendar has (unpackers write such) is the Epoch."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).replace(microsecond=0)
+    except (OSError, OverflowError, ValueError):
+        return datetime.fromtimestamp(0, UTC)
 
 
 def _id_by_pattern(path: Path, pattern: str) -> str | None:

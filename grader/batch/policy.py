@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from grader.batch.handins import Found
+from grader.errors import UsageError
+from grader.names import student_id
 from grader.store import State
 
 
@@ -30,6 +32,10 @@ class Policy:
 
     which: Which = Which.LATEST
     rerun: str | None = None
+
+    def __post_init__(self) -> None:
+        if self._ids() == set():
+            raise UsageError(f"--rerun {self.rerun!r} names nobody: give {', '.join(_WORDS)}, or ids.")
 
     def chosen(self, found: Sequence[Found]) -> list[Found]:
         """The hand-ins to look at: with LATEST, each student's newest; when students are named, only theirs."""
@@ -56,4 +62,4 @@ class Policy:
     def _ids(self) -> set[str] | None:
         if self.rerun is None or self.rerun in _WORDS:
             return None
-        return {word.strip() for word in self.rerun.split(",") if word.strip()}
+        return {student_id(word) for word in self.rerun.split(",") if word.strip()}

@@ -12,6 +12,7 @@ from typing import IO
 from grader.batch.setup import Setup
 from grader.batch.work import Answer, Task
 from grader.errors import GraderFault, MachineFault
+from grader.unwinding import never_drop_a_signal
 
 _PR_SET_PDEATHSIG = 1
 
@@ -36,6 +37,7 @@ def _serve(requests: IO[bytes], replies: IO[bytes]) -> None:
 
 
 def _main(parent: int) -> None:
+    never_drop_a_signal()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so kills the run in progress
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:  # it was gone before we asked to be told

@@ -14,9 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from grader.assignment import Assignment
+from grader.coherence import suite_of
 from grader.errors import MachineFault, UsageError
 from grader.paths import course_root, shown
-from grader.testcase import load_suite
 
 _TREES = ("grader", "tools")
 _TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")
@@ -29,7 +29,7 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
 
     Hidden testcases need the course's secret, which is then in the zip (`secret`): raises UsageError without it.
     """
-    suite = load_suite(assignment.testcases_file)
+    suite = suite_of(assignment)
     hidden = [case.name for case in suite.select(tests) if case.hidden]
     if hidden and secret is None:
         raise UsageError(

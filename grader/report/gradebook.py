@@ -7,10 +7,9 @@ Moodle: any CSV with a column that identifies the user (ID number) and one per g
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 
+from grader.csv_table import csv_text
 from grader.errors import UsageError
 from grader.gradebook import Line
 
@@ -51,11 +50,7 @@ def render(
     if columns and form != "csv":
         raise UsageError(f"--columns is for --format csv: {form} prescribes its columns.")
     table = {"csv": _csv, "canvas": _canvas, "moodle": _moodle}[form](lines, title, columns, partial)
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n" if form != "csv" else "\n").writerows(
-        [[_safe(cell) for cell in row] for row in table]
-    )
-    return out.getvalue()
+    return csv_text(table, line_end="\r\n" if form != "csv" else "\n")
 
 
 def _csv(lines: Sequence[Line], title: str, columns: Sequence[str], partial: bool) -> list[list[object]]:
@@ -102,10 +97,3 @@ def _feedback(line: Line) -> str:
     ]
     late = f"; {line.attempt.days_late} days late, -{line.attempt.penalty:.0%}" if line.attempt.days_late else ""
     return "; ".join(parts) + late
-
-
-def _safe(cell: object) -> object:
-    """A cell that a spreadsheet would run as a formula is somebody's text: a quote keeps it so (OWASP)."""
-    if isinstance(cell, str) and cell.lstrip(" ")[:1] in tuple("=+-@\t\r") and cell.strip():
-        return f"'{cell}"
-    return cell

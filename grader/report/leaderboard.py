@@ -9,9 +9,7 @@ puts it, without a rank; what did not pass is left out and told apart.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +19,7 @@ from enum import StrEnum
 
 from tabulate import tabulate
 
+from grader.csv_table import csv_text
 from grader.errors import UsageError
 from grader.gradebook import MODEL_PREFIX, Line
 from grader.recheck import Recheck, state_of
@@ -272,9 +271,7 @@ def render(board: Board, form: str = "terminal") -> str:
         return _as_json(board)
     header, rows = table(board)
     if form == "csv":
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([header, *rows])
-        return out.getvalue().rstrip("\n")
+        return csv_text([header, *rows]).rstrip("\n")
     styles = {"terminal": "simple", "markdown": "github", "latex": "latex_booktabs"}
     right = [name in ("rank", _value_header(board), "interval", "of floor") for name in header]
     text = tabulate(

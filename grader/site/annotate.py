@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from grader.names import spelled_out
 from grader.record import Record
 
 _NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d+)\): (?P<what>(?:error|warning|remark)\b.*)$", re.M)
@@ -87,7 +88,9 @@ def annotated(files: Sequence[tuple[str, bytes]], messages: Sequence[Message]) -
             name,
             tuple(
                 SourceLine(number, text, tuple(by_place.get((name, number), ())))
-                for number, text in enumerate(content.decode("utf-8", errors="replace").split("\n"), start=1)
+                for number, text in enumerate(
+                    spelled_out(content.decode("utf-8", errors="replace")).split("\n"), start=1
+                )
             ),
         )
         for name, content in files

@@ -11,8 +11,6 @@ built beside OUT and moved into place, so a reader never sees half of it.
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.batch.policy import Which
+from grader.csv_table import csv_text
 from grader.errors import MachineFault, UsageError
 from grader.gradebook import Line, gradebook, standing, students_only
 from grader.paths import shown
@@ -144,10 +143,6 @@ def _page(path: Path, template: str, root: str = ".", **values: Any) -> None:
 
 
 def _links(lines: Sequence[Line]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(["id", "name", "page"])
-    for line in students_only(lines):
-        student = line.attempt.student
-        writer.writerow([student.id, student.name, f"students/{student.page}/index.html"])
-    return out.getvalue()
+    students = [line.attempt.student for line in students_only(lines)]
+    pages = [(student.id, student.name, f"students/{student.page}/index.html") for student in students]
+    return csv_text([("id", "name", "page"), *pages])

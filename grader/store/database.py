@@ -85,8 +85,9 @@ class Points:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt with the record that counts for it: the newest without a fault of grader or machine, else the
-    newest. `number` counts a student's attempts from 1 in the order they were handed in."""
+    """One attempt with the record that counts for it: the newest on the graded testcases without a fault of grader or
+    machine; else the newest there, else the same of practice. `number` counts a student's attempts
+    from 1 in the order they were handed in."""
 
     submission: int
     student: Student
@@ -253,6 +254,17 @@ class Store:
             )
         return bool(added)
 
+    def bring_forward(self, submission: int, conditions: str) -> None:
+        """Make the record that counts under `conditions` the newest of its attempt: whoever grades under them again,
+        with everything graded already, means these records and not those of other rules or an engine in between."""
+        with told(self.path), self._transaction():
+            self._db.execute(
+                "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
+                "submission = ?1 AND conditions = ?2 ORDER BY faulted, id DESC LIMIT 1) AND EXISTS (SELECT 1 FROM "
+                "records AS other WHERE submission = ?1 AND conditions <> ?2 AND other.id > records.id)",
+                (submission, conditions),
+            )
+
     def add_recheck(self, attempt: Attempt, recheck: RecheckRecord) -> None:
         """Keep a recheck of an attempt's record: in a copy of the record, which counts from now on."""
         with told(self.path):
@@ -348,7 +360,7 @@ class Store:
             SELECT * FROM (
                 SELECT s.id, p.student, p.name, p.nickname, p.section, p.page, s.sha256, s.handed_in, s.days_late,
                        s.penalty, r.id, r.json, dense_rank() OVER (PARTITION BY s.student ORDER BY s.handed_in, s.id),
-                       row_number() OVER (PARTITION BY s.id ORDER BY r.faulted, r.id DESC) AS place
+                       row_number() OVER (PARTITION BY s.id ORDER BY {_PRACTICE}, r.faulted, r.id DESC) AS place
                 FROM submissions s JOIN students p ON p.student = s.student JOIN records r ON r.submission = s.id
                 WHERE s.assignment = ? {chosen}
             ) WHERE place = 1 ORDER BY 2, 13
@@ -406,3 +418,5 @@ class Store:
 
 
 _HEADER = ("application_id", "user_version")
+_PRACTICE = "CASE WHEN json_valid(r.json) THEN json_extract(r.json, '$.practice') END"
+"""Whether a record is of practice: such a one gives no total, and takes nobody's away."""

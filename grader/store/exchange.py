@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.errors import MachineFault, UsageError
 from grader.paths import shown
@@ -26,6 +26,10 @@ from grader.store.database import HandIn, Points, Store
 from grader.store.faults import told
 
 FORMAT = "grader-store-1"
+
+_Name = Annotated[str, Field(min_length=1)]
+_PageName = Annotated[str, Field(pattern=r"^[\w-]{16,}$")]
+"""Part of a page's address, and of a path on disk."""
 
 _QUERIES = {
     "student": "SELECT student, name, nickname, section, page FROM students ORDER BY rowid",
@@ -39,6 +43,10 @@ _QUERIES = {
 
 def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]:
     """Write everything to `target`, whole or not at all. Gives rows by kind, and what a damaged file lost."""
+    if target.resolve() in {store.path.resolve().with_name(store.path.name + end) for end in ("", "-wal", "-shm")}:
+        raise UsageError(f"{shown(target)} is the store itself, which its export would replace: name another file.")
+    if target.is_dir():
+        raise UsageError(f"{shown(target)} is a folder, expected a file: name one inside it.")
     counts: dict[str, int] = {}
     lost: list[str] = []
     try:
@@ -72,7 +80,7 @@ def _rows(store: Store, kind: str, lost: list[str]) -> Iterator[dict[str, Any]]:
                 row["sources"] = _sources(store, row.pop("id"), lost)
             yield row
     except sqlite3.DatabaseError as error:
-        lost.append(f"{kind}s after a damaged place ({error})")
+        lost.append(f"{kind}{'' if kind == 'points' else 's'} after a damaged place ({error})")
 
 
 def _sources(store: Store, submission: int, lost: list[str]) -> dict[str, str]:
@@ -105,14 +113,14 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
                 for number, line in enumerate(file, start=2):
                     try:
                         yield f"line {number}", json.loads(line)
-                    except ValueError as error:
+                    except (ValueError, RecursionError) as error:
                         raise UsageError(
                             f"{shown(path)}, line {number}: this is not JSON: is the file whole?"
                         ) from error
                 return
             try:
                 whole = json.loads(first + file.read())
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UsageError(f"{shown(path)} is neither an export of a store nor JSON records.") from error
     except OSError as error:
         raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
@@ -122,47 +130,102 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
         yield f"record {number}", {"kind": "record", "record": record}
 
 
-def _merge(store: Store, path: Path, where: str, row: Any) -> bool | None:
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class _StudentRow(_Row):
+    kind: Literal["student"]
+    student: _Name
+    name: str
+    nickname: str
+    section: str
+    page: _PageName
+
+
+class _SubmissionRow(_Row):
+    kind: Literal["submission"]
+    assignment: _Name
+    student: _Name
+    sha256: str
+    path: str
+    handed_in: str | None
+    days_late: int = Field(ge=0, le=10**6)
+    penalty: float = Field(ge=0, le=1)
+    sources: dict[str, str]
+
+    def hand_in(self) -> HandIn:
+        """The row as an attempt. Raises ValueError."""
+        for name in self.sources:
+            if not name or name.startswith("/") or ".." in name.split("/"):
+                raise ValueError(f"{name!r} is no name of a file in a submission")
+        return HandIn(
+            assignment=self.assignment,
+            student=self.student,
+            sha256=self.sha256,
+            path=self.path,
+            handed_in=datetime.fromisoformat(self.handed_in) if self.handed_in else None,
+            days_late=self.days_late,
+            penalty=self.penalty,
+            files=tuple((name, base64.b64decode(text, validate=True)) for name, text in self.sources.items()),
+        )
+
+
+class _RecordRow(_Row):
+    """Of an export, `text` and what it belongs to; of `grade --json`, the record alone."""
+
+    kind: Literal["record"]
+    student: _Name | None = None
+    conditions: str = ""
+    text: str | None = Field(default=None, alias="json")
+    record: Any = None
+
+
+class _PointsRow(_Row):
+    kind: Literal["points"]
+    assignment: _Name
+    student: _Name
+    part: _Name
+    points: float = Field(ge=0)
+    comment: str
+
+
+_ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = TypeAdapter(
+    Annotated[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow, Field(discriminator="kind")]
+)
+
+
+def _merge(store: Store, path: Path, where: str, content: Any) -> bool | None:
+    """Keep a row; of a record, whether it is new. Raises UsageError for one that is none."""
     try:
-        match row["kind"]:
-            case "student":
+        match _ANY_ROW.validate_python(content):
+            case _StudentRow() as row:
                 with told(store.path):
                     store.execute(
                         "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
                         "ON CONFLICT DO NOTHING",
-                        [row[key] for key in ("student", "name", "nickname", "section", "page")],
+                        [row.student, row.name, row.nickname, row.section, row.page],
                     )
-            case "submission":
-                files = tuple((name, base64.b64decode(text)) for name, text in row["sources"].items())
-                store.add_submission(
-                    HandIn(
-                        assignment=row["assignment"],
-                        student=row["student"],
-                        sha256=row["sha256"],
-                        path=row["path"],
-                        handed_in=datetime.fromisoformat(row["handed_in"]) if row["handed_in"] else None,
-                        days_late=row["days_late"],
-                        penalty=row["penalty"],
-                        files=files,
-                    )
-                )
-            case "record":
+            case _SubmissionRow() as row:
+                store.add_submission(row.hand_in())
+            case _RecordRow() as row:
                 return _merge_record(store, row)
-            case "points":
-                entry = Points(row["student"], row["part"], row["points"], row["comment"])
-                store.set_points(row["assignment"], [entry])
-            case kind:
-                raise UsageError(f"{shown(path)}, {where}: {kind!r} is not known; use the grader that exported it.")
-    except (KeyError, TypeError, ValueError) as error:
-        problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
-        raise UsageError(f"{shown(path)}, {where}: this is no row of a store's export: {problem}.") from error
+            case _PointsRow() as row:
+                store.set_points(row.assignment, [Points(row.student, row.part, row.points, row.comment)])
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise UsageError(
+            f"{shown(path)}, {where}: this is no row of a store's export: {key + ': ' if key else ''}{first['msg']}."
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"{shown(path)}, {where}: this is no row of a store's export: {error}.") from error
     return None
 
 
-def _merge_record(store: Store, row: dict[str, Any]) -> bool:
-    text = row.get("json")
-    record = Record.model_validate_json(text) if text is not None else _RECORD.validate_python(row["record"])
-    student = row.get("student", record.submission.id)
+def _merge_record(store: Store, row: _RecordRow) -> bool:
+    record = _RECORD.validate_python(row.record) if row.text is None else Record.model_validate_json(row.text)
+    student = row.student or record.submission.id
     with told(store.path):
         found = store.execute(
             "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?",
@@ -173,7 +236,7 @@ def _merge_record(store: Store, row: dict[str, Any]) -> bool:
         if found
         else store.add_submission(HandIn(record.assignment, student, record.submission.sha256, record.submission.path))
     )
-    return store.add_record(submission, row.get("conditions") or conditions_of(record), record)
+    return store.add_record(submission, row.conditions or conditions_of(record), record)
 
 
 def conditions_of(record: Record) -> str:

@@ -182,6 +182,16 @@ def test_a_linked_file_is_left_aside_as_a_linked_folder_is(hw4: Assignment, tmp_
     assert notes == ["mallory.cu is left aside: it is a link; put the files themselves there."]
 
 
+def test_a_link_is_no_hand_in_even_when_it_is_called_like_one(write: Write, hw4: Assignment) -> None:
+    write("class/alice/hw4.cu", MAIN)
+    folder = write("class/bob/hw4.cu", MAIN).parent.parent
+    (folder / "mallory.cu").symlink_to("/etc/passwd")
+    assert is_class(folder, hw4)
+    found, notes = find_class(folder, hw4)
+    assert [one.student for one in found] == ["alice", "bob"]
+    assert notes == ["mallory.cu is left aside: it is a link; put the files themselves there."]
+
+
 def test_a_hand_in_of_a_thousand_nested_folders_is_found_with_the_others(
     hw4: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,3 +206,29 @@ def test_a_hand_in_of_a_thousand_nested_folders_is_found_with_the_others(
     assert [one.student for one in find_class(tmp_path, hw4)[0]] == ["alice", "mallory"]
     monkeypatch.chdir("/")
     remove(tmp_path / "mallory")  # pytest's own removal recurses
+
+
+def test_names_that_only_encode_accents_otherwise_are_attempts_of_one_student(tmp_path: Path, hw4: Assignment) -> None:
+    for name in ("zo\u00eb", "zoe\u0308", "new\nline", os.fsdecode(b"caf\xe9")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "hw4.cu").write_text(MAIN)
+    assert sorted(one.student for one in find_class(tmp_path, hw4)[0]) == [
+        "caf\\udce9",
+        "new\\nline",
+        "zo\u00eb",
+        "zo\u00eb",
+    ]
+
+
+def test_a_time_that_no_calendar_has_is_the_epoch(
+    write: Write, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write("class/alice/hw4.cu", MAIN).parent.parent
+    monkeypatch.setattr("grader.batch.handins._newest", lambda path: 1e18)
+    assert find_class(folder, hw4)[0][0].handed_in == datetime.fromtimestamp(0, UTC)
+
+
+@pytest.mark.parametrize("words", ["", " , "])
+def test_a_rerun_of_nobody_is_refused(words: str) -> None:
+    with pytest.raises(UsageError, match="names nobody: give failed, machine-faults, all, or ids"):
+        Policy(rerun=words)

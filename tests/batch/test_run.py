@@ -368,3 +368,27 @@ def test_the_state_of_an_attempt_says_what_to_do_with_it(setup: Setup, store: St
         attempt.student.id: store.state(attempt.submission, setup.conditions) for attempt in store.attempts("hw4")
     }
     assert states == {"alice": State.PASSED, "bob": State.FAILED}
+
+
+def test_what_a_compiler_or_a_program_prints_commands_no_terminal(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(
+        tmp_path / "class",
+        broken="#error \x1b[31mred\x07\n",
+        noisy='int puts(const char *);\nint main() { puts("\\x1b[2Jgone"); return 0; }',
+    )
+    graded(setup, store, folder)
+    kept = records(store)
+    assert "\\x1b[31mred\\x07" in kept["broken"].build.log and "\x1b" not in kept["broken"].build.log
+    assert "\x1b" not in kept["broken"].tests[0].reason
+    assert kept["noisy"].tests[0].output == "\\x1b[2Jgone\n"
+
+
+def test_asking_for_the_same_rules_again_makes_their_results_count_again(
+    setup: Setup, store: Store, tmp_path: Path
+) -> None:
+    folder = a_class(tmp_path / "class", right=RIGHT)
+    tried = replace(setup, assignment=setup.assignment.model_copy(update={"tolerance": 1e-30}))
+    for conditions, passes in ((setup, True), (tried, False), (setup, True)):
+        outcome = graded(conditions, store, folder)
+        assert (records(store)["right"].tests[0].verdict is Verdict.PASSED) is passes
+    assert (outcome.tally.graded, outcome.tally.kept, store.counts()["records"]) == (0, 1, 2)

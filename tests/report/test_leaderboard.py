@@ -201,3 +201,9 @@ def test_the_share_of_the_floor_is_shown_when_all_tests_have_one() -> None:
     with_floor = made_test("t21", gpu_ms=4.0, speedup=9.0, floor=floor)
     assert "25%" in render(leaderboard([line_of(made_record("a", tests=[with_floor]), "a")]))
     assert "of floor" not in render(leaderboard(named(("a", [3.0]))))
+
+
+def test_a_nickname_is_no_formula_in_a_spreadsheet() -> None:
+    board = leaderboard([line_of(made_record("a", speedups=[2.0]), "=1+1")])
+    (row,) = csv.DictReader(io.StringIO(render(board, "csv")))
+    assert row["name"] == "'=1+1"

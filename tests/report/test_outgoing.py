@@ -273,7 +273,7 @@ def test_points_are_read_with_comments(tmp_path: Path, hw4: Assignment) -> None:
         ("id,report\na,11\n", "line 2, report: 11 is not between 0 and 10; nothing was entered"),
         ("id,report\na,good\n", "'good' is no number"),
         ("id,report\nc,1\n", "'c' is nobody in the store"),
-        ("id,report\na,1\na,2\n", "line 3: 'a' appears twice"),
+        ("id,report\na,1\na,2\n", "line 3: 'a' is already on line 2"),
     ],
 )
 def test_wrong_points_are_told_and_none_are_entered(tmp_path: Path, hw4: Assignment, text: str, message: str) -> None:

@@ -175,3 +175,8 @@ def test_charts_title_every_mark_and_are_empty_without_data() -> None:
     assert bars([], label="l", x_label="x", y_label="y") == ""
     assert scatter([Point(1, 0, "zero has no logarithm")], label="l", x_label="x", y_label="y", log_y=True) == ""
     assert scatter([Point(5, 5, "one")], label="l", x_label="x", y_label="y", log_y=True).count("<circle") == 1
+
+
+def test_control_characters_and_turned_writing_in_a_source_are_spelled_out() -> None:
+    (file,) = annotated((("hw4.cu", "int a; // \x1b[2J\u202e\r\nint b;".encode()),), ())
+    assert [line.text for line in file.lines] == ["int a; // \\x1b[2J\\u202e", "int b;"]

@@ -67,6 +67,29 @@ def test_attempts_are_numbered_in_the_order_they_were_handed_in(tmp_path: Path) 
         assert [(attempt.number, attempt.sha256[0]) for attempt in store.attempts("hw4")] == [(1, "a"), (2, "b")]
 
 
+def test_practice_never_takes_the_place_of_a_result_on_the_graded_testcases(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s", create=True) as store:
+        keep(store, made_record(practice=True, created="2026-11-20T00:00:00+00:00"), "practice")
+        (attempt,) = store.attempts("hw4")
+        assert attempt.record.practice
+        keep(store, made_record(total=90.0), "graded")
+        keep(store, made_record(practice=True), "practice")
+        (attempt,) = store.attempts("hw4")
+        assert (attempt.record.practice, attempt.record.scores.total) == (False, 90.0)
+
+
+def test_results_under_the_conditions_asked_for_last_count(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s", create=True) as store:
+        number = keep(store, made_record(total=90.0), "rules of the course")
+        keep(store, made_record("bob", total=50.0), "rules of the course")
+        keep(store, made_record(total=10.0), "rules that were tried out")
+        store.bring_forward(number, "rules of the course")
+        store.bring_forward(number, "rules of the course")
+        totals = {attempt.student.id: attempt.record.scores.total for attempt in store.attempts("hw4")}
+        assert totals == {"alice": 90.0, "bob": 50.0}
+        assert check_store(store) == []
+
+
 def test_a_machines_fault_never_hides_a_good_record(tmp_path: Path) -> None:
     broken = made_record(tests=[made_test("t01", Verdict.GRADER_ERROR)])
     with open_store(tmp_path / "s", create=True) as store:
@@ -273,3 +296,58 @@ def test_a_full_disk_stops_with_a_sentence_and_keeps_what_was_stored(tmp_path: P
     with open_store(path) as store:
         assert check_store(store) == []
         assert "first" in [attempt.student.id for attempt in store.attempts("hw4")]
+
+
+def test_an_export_never_replaces_its_own_store(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        keep(store, made_record())
+        for target in (path, tmp_path / "s-wal"):
+            with pytest.raises(UsageError, match="is the store itself, which its export would replace"):
+                export_store(store, target)
+        with pytest.raises(UsageError, match="is a folder, expected a file"):
+            export_store(store, tmp_path)
+    with open_store(path) as store:
+        assert check_store(store) == []
+
+
+STUDENT = {"kind": "student", "student": "a", "name": "", "nickname": "", "section": "", "page": "p" * 22}
+SUBMISSION = {"kind": "submission", "assignment": "hw4", "student": "a", "sha256": "0" * 64, "path": "p"} | {
+    "handed_in": None, "days_late": 0, "penalty": 0.0, "sources": {"hw4.cu": "eA=="},
+}  # fmt: skip
+POINTS = {"kind": "points", "assignment": "hw4", "student": "a", "part": "report", "points": 8.0, "comment": ""}
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (STUDENT | {"student": 3}, "student.student: Input should be a valid string"),
+        (STUDENT | {"name": {}}, "student.name"),
+        (STUDENT | {"page": "../x/0123456789abcdef"}, "student.page"),
+        (SUBMISSION | {"sources": {"../../evil": "eA=="}}, "'../../evil' is no name of a file in a submission"),
+        (SUBMISSION | {"sources": []}, "submission.sources"),
+        (SUBMISSION | {"sources": {"a": "!!!"}}, "base64"),
+        (SUBMISSION | {"days_late": 10**30}, "submission.days_late"),
+        (SUBMISSION | {"penalty": float("nan")}, "submission.penalty: Input should be a finite number"),
+        (SUBMISSION | {"handed_in": "never"}, "never"),
+        (POINTS | {"points": "x"}, "points.points"),
+        ({"kind": "record", "student": [1], "json": "{}"}, "record.student"),
+        ({"kind": "other"}, "'other'"),
+        ([], "this is no row"),
+    ],
+)
+def test_a_row_that_no_store_exported_is_refused_with_its_line(tmp_path: Path, row: object, says: str) -> None:
+    file = tmp_path / "e.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in ({"schema": "grader-store-1"}, STUDENT, row)))
+    with open_store(tmp_path / "s", create=True) as store:
+        with pytest.raises(UsageError) as caught:
+            import_files(store, [file])
+        assert "e.jsonl, line 3: this is no row of a store's export: " in str(caught.value)
+        assert says in str(caught.value)
+        assert store.counts()["students"] == 1
+
+
+def test_json_that_is_nested_without_end_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "e.json").write_text("[" * 100_000)
+    with open_store(tmp_path / "s", create=True) as store, pytest.raises(UsageError, match="neither an export"):
+        import_files(store, [tmp_path / "e.json"])

@@ -1,0 +1,30 @@
+"""Names and other people's text, made fit to be stored, compared and printed."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but tab and newline, what turns the direction of writing, and bytes that are no UTF-8
+(surrogates): they would command a terminal, hide what is written, or not be written at all."""
+
+
+def spelled_out(text: str) -> str:
+    """`text` of one or more lines with what cannot be printed written as \\x1b or \\udce9."""
+    return _UNPRINTABLE.sub(lambda found: _escaped(found[0]), text.replace("\r\n", "\n"))
+
+
+def printable_name(text: str) -> str:
+    """As `spelled_out`, on one line."""
+    return spelled_out(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def student_id(text: str) -> str:
+    """The id that a name, a cell or an argument means: on one line, and the same however its accents are encoded (macOS
+    takes letters with accents apart, rosters do not)."""
+    return unicodedata.normalize("NFC", printable_name(text.strip()))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()

@@ -1,0 +1,48 @@
+"""Being asked to end, wherever Python is at that moment.
+
+A signal's exception may be raised inside a callback that Python cannot leave by it: a destructor, or what runs around a
+fork (logging has such). Python then prints a traceback and drops the exception, and with it the request to end.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from types import TracebackType
+from typing import Protocol
+
+
+class _Dropped(Protocol):
+    """What `sys.unraisablehook` is given, as far as it matters here."""
+
+    @property
+    def exc_type(self) -> type[BaseException]: ...
+    @property
+    def exc_value(self) -> BaseException | None: ...
+    @property
+    def exc_traceback(self) -> TracebackType | None: ...
+    @property
+    def err_msg(self) -> str | None: ...
+    @property
+    def object(self) -> object: ...
+
+
+_SOON_S = 0.02
+_SIGNALS = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
+
+
+def never_drop_a_signal() -> None:
+    """From now on a dropped KeyboardInterrupt or SystemExit is asked for once more, by its signal."""
+    sys.unraisablehook = _ask_again
+
+
+def _ask_again(dropped: _Dropped) -> None:
+    again = _SIGNALS.get(dropped.exc_type)
+    if again is None:
+        sys.__unraisablehook__(dropped)  # type: ignore[arg-type]
+    else:
+        timer = threading.Timer(_SOON_S, os.kill, (os.getpid(), again))  # when the callback has been left
+        timer.daemon = True
+        timer.start()

@@ -1,0 +1,43 @@
+"""A request to end that arrives where Python drops exceptions is not lost, and nobody sees a traceback of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+PROGRAM = """
+import os, signal, sys
+from grader.unwinding import never_drop_a_signal
+
+never_drop_a_signal()
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+class Dropping:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{signal})
+        for _ in range(1000):
+            pass
+
+try:
+    dropping = Dropping()
+    del dropping
+    signal.pause()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(("signal", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_in_a_destructor_still_ends_the_program_and_prints_nothing(signal: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.replace("{signal}", signal)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
