@@ -110,6 +110,11 @@ def _uncoalesced(access: AccessEvent, share: float) -> str:
         f"{_what(access)} touch {_number(access.units / access.requests)} sectors of {_SECTOR_BYTES} bytes a request "
         f"where {_number(needed)} would do ({share:.0%} of the kernel's excess)"
     )
+    if access.operation == "async_copy" and access.stride == access.bytes:
+        return (
+            f"{text}: the lanes are neighbours, but in global or in shared memory they start within a sector. Let rows "
+            f"begin at multiples of {_SECTOR_BYTES} bytes in both (the shared array with __align__(128))."
+        )
     if access.stride is not None and abs(access.stride) == access.bytes:
         return (
             f"{text}: the lanes are neighbours but start within a sector. Let rows begin at multiples of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import traceback
@@ -91,11 +92,12 @@ def check(
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
     if checks and records[0].build.ok:
-        reports = studies.sanitize_program(
-            submission, checks, tests=tests or "public", assignment=assignment, engine=engine
-        )
-        print(f"\n{render_reports(reports)}")
+        sample = studies.sample_to_sanitize(records[0])
+        reports = studies.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
+        print(f"\nOn {sample}:\n{render_reports(reports)}")
         found = sum(report.errors for report in reports)
+    elif terminal.is_students_failure(records[0]):
+        print(f"What is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
     if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
         raise typer.Exit(1)
 

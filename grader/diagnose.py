@@ -28,6 +28,8 @@ SAMPLED_UNITS = 3
 SAMPLED_ROWS = 6
 COMPARED_UNITS = 16
 """Up to so many units a wrong one is compared with all others, beyond only with its neighbours and both ends."""
+COMPARED_VALUES = 32
+"""So many values that equal the input's are no accident."""
 RTOL = 1e-3
 """How near a sampled value must be to count as equal, beside a tenth of the tensor's tolerance. float32 attention
 is within 1e-5 of float64."""
@@ -73,6 +75,12 @@ def _sentences(check: Check, operator: Operator, shape: Shape, input: Path, expe
             "(cudaGetLastError after it), the grid size, and the copy back to the host."
         )
         return
+    if _begins_with_the_input(operator, input, got):
+        yield (
+            "The output begins with the input's own values: the results never came into the array that was written. "
+            "Look at the cudaMemcpy back to the host (cudaMemcpyDeviceToHost): is it there, and did it succeed?"
+        )
+        return
     samples = _samples(operator, shape, number, errors, input, expected, got)
     if not samples:
         return
@@ -85,6 +93,19 @@ def _sentences(check: Check, operator: Operator, shape: Shape, input: Path, expe
             "like lost precision, such as half precision somewhere, or a few terms of the sums missing or counted "
             "twice."
         )
+
+
+def _begins_with_the_input(operator: Operator, input: Path, got: Path) -> bool:
+    """Whether the first values are those behind the input's header: the buffer of the input was written."""
+    ours, theirs = np.empty(COMPARED_VALUES, dtype="<f4"), np.empty(COMPARED_VALUES, dtype="<f4")
+    output = open_untrusted(got)
+    try:
+        if not stat.S_ISREG(os.fstat(output).st_mode) or not read_values(output, theirs, 0):
+            return False
+        with input.open("rb") as source:
+            return read_values(source.fileno(), ours, operator.header_bytes) and bool(np.array_equal(ours, theirs))
+    finally:
+        os.close(output)
 
 
 # ---- where ----------------------------------------------------------------------------------------------------

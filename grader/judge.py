@@ -61,7 +61,9 @@ def judge(
     verdict, reason = _failure(run, check)
     if verdict is Verdict.WRONG_ANSWER and diagnosis:
         reason = f"{reason} {diagnosis}"
-    return Judgement(verdict, Fault.STUDENT, reason + _told(trace), ())
+    if verdict is not Verdict.RUNTIME_ERROR:
+        reason += _told(trace)
+    return Judgement(verdict, Fault.STUDENT, reason, ())
 
 
 def _broken_limit(run: Run, check: Check) -> tuple[Verdict, Fault, str]:
@@ -96,9 +98,10 @@ def _failure(run: Run, check: Check) -> tuple[Verdict, str]:
             "SIGFPE": "an integer was divided by zero on the host",
             "SIGBUS": "it touched a mapped file beyond its end",
         }.get(outcome.signal)
-        return Verdict.RUNTIME_ERROR, f"Crashed with {outcome.signal}" + (f": {hint}." if hint else ".")
+        return Verdict.RUNTIME_ERROR, f"Crashed with {outcome.signal}{f': {hint}' if hint else ''}.{_told(trace)}"
     if cuda is not None:
-        return Verdict.RUNTIME_ERROR, f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}). {check.reason}"
+        # What the engine saw is the cause, the wrong values its consequence: the cause first.
+        return Verdict.RUNTIME_ERROR, f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}).{_told(trace)} {check.reason}"
     if check.kind in ("missing", "not_a_file") or check.found_bytes == 0:
         where = "the output's path is the program's second argument"
         return Verdict.NO_OUTPUT, f"{check.reason} The program ended with exit code {outcome.exit_code}; {where}."
@@ -124,11 +127,18 @@ def _told(trace: Trace | None) -> str:
     """What the engine itself saw go wrong: the emulator names line, thread and address."""
     for diagnostic in trace.diagnostics if trace is not None else ():
         if diagnostic.severity == "error":
-            message = diagnostic.message[:1].upper() + diagnostic.message[1:].rstrip(". ")
+            message = _sentence(diagnostic.message)
             where = f" ({handed_in_name(diagnostic.file)}:{diagnostic.line})" if diagnostic.file else ""
             advice = f" {diagnostic.advice}" if diagnostic.advice else ""
             return f" {message}{where}.{advice}"
     return ""
+
+
+def _sentence(message: str) -> str:
+    """`message` with a capital letter, unless it begins with a name such as cudaMemcpy, and without its full stop."""
+    word = message.split(" ", 1)[0].rstrip(",:")
+    start = message[:1].upper() if word.isalpha() and word.islower() else message[:1]
+    return start + message[1:].rstrip(". ")
 
 
 def _last_seen(trace: Trace | None) -> str:

@@ -51,6 +51,8 @@ _LONGEST = 4096
 _MOST_FLAGS = 256
 _MOST_NOTES = 20
 _SHOWN = 100
+_LAUNCHERS = {"ccache", "sccache", "distcc", "env", "nice", "time"}
+"""Programs that run the compiler given to them."""
 _SYSTEM_LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "c", "gomp", "cudart", "cudart_static", "cudadevrt", "cuda"}
 
 
@@ -84,9 +86,14 @@ def nvcc_commands(output: str) -> list[list[str]]:
             except ValueError:  # an unbalanced quote: an echo, not a compiler call
                 continue
             place = next((i for i, word in enumerate(words) if Path(word.lstrip("@-")).name == "nvcc"), None)
-            if place is not None and all("=" in word for word in words[:place]):
+            if place is not None and all("=" in word or _begins(word) for word in words[:place]):
                 commands.append(words[place + 1 :])
     return commands
+
+
+def _begins(word: str) -> bool:
+    """Whether a command line may begin with the word before its compiler comes: `@ccache`, `time -p`."""
+    return Path(word.lstrip("@-")).name in _LAUNCHERS or re.fullmatch(r"-\w", word) is not None
 
 
 def sort_flags(commands: Iterable[list[str]], folder: Path) -> MakefileFlags:
@@ -135,7 +142,7 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
         return [_pass_through("-Xcompiler", item, _COMPILER_KEPT) for item in re.split(r"[, ]", value) if item]
     if flag.startswith(("-I", "--include-path=", "-isystem=", "--system-include=")):
         return [_include(flag.removeprefix("-I") if flag.startswith("-I") else value, folder)]
-    if re.match(r"-l\w|--library=", flag):
+    if flag != "-lineinfo" and re.match(r"-l\w|--library=", flag):
         library = flag[2:] if flag.startswith("-l") and not flag.startswith("--") else value
         return [(None, None if library in _SYSTEM_LIBRARIES else f"-l{library} is left out: libraries are not linked")]
     if flag.startswith(("-L", "--library-path=", "-Xlinker", "--linker-options")) or _OURS.match(flag):

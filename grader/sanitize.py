@@ -15,7 +15,7 @@ import hashlib
 import re
 import secrets
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -285,6 +285,19 @@ def _advice(text: str) -> str | None:
 def _kind(message: str) -> str:
     """A message without what differs between occurrences of one fault."""
     return re.sub(r"\(?\d[\d,]*\)?", "#", message)
+
+
+def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Finding, ...]:
+    """The emulator's diagnostics, one finding for each place and fault, errors first. Two accesses are one place only
+    when both their lines are the same, whatever block, thread and address."""
+    found: dict[tuple[str, ...], Finding] = {}
+    for diagnostic in diagnostics:
+        kind = re.sub(r"0x[0-9a-f]+|(?<!line )\b\d+", "#", diagnostic.message)
+        place = (diagnostic.severity, kind, diagnostic.kernel or "", f"{diagnostic.file}:{diagnostic.line}")
+        seen = found.get(place)
+        found[place] = Finding(seen.first if seen else diagnostic, seen.times + 1 if seen else 1)
+    rank = {"error": 0, "warning": 1}
+    return tuple(sorted(found.values(), key=lambda finding: rank.get(finding.first.severity, 2)))
 
 
 # ---- the canary -------------------------------------------------------------------------------------------------

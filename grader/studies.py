@@ -24,18 +24,22 @@ from grader.ncu import Launch, NotProfiled, run_ncu
 from grader.paths import shown
 from grader.profile import LAUNCHES, KernelProfile, Theory, kernel_profiles, plan
 from grader.progress import shown_progress
+from grader.record import Record
 from grader.roofline import Roof, device_roofs
 from grader.run import run_program
 from grader.sandbox import runner
-from grader.sanitize import Check, Finding, Report, run_check, with_lines
+from grader.sanitize import Check, Report, by_place, run_check, with_lines
 from grader.session import ensure
 from grader.submission import Submission, read_submission
 from grader.testcase import Case, Suite
 from grader.toolkit import find_toolkit
-from grader.trace import Diagnostic, Trace
+from grader.trace import Trace
+from grader.verdict import Verdict
 
 _MAKE_LIMIT_S = 10
 
+SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
+"""A sample that is worth a closer look has this share of the largest one's operations, or so many."""
 _BESIDE = (
     "shared_load_bank_conflicts",
     "shared_store_bank_conflicts",
@@ -227,14 +231,20 @@ def _study(
 # ---- sanitizers -------------------------------------------------------------------------------------------------
 
 
+def sample_to_sanitize(record: Record) -> str:
+    """The testcase to look at closely: the smallest that failed, else the smallest that is no mere 1 x 1."""
+    cases = suite_of(load_assignment(record.assignment)).cases
+    ran = sorted((cases[test.name] for test in record.tests), key=lambda case: case.flops)
+    failed = {test.name for test in record.tests if test.verdict is not Verdict.PASSED}
+    worth = min(ran[-1].flops * SMALLEST_SHARE, SMALLEST_FLOPS)
+    return next((c for c in ran if c.name in failed), next(c for c in ran if c.flops >= worth)).name
+
+
 def sanitize_program(
-    path: Path, checks: Sequence[Check], *, tests: str, assignment: str | None, engine: str
+    path: Path, checks: Sequence[Check], *, test: str, assignment: str | None, engine: str
 ) -> tuple[Report, ...]:
-    """Run the sanitizers on the smallest of the `tests`."""
-    rules = load_assignment(assignment) if assignment else assignment_for(path)
-    cases = suite_of(rules).select(tests)
-    smallest = min(cases, key=lambda case: case.flops)
-    subject = _subject(path, smallest.name, assignment, engine)
+    """Run the sanitizers on one testcase."""
+    subject = _subject(path, test, assignment, engine)
     if not isinstance(subject.engine, CudaEngine):
         return _emulators_findings(subject, checks)
     flags = with_lines(subject.submission.flags)
@@ -257,16 +267,12 @@ def _emulators_findings(subject: _Subject, checks: Sequence[Check]) -> tuple[Rep
         subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
     program = _built(subject, subject.submission).program
     assert program is not None
-    found: dict[str, dict[Diagnostic, int]] = {check: {} for check in checks}
-    for diagnostic in _traced(subject, program).diagnostics:
-        if diagnostic.tool in found:
-            seen = found[diagnostic.tool]
-            seen[diagnostic] = seen.get(diagnostic, 0) + 1
+    told = _traced(subject, program).diagnostics
     return tuple(
         Report(
             check,
-            tuple(Finding(*item) for item in found[check].items()),
-            sum(times for diagnostic, times in found[check].items() if diagnostic.severity != "note"),
+            by_place(diagnostic for diagnostic in told if diagnostic.tool == check),
+            sum(diagnostic.tool == check and diagnostic.severity != "note" for diagnostic in told),
         )
         for check in checks
     )

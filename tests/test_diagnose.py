@@ -45,6 +45,13 @@ def says(case, tmp_path):
     return run
 
 
+def test_a_buffer_that_nothing_was_copied_back_into(says):
+    def buffer(q, k, v, _):
+        return np.stack([q, k, v], axis=1).reshape(3 * B, N, D)[:B]
+
+    assert "begins with the input's own values" in says(buffer)
+
+
 def softmax(scores):
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)

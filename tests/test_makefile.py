@@ -31,6 +31,8 @@ def notes_of(command: str) -> str:
         ('nvcc -Xcompiler "-O2 -march=native" a.cu', ("-Xcompiler=-O2", "-Xcompiler=-march=native")),
         ("CUDA=1 nvcc -lm -L/x -lcudart a.cu", ()),
         ("mkdir -p build && nvcc -O2 -Iinclude -c a.cu", ("-O2", "-Iinclude")),
+        ("ccache nvcc -O3 -lineinfo a.cu", ("-O3", "-lineinfo")),
+        ("@/usr/bin/time -p nvcc -O1 a.cu", ("-O1",)),
         ("echo 'it; nvcc -O1 x.cu", ("-O1",)),
     ],
 )
@@ -41,6 +43,7 @@ def test_flags_that_change_the_program_are_kept(command: str, kept: tuple[str, .
 
 
 def test_dropped_flags_are_named_with_the_reason() -> None:
+    assert notes_of("nvcc -lineinfo -lm a.cu") == ""
     notes = notes_of("nvcc -lcublas -I/etc -I../peer --made-up -Xcompiler=-fplugin=evil.so hw4.cu")
     assert "-lcublas is left out: libraries are not linked" in notes
     assert "-I/etc is left out: it lies outside the submission" in notes

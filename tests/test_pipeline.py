@@ -155,10 +155,16 @@ def test_only_the_output_decides(program: str, warning: str | None, tmp_path: Pa
             assert warning in test["warnings"][0]
 
 
+def test_the_line_of_a_fault_comes_before_what_became_of_the_output(tmp_path: Path) -> None:
+    for test in graded(PROGRAMS / "device_fault.cu", tmp_path)["tests"]:
+        assert 0 < test["reason"].index("(device_fault.cu:2)") < test["reason"].index("wrote no output file")
+
+
 def test_check_exits_1_when_a_test_fails_and_0_when_all_pass() -> None:
     failing = grader("check", PROGRAMS / "wrong_scale.cu", "--engine", "emulator", "--tests", QUICK)
     assert failing.code == 1
     assert "0 of 2 tests passed" in failing.out
+    assert failing.out.rstrip().endswith("wrong_scale.cu --sanitize all")
     passing = grader("check", ROOT / "reference/hw4/tiled.cu", "--engine", "emulator", "--tests", QUICK)
     assert (passing.code, "All 2 tests passed" in passing.out) == (0, True)
     broken = grader("check", PROGRAMS / "syntax_error.cu", "--engine", "emulator", "--tests", QUICK)

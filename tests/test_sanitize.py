@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,7 +12,11 @@ from grader import sanitize
 from grader.engine.base import Compiled
 from grader.errors import UsageError
 from grader.process import Runner
-from grader.sanitize import CHECKS, Check, Report, parse_checks, parse_report, render, run_check
+from grader.sanitize import CHECKS, Check, Report, by_place, parse_checks, parse_report, render, run_check
+from grader.studies import sample_to_sanitize
+from grader.trace import Diagnostic
+from grader.verdict import Verdict
+from tests.records import made_record, made_test
 from tests.timed_engine import TimedC, tool
 
 FIXTURES = Path(__file__).parent / "fixtures" / "sanitizer"
@@ -231,3 +236,29 @@ def test_without_the_tool_it_is_said_where_it_comes_from(tmp_path: Path, monkeyp
     monkeypatch.setattr("grader.toolkit.shutil.which", lambda name: None)
     found = run_check(TimedC(tmp_path), tmp_path, (), "memory", readable=(), kernels=1)
     assert found.not_run == "compute-sanitizer is not installed: install the CUDA toolkit"
+
+
+def test_the_emulators_findings_are_one_for_each_place_with_errors_first() -> None:
+    def told(severity: Literal["error", "warning"], message: str, thread: int, line: int) -> Diagnostic:
+        return Diagnostic(severity, "race", message, "k", (0, 0, 0), (thread, 0, 0), "hw4.cu", line)
+
+    found = by_place(
+        [
+            told("warning", "write of offset 4 races with the read at line 7", 1, 9),
+            told("error", "write of offset 8 races with the read at line 7", 2, 9),
+            told("error", "write of offset 12 races with the read at line 7", 3, 9),
+            told("error", "write of offset 12 races with the read at line 8", 3, 9),
+        ]
+    )
+    assert [(f.first.severity, f.first.thread, f.times) for f in found] == [
+        ("error", (2, 0, 0), 2),
+        ("error", (3, 0, 0), 1),
+        ("warning", (1, 0, 0), 1),
+    ]
+
+
+@pytest.mark.parametrize(("failing", "sample"), [((), "s06"), (("s07", "s05"), "s05")])
+def test_the_smallest_failing_sample_is_looked_at_and_never_a_mere_1_x_1(failing: tuple[str, ...], sample: str) -> None:
+    names = [f"s0{number}" for number in range(1, 9)]
+    tests = [made_test(name, Verdict.WRONG_ANSWER if name in failing else Verdict.PASSED) for name in names]
+    assert sample_to_sanitize(made_record(tests=tests, assignment="matmul")) == sample

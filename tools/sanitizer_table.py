@@ -57,11 +57,14 @@ without a line will do. "elsewhere" means that the tool reports something of the
   atomic or volatile access after it, puts in order; within a warp, as a warning, that no `__syncwarp()` or other warp
   function separates. Writing the value that is there already is no race, nor is a plain look beside `atomicCAS`, `Min`,
   `Max`, `And` or `Or`. An asynchronous copy (cp.async) is a write that lasts until its thread has waited for it: before
-  that, any access to its bytes is reported, and by init where races are not looked for.
+  that, any access to its bytes is reported, and by init where races are not looked for. A completed phase of a barrier
+  object (cuda::barrier, cuda::pipeline, mbarrier) counts as a barrier of the whole block.
 - init: reads of bytes that were never written since cudaMalloc, or by no thread of the block in shared memory; copies
   to the host of 16 bytes or more that nothing wrote.
 - sync (always on): barriers that not all threads of a warp reach, warp functions and `__syncwarp()` with masks that do
-  not name the caller or name lanes that never come, deadlock, kernels that run for too long.
+  not name the caller or name lanes that never come, deadlock, also at barrier objects, kernels that run for too long.
+
+The sample looked at is the smallest that failed, or else the smallest that is worth it; its name is printed.
 
 Reports name the variable or the allocation, with the line that allocated it where addr2line (binutils) is installed,
 and the offset in it.

@@ -6,6 +6,7 @@ of their own could stand over this one.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -18,6 +19,7 @@ from grader.record import Record, TestRecord
 from grader.verdict import Fault, Verdict
 
 WIDTH = 100
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 _WORDS = {
     Verdict.PASSED: "passed",
@@ -59,8 +61,13 @@ def summary(record: Record) -> str:
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     total = len(record.tests)
     if passed == total:
-        return f"All {total} tests passed."
+        return f"All {total} tests passed." if total > 1 else "The test passed."
     return f"{passed} of {total} tests passed; start with {_first_failing(record.tests)}."
+
+
+def is_students_failure(record: Record) -> bool:
+    """Whether the program was built, ran, and failed a test by a fault of its own."""
+    return record.build.ok and any(test.fault is Fault.STUDENT for test in record.tests)
 
 
 def _first_failing(tests: Sequence[TestRecord]) -> str:
@@ -171,11 +178,11 @@ def _pair(group: Sequence[TestRecord]) -> str:
 
 
 def _warnings(record: Record) -> Iterator[str]:
-    seen: dict[str, list[str]] = {}
+    seen: dict[str, tuple[str, list[str]]] = {}
     for test in record.tests:
-        for warning in test.warnings:
-            seen.setdefault(warning, []).append(test.name)
-    lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.items()]
+        for warning in test.warnings:  # an address differs from run to run
+            seen.setdefault(_ADDRESS.sub("", warning), (warning, []))[1].append(test.name)
+    lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.values()]
     lines += [f"flag, for a person to look at: {flag}" for flag in record.flags]
     lines += [f"note: {note}" for note in (*record.notes, record.hidden_inputs) if note]
     if lines:

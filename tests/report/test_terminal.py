@@ -72,7 +72,14 @@ def test_check_closes_with_how_many_passed_and_where_to_start() -> None:
     record = a_record(tests=(passing("s01"), failing("s02", "NaN."), failing("s03", "NaN.")))
     assert summary(record) == "1 of 3 tests passed; start with s02."
     assert render_check(record).endswith("1 of 3 tests passed; start with s02.")
-    assert render_check(a_record(tests=(passing("s01"),))).endswith("All 1 tests passed.")
+    assert render_check(a_record(tests=(passing("s01"),))).endswith("The test passed.")
+
+
+def test_warnings_that_differ_in_an_address_are_said_once() -> None:
+    tests = tuple(
+        passing(f"t0{n}").model_copy(update={"warnings": (f"cudaFree(0x7f0{n}): it was freed before",)}) for n in (1, 2)
+    )
+    assert render_check(a_record(tests=tests)).count("it was freed before") == 1
 
 
 def test_a_warning_that_many_tests_share_is_said_once() -> None:

@@ -268,7 +268,7 @@ def _solve(ssa: Ssa, rule: ShapeRule) -> list[Shape | None]:
             for member in members[roots[value]]:
                 shapes[member] = join(shapes[member], new)
 
-    while changed:
+    while changed or _give_undefined(undefined, shapes, update):
         changed = False
         for b in graph.blocks:
             for phi in ssa.phis[b.number].values():
@@ -297,6 +297,17 @@ def _solve(ssa: Ssa, rule: ShapeRule) -> list[Shape | None]:
                             for member in members[roots[value]]:
                                 shapes[member] = VECTOR
     return shapes
+
+
+def _give_undefined(
+    undefined: set[int], shapes: list[Shape | None], update: Callable[[int, Shape | None], None]
+) -> bool:
+    """Registers that are read before anything writes them, and whose web got no shape, are the same in all lanes; True
+    when there were any. Not before, so that a value undefined on one path does not spoil the shape of the other's."""
+    left = [value for value in undefined if shapes[value] is None]
+    for value in left:
+        update(value, UNIFORM)
+    return bool(left)
 
 
 def _made_vector(graph: Graph, ssa: Ssa, block: Block) -> set[int]:

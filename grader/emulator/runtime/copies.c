@@ -123,13 +123,12 @@ static u32 lanes_past(const struct copies *q, const struct copy *c, u32 pending)
     return lanes;
 }
 
-void rt_copy_wait(struct warp *w, u32 pending, u32 m) {
-    struct copies *q = copies_of(w);
+static void wait_for(struct warp *w, struct copies *q, u32 pending, int all, u32 m) {
     const int watched = is_watched(w);
     u32 left = 0;
     for (u32 i = 0; i < q->count; i++) {
         struct copy *c = &q->under_way[i];
-        u32 due = m & c->lanes & lanes_past(q, c, pending);
+        u32 due = m & c->lanes & (all ? ~0u : lanes_past(q, c, pending));
         arrive(w, c, due);
         if (UNLIKELY(watched))
             for (u32 todo = due; todo; todo &= todo - 1) shadow_arrival(w, c->site, c->to[lowest_lane(todo)], lowest_lane(todo), c->size);
@@ -140,3 +139,8 @@ void rt_copy_wait(struct warp *w, u32 pending, u32 m) {
     }
     q->count = left;
 }
+
+void rt_copy_wait(struct warp *w, u32 pending, u32 m) { wait_for(w, copies_of(w), pending, 0, m); }
+
+/* For cp.async.mbarrier.arrive, by which a barrier object waits for a thread's copies: they arrive at once, as they may. */
+void rt_copy_arrive_all(struct warp *w, u32 m) { wait_for(w, copies_of(w), 0, 1, m); }

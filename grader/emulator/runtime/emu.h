@@ -13,6 +13,7 @@
  *   written.c   which bytes of global memory hold a value
  *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
  *   counters.c  what a program built to count has counted
+ *   mbarrier.c  barrier objects in shared memory
  *   tensor.c    matrix instructions
  *   copies.c    asynchronous copies, which arrive when they are waited for
  *   print.c     device printf and assert
@@ -102,6 +103,7 @@ struct launch {
     struct counters *counters; /* counters.c */
 };
 
+#define FUEL 65536u /* loop iterations until rt_poll */
 enum warp_state { WARP_READY, WARP_WAITS, WARP_DONE, WARP_DEAD };
 
 struct barrier { u32 expected, arrived; u32 reduce_count, reduce_lanes; u32 generation; u32 last_count, last_any, last_all; u32 partial; };
@@ -130,6 +132,7 @@ struct block {
     u32 shadow_words, early_count;
     struct early_read early[EARLY_READS]; /* of this epoch: shared memory that nobody had written yet */
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring; /* order.c */
+    u32 asked_in_vain; /* mbarrier.c: tests since anything else went on */
     struct copies *copies; /* copies.c: of each warp; NULL until there is one */
 };
 
@@ -194,6 +197,7 @@ void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);
+void barrier_orders(struct block *b); /* what lies before this moment in the block and what lies behind it, where races are looked for */
 
 /* ---- reports -------------------------------------------------------------------------------------------------------- */
 

@@ -217,13 +217,6 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     l->dynamic_shared = (u32)shared, l->shared_bytes = (shared ? k->dynamic_offset : k->static_shared) + (u32)shared;
     l->cooperative = cooperative;
     for (u32 i = 0; i < k->parameter_count; i++) memcpy(l->params + k->parameters[i].offset, args[i], k->parameters[i].size);
-    if (cooperative) {
-        static struct allocation *workspace;
-        if (!workspace) workspace = memory_allocate(64, 64, MEMORY_VARIABLE, "the grid's barrier");
-        u32 fresh[16] = {64};
-        memcpy((void *)(workspace->start + (u64)workspace->delta), fresh, sizeof fresh);
-        l->workspace = workspace->start;
-    }
     l->start_ns = now_ns();
     pending_fault = run_launch(l);
     u64 end = now_ns();

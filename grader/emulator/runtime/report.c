@@ -140,7 +140,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
             diagnose(NULL, ~0u, 0, "error", "memory", "Look for recursion that does not end, or for very large local arrays.",
                      "stack overflow or a crash inside kernel %s (address 0x%llx)", demangle(l->kernel->name), (unsigned long long)address);
         else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
-            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check pointers returned by malloc and indices into host arrays.",
+            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the arguments are there, and indices into host arrays.",
                      "host code accessed address 0x%llx, which it may not (segmentation fault)", (unsigned long long)address);
     }
     finish();

@@ -19,7 +19,6 @@
 #include <immintrin.h>
 #endif
 
-#define FUEL 65536u
 #define POLLS_BEFORE_COMPANY 64
 #define RESIDENT_MAXIMUM 2048
 
@@ -59,6 +58,12 @@ void thread_of(struct warp *w, u32 lane, u32 *xyz) {
     for (int i = 0; i < 3; i++) xyz[i] = w->tid[i][lane & 31];
 }
 
+void barrier_orders(struct block *b) {
+    if (!b->launch->module->info->sanitize) return;
+    shadow_end_epoch(b);
+    if (b->launch->module->info->sanitize & SANITIZE_RACE) order_barrier(b);
+}
+
 static void barrier_release(struct block *b, u32 id) {
     struct barrier *r = &b->barriers[id];
     r->last_count = r->reduce_count;
@@ -67,10 +72,8 @@ static void barrier_release(struct block *b, u32 id) {
     r->arrived = r->reduce_count = r->reduce_lanes = 0;
     r->expected = 0;
     r->generation++;
-    if (b->launch->module->info->sanitize) {
-        shadow_end_epoch(b);
-        if (b->launch->module->info->sanitize & SANITIZE_RACE) order_barrier(b);
-    }
+    b->asked_in_vain = 0;
+    barrier_orders(b);
     for (u32 i = 0; i < b->warp_count; i++)
         if (b->state[i] == WARP_WAITS && b->waits_at[i] == id) b->state[i] = WARP_READY;
 }
@@ -125,6 +128,8 @@ u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, 
 void rt_poll(struct warp *w, u32 site) {
     struct block *b = w->block;
     w->fuel = b->launch->fuel;
+    if (!w->asked_in_vain) b->asked_in_vain = 0;
+    w->asked_in_vain = 0;
     if (b->launch->abort) leave_warp(w, WARP_DEAD);
     b->poll_site[w->index] = site;
     b->polls++;
@@ -176,7 +181,9 @@ void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, 
         const char *advice = code == cudaErrorIllegalAddress      ? "Check the index against the size of the array, for the last block and the last thread too."
                              : code == cudaErrorMisalignedAddress ? "Vector types such as float4 need addresses that are multiples of their size."
                              : code == cudaErrorLaunchTimeout     ? "Check the loop's condition, and whether it waits for a thread or block that cannot run."
-                                                                  : "";
+                             : code == cudaErrorIllegalInstruction && l->module->info->sites[site].kind != SITE_CALL
+                                 ? "Check how the barrier is set up: by one thread, before any other uses it, and for as many threads as arrive at it."
+                                 : "";
         l->error = code;
         l->abort = 1;
         diagnose(w, site, lane, "error", code == cudaErrorLaunchTimeout ? "sync" : "memory", advice, "%s", text);
@@ -232,7 +239,7 @@ static struct block *take_block(struct worker *k) {
 
 static void start_block(struct worker *k, struct block *b, struct launch *l, u64 index) {
     u32 n = l->warps;
-    b->launch = l, b->worker = k, b->warp_count = n, b->done = 0, b->current = 0, b->index = index, b->polls = 0;
+    b->launch = l, b->worker = k, b->warp_count = n, b->done = 0, b->current = 0, b->index = index, b->polls = 0, b->asked_in_vain = 0;
     b->threads_alive = l->threads;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, l->shared_bytes);
@@ -445,12 +452,22 @@ static void start_workers(void) {
     }
 }
 
+/* Where cooperative groups keep a grid's barrier. One is enough, since launches run one after the other. */
+static u64 fresh_workspace(void) {
+    static struct allocation *workspace;
+    if (!workspace) workspace = memory_allocate(64, 64, MEMORY_VARIABLE, "the grid's barrier");
+    u32 fresh[16] = {64};
+    memcpy((void *)(workspace->start + (u64)workspace->delta), fresh, sizeof fresh);
+    return workspace->start;
+}
+
 int run_launch(struct launch *l) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
     pthread_once(&once, start_workers);
     pthread_mutex_lock(&one_launch);
     current_launch = l;
+    if (l->cooperative) l->workspace = fresh_workspace();
     /* Blocks of a cooperative grid wait for each other: make them all resident soon, and do not let them spin long. */
     l->fuel = l->cooperative ? 64 : FUEL;
     l->patience = l->cooperative ? 1 : POLLS_BEFORE_COMPANY;

@@ -164,6 +164,8 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         advice = same_warp ? "Put __syncwarp() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read."
                            : "Put __syncthreads() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read.";
     }
+    if (x->sites[x->site].line == s->line && s->kind != SITE_COPY && order == ORDER_NONE_IN_BLOCK && !(same_warp && x->site == other_site))
+        advice = "If several threads add to this place, use an atomic (atomicAdd). Else put __syncthreads(), or within a warp __syncwarp(), between the read and the write.";
     u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
     if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
     place_of(x, addr, place, sizeof place);

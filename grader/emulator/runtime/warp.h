@@ -106,6 +106,7 @@ struct warp {
     u32 tid0[3];   /* lane 0's threadIdx */
     u32 dynamic_shared, smid, slot;
     u32 step;      /* counts what makes the lanes wait for each other, when races are looked for */
+    u32 asked_in_vain; /* since the last rt_poll, at an mbarrier */
     u32 environment[2]; /* %envreg1 and 2: where cooperative groups find the grid's barrier */
     u64 grid_id;
     struct block *block;
@@ -185,6 +186,14 @@ void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count
 void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m);
 void rt_copy_commit(struct warp *w, u32 m);
 void rt_copy_wait(struct warp *w, u32 pending, u32 m);
+void rt_copy_arrive_all(struct warp *w, u32 m); /* those of no group too */
+
+/* Barrier objects (mbarrier.c). An arrival's vv holds how many arrive, then the token; a test gives the lanes whose phase,
+ * that of the token or of the parity in vv, is complete. */
+void rt_mbarrier_init(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *count);
+void rt_mbarrier_invalidate(struct warp *w, u32 site, int space, const u64 *addr, u32 m);
+void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv, int drops);
+u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity);
 
 /* ---- vectors ---------------------------------------------------------------------------------------------------- */
 

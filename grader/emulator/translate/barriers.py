@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from grader.emulator.ptx import Imm, Instr, Operand
+from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import lanes_meet
+from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, lanes_meet, space_of, value_lanes
 
 
 def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
@@ -77,6 +77,43 @@ def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&members[{i * w.lanes}] = {w.v(members, 'u32', i)};")
     w.line(f"rt_syncwarp_groups(w, {site}, {w.mask}, members);")
+
+
+@handles("mbarrier")
+def barrier_object(w: Writer, instr: Instr) -> None:
+    """Barrier objects in shared memory (runtime/mbarrier.c), as far as sm_80 has them."""
+    what, *mods = instr.mods
+    has_result = what in ("arrive", "arrive_drop", "test_wait", "try_wait", "pending_count")
+    operands = instr.operands[int(has_result) :]
+    if what == "pending_count":
+        w.line("u64 vv[32] __attribute__((aligned(64)));")
+        value_lanes(w, operands[0], "u64", "vv")
+        w.line("u32 left[32] __attribute__((aligned(64)));")
+        w.line("for (u32 l = 0; l < 32; l++) left[l] = (u32)vv[l] & 0xfffff;")
+        w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&left[{i * w.lanes}]")
+        return
+    mem = operands[0]
+    if not isinstance(mem, Mem) or "expect_tx" in mods or what in ("expect_tx", "complete_tx"):
+        raise w.refuse()
+    site = w.site("STORE" if what == "init" else "ATOMIC", 8)
+    lane_addresses(w, mem, "aa", space_of(instr))
+    place = f"w, {site}, {_SPACE_CODES[space_of(instr)]}, aa, {w.mask}"
+    if what == "inval":
+        w.line(f"rt_mbarrier_invalidate({place});")
+        return
+    w.line("u64 vv[32] __attribute__((aligned(64)));")
+    wide = what in ("test_wait", "try_wait") and "parity" not in mods
+    value_lanes(w, operands[1] if len(operands) > 1 else Imm(1), "u64" if wide else "u32", "vv")
+    if what == "init":
+        w.line(f"rt_mbarrier_init({place}, vv);")
+    elif what in ("arrive", "arrive_drop"):
+        w.line(f"rt_mbarrier_arrive({place}, vv, {int(what == 'arrive_drop')});")
+        token = instr.operands[0]
+        if isinstance(token, Reg):  # not `_`
+            w.put(token, "u64", lambda i: f"*(const VQ *)&vv[{i * w.lanes // 2}]")
+    else:
+        w.line(f"const u32 done = rt_mbarrier_test({place}, vv, {int('parity' in mods)});")
+        w.put_pred(instr.operands[0], "done")
 
 
 @handles("membar", "fence")

@@ -33,7 +33,7 @@ _BY_OP = {
     "inter_thread": ("shfl", "vote", "match", "redux", "activemask", "elect"),
     "tensor": ("mma", "wgmma"),
     "conversion": ("cvt",),
-    "misc": ("mov", "cvta", "selp", "slct", "isspacep", "membar", "fence", "pmevent", "griddepcontrol", "setmaxnreg"),
+    "misc": ("mov", "cvta", "selp", "slct", "isspacep", "membar", "fence", "mbarrier", "pmevent", "griddepcontrol", "setmaxnreg"),
 }  # fmt: skip
 _CLASS_OF_OP = {op: name for name, ops in _BY_OP.items() for op in ops}
 _OPERATION_OF_OP = {

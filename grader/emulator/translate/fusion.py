@@ -156,7 +156,7 @@ def _word(instr: Instr) -> _Word | None:
 
 def _touched(instr: Instr) -> tuple[str, ...]:
     """The spaces that the instruction may write, or in which other threads may while it waits."""
-    if instr.op in ("bar", "barrier", "membar", "fence", "call", "atom", "red", "cp", "stmatrix", "wmma"):
+    if instr.op in ("bar", "barrier", "mbarrier", "membar", "fence", "call", "atom", "red", "cp", "stmatrix", "wmma"):
         return _SPACES
     if instr.op != "st":
         return ()

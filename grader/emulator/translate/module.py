@@ -182,11 +182,17 @@ class _ModuleWriter:
                     at = -(-at // v.align) * v.align
                     offsets[v.name] = at
                     at += v.size
-        dynamic = -(-at // 16) * 16
+        dynamic = self._dynamic_start(at)
         for v in self.module.variables.values():
             if v.space == "shared" and not v.size:
                 offsets[v.name] = dynamic if at else 0
         return offsets, at
+
+    def _dynamic_start(self, static_bytes: int) -> int:
+        """Where dynamic shared memory begins: behind the static bytes, aligned as its declarations ask."""
+        aligns = [v.align for v in self.module.variables.values() if v.space == "shared" and not v.size]
+        align = max(16, *aligns) if aligns else 16
+        return -(-static_bytes // align) * align
 
     def _shared_variables(self, entry: Function) -> list[Variable]:
         owners = [self.module.variables.values(), *(f.variables for f in self._reached(entry))]
@@ -349,7 +355,7 @@ class _ModuleWriter:
             lines.append(f"static const struct shared_info {symbol}_shared[] = {{{', '.join([*own, '{0}'])}}};")
             limit = f.required_threads or f.max_threads or (0, 0, 0)
             threads = limit[0] * limit[1] * limit[2]
-            dynamic = -(-static_shared // 16) * 16 if self._uses_dynamic() else static_shared
+            dynamic = self._dynamic_start(static_shared) if self._uses_dynamic() else static_shared
             kernels.append(
                 f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(parts)}, {offset}, {static_shared}, {dynamic}, {local}, "
                 f"{registers.get(f.name, 32)}, {threads}, {symbol}_shared, {len(own)}}}"

@@ -161,7 +161,10 @@ def wmma(w: Writer, instr: Instr) -> None:
 def copy_async(w: Writer, instr: Instr) -> None:
     """cp.async: what is issued here arrives at the thread's wait (runtime/copies.c)."""
     mods = instr.mods
-    if mods[0] != "async" or "bulk" in mods or "mbarrier" in mods or "reduce" in mods:
+    if mods[:3] == ("async", "mbarrier", "arrive"):
+        arrive_with_copies(w, instr)
+        return
+    if mods[0] != "async" or "bulk" in mods or "reduce" in mods:
         raise w.refuse(advice="use cp.async through __pipeline_memcpy_async or plain loads and stores")
     if "commit_group" in mods or "wait_all" in mods:
         w.line(f"rt_copy_commit(w, {w.mask});")
@@ -181,6 +184,22 @@ def copy_async(w: Writer, instr: Instr) -> None:
     w.line(
         f"rt_copy_async(w, {w.site('LOAD', size.value)}, {w.site('COPY', size.value)}, ta, fa, nn, {size.value}, {w.mask});"
     )
+
+
+def arrive_with_copies(w: Writer, instr: Instr) -> None:
+    """cp.async.mbarrier.arrive: an arrival at a barrier object when the thread's copies have arrived. Without `noinc` the
+    object first waits for one arrival more, so nothing is left of it."""
+    (mem,) = instr.operands
+    if not isinstance(mem, Mem):
+        raise w.refuse()
+    w.line(f"rt_copy_arrive_all(w, {w.mask});")
+    if "noinc" not in instr.mods:
+        return
+    space = space_of(instr)
+    lane_addresses(w, mem, "aa", space)
+    w.line("u64 vv[32] __attribute__((aligned(64)));")
+    w.line("for (u32 l = 0; l < 32; l++) vv[l] = 1;")
+    w.line(f"rt_mbarrier_arrive(w, {w.site('ATOMIC', 8)}, {_SPACE_CODES[space]}, aa, {w.mask}, vv, 0);")
 
 
 def _source_bytes(w: Writer, size: int, rest: Sequence[Operand], piece: int) -> str:

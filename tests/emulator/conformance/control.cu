@@ -349,3 +349,16 @@ TEST(three_dimensional_grids_and_blocks) {
     if (!finished()) return false;
     return equal(out.down(), [](size_t i) { return (int)(i % 6 + 100 * (i / 6 % 6) + 10000 * (i / 36)); });
 }
+// A register that is read before anything writes it: the sum may be anything, but the program is one.
+__global__ void sum_from_nowhere(const float *in, float *sums, int *out, int n, int m) {
+    float sum;
+    for (int i = 0; i < n; i++) sum = sum * in[i] + in[threadIdx.x + i];
+    if (m > 0) sums[threadIdx.x] = sum;
+    out[threadIdx.x] = threadIdx.x + n;
+}
+TEST(a_sum_that_nothing_initialised_does_no_harm) {
+    Array<float> in(64), sums(32);
+    Array<int> out(32);
+    sum_from_nowhere<<<1, 32>>>(in.device, sums.device, out.device, 9, 1);
+    return finished() && equal(out.down(), [](size_t i) { return (int)i + 9; });
+}

@@ -429,3 +429,17 @@ TEST(many_blocks_with_a_partial_last_one) {
     if (!finished()) return false;
     return equal(out.down(), [](size_t i) { return (int)((long long)i * (long long)i % 1000003); });
 }
+__global__ void aligned_dynamic(int *out) {
+    __shared__ int before;
+    extern __shared__ __align__(128) unsigned char aligned_bytes[];
+    before = 1;
+    aligned_bytes[255] = 7;
+    __syncthreads();
+    out[0] = before + aligned_bytes[255];
+    out[1] = (int)(__cvta_generic_to_shared(aligned_bytes) % 128);
+}
+TEST(dynamic_shared_memory_is_aligned_as_declared) {
+    Array<int> out(2);
+    aligned_dynamic<<<1, 1, 256>>>(out.device);
+    return finished() && equal(out.down(), [](size_t i) { return i ? 0 : 8; });
+}

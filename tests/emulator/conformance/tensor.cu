@@ -7,6 +7,8 @@
 
 #include "conformance.h"
 
+#include <thread>
+
 namespace cg = cooperative_groups;
 using namespace nvcuda;
 
@@ -184,6 +186,31 @@ __global__ void grid_wide(int *a, int *b, int rounds) {
         a[i] = b[(i + n - 1) % n] * 2 % 1009;
         grid.sync();
     }
+}
+// Grids of several host threads have each its own barrier.
+__global__ void hand_on(int *values) {
+    cg::grid_group grid = cg::this_grid();
+    for (int i = 0; i < 8; i++) {
+        int next = values[(grid.thread_rank() + 1) % grid.size()];
+        grid.sync();
+        values[grid.thread_rank()] = next;
+        grid.sync();
+    }
+}
+TEST(grids_of_several_host_threads_keep_apart) {
+    bool right[2] = {true, true};
+    auto launches = [&](int which) {
+        for (int k = 0; k < 40; k++) {
+            Array<int> values(128, [](size_t i) { return (int)i; }, 0);
+            void *arguments[] = {&values.device};
+            cudaLaunchCooperativeKernel((void *)hand_on, 4, 32, arguments, 0, 0);
+            right[which] = right[which] && equal(values.down(), [](size_t i) { return (int)(i + 8) % 128; });
+        }
+    };
+    std::thread other(launches, 1);
+    launches(0);
+    other.join();
+    return finished() && right[0] && right[1];
 }
 TEST(grid_synchronisation) {
     const int n = 8 * 96;
