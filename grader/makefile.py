@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.printable import printable
+from grader.names import printable_name
 from grader.process import Runner
 
 _SEPARATE_VALUE = {
@@ -154,7 +154,7 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
 
 def _shortened(flag: str) -> str:
     """A flag for people, whatever is in it."""
-    return printable(flag[:_SHOWN]) + ("…" if len(flag) > _SHOWN else "")
+    return printable_name(flag[:_SHOWN]) + ("…" if len(flag) > _SHOWN else "")
 
 
 def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str | None, str | None]:

@@ -19,7 +19,6 @@ from grader.errors import UsageError
 from grader.makefile import MakefileFlags, read_makefile_flags
 from grader.names import printable_name, student_id
 from grader.paths import shown
-from grader.printable import printable
 from grader.process import Runner
 from grader.scratch import scratch_folder
 from grader.walk import files_below
@@ -164,8 +163,8 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
     for name in names:
         if not name.isprintable() or _SPECIAL.search(name) or name.startswith("-"):
             raise UsageError(
-                f"{printable(str(path))}: the file name {printable(name)!r} cannot be given to a compiler: expected "
-                "letters, digits and ordinary signs, and no - in front; rename it."
+                f"{printable_name(str(path))}: the file name '{printable_name(name)}' cannot be given to a compiler: "
+                "expected letters, digits and ordinary signs, and no - in front; rename it."
             )
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from grader.corners import render_corners
+from grader.names import spelled_out
 from grader.operators import shape_words
-from grader.printable import printable
 from grader.record import Record, TestRecord
 from grader.verdict import Fault, Verdict
 
@@ -38,15 +38,13 @@ def render(record: Record, *, verbose: bool = False) -> str:
     """The whole report. `verbose` adds the compiler's log and what failing programs printed."""
     blocks = [_heading(record), *_build(record, verbose), *_results(record, verbose)]
     blocks += [*_warnings(record), _score(record), *_notes(record)]
-    return printable("\n\n".join(block for block in blocks if block), keep="\n\t")
+    return spelled_out("\n\n".join(block for block in blocks if block))
 
 
 def render_check(record: Record, *, verbose: bool = False) -> str:
     """A student's quick look: as `render`, with one closing sentence in place of the score."""
     blocks = [_heading(record), *_build(record, verbose), *_results(record, verbose)]
-    return printable(
-        "\n\n".join([*(block for block in blocks if block), *_warnings(record), summary(record)]), keep="\n\t"
-    )
+    return spelled_out("\n\n".join([*(block for block in blocks if block), *_warnings(record), summary(record)]))
 
 
 def _results(record: Record, verbose: bool) -> Iterator[str]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, get_args
 
-from grader.printable import printable
+from grader.names import spelled_out
 from grader.trace.events import (
     AccessEvent,
     ApiError,
@@ -289,7 +289,7 @@ def _text(entry: Mapping[str, object], key: str) -> str:
     if not isinstance(value, str):
         raise _Malformed
     # A lone surrogate is legal JSON and cannot be printed; control characters would reach a terminal.
-    return printable(value[:MAX_TEXT], keep="\n")
+    return spelled_out(value[:MAX_TEXT])
 
 
 def _optional_text(entry: Mapping[str, object], key: str) -> str | None:
