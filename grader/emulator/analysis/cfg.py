@@ -80,6 +80,18 @@ class Graph:
     def exit(self) -> int:
         return len(self.blocks)
 
+    def region(self, number: int) -> set[int]:
+        """Blocks that lanes may run between a branch at the end of a block and its post-dominator."""
+        beyond = (self.postdominator[number], self.exit)
+        seen: set[int] = set()
+        work = list(self.blocks[number].successors)
+        while work:
+            node = work.pop()
+            if node not in seen and node not in beyond:
+                seen.add(node)
+                work.extend(self.blocks[node].successors)
+        return seen
+
 
 def is_barrier(instr: Instr) -> bool:
     """Whether threads of the block wait here for others."""

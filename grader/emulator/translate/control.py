@@ -161,7 +161,7 @@ class FormWriter(Writer):
         """Has the slow form run the lanes that part after `block`, and goes on where they meet. `start` fills `pend`."""
         stop = self.graph.postdominator[block.number]
         meet = stop < self.graph.exit
-        region = [self.graph.blocks[number] for number in self.region(block)]
+        region = [self.graph.blocks[number] for number in self.graph.region(block.number)]
         live = set().union(*(self.values.live_in[s] for s in block.successors))
         after = self.values.live_in[stop] if meet else set()
         changed = {self.values.of_write(i, name) for b in region for i in b.instrs for name in written(i)}
@@ -180,19 +180,6 @@ class FormWriter(Writer):
         self._goto(stop)
 
     # ---- control flow ---------------------------------------------------------------------------------------------------
-
-    def region(self, block: Block) -> set[int]:
-        """Blocks that lanes may run between a branch at the end of `block` and its post-dominator."""
-        stop = self.graph.postdominator[block.number]
-        seen: set[int] = set()
-        work = list(block.successors)
-        while work:
-            node = work.pop()
-            if node in seen or node in (stop, self.graph.exit):
-                continue
-            seen.add(node)
-            work.extend(self.graph.blocks[node].successors)
-        return seen
 
     def _goto(self, target: int) -> None:
         back = target <= self.block

@@ -99,19 +99,8 @@ class _FunctionText:
         everything = {b.number for b in graph.blocks}
         if guards or not graph.reducible:
             return everything
-        needed: set[int] = set()
-        for number in general.divergent | linear.divergent:
-            block = graph.blocks[number]
-            stop = graph.postdominator[number]
-            work = list(block.successors)
-            while work:
-                node = work.pop()
-                if node in needed or node == graph.exit:
-                    continue
-                if node == stop:
-                    continue
-                needed.add(node)
-                work.extend(graph.blocks[node].successors)
+        # Each region whole, whatever the others hold: a region within it may stop before it does.
+        needed = set().union(*(graph.region(number) for number in general.divergent | linear.divergent))
         if any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs):
             return everything
         return needed
@@ -182,7 +171,8 @@ class _FunctionText:
         for block in graph.blocks:
             if block.number in needed:
                 writer.write_block(block)
-        writer.line("missing: __builtin_unreachable();\n}")
+        # Never reached; were it, `unreachable` would have gcc run on into whatever function lies behind this one.
+        writer.line("missing: __builtin_trap();\n}")
         return code.table() + _fix_gotos(writer.lines, needed)
 
     def _fast(self, graph: Graph, values: Values, form: str, compiled: set[int]) -> str:

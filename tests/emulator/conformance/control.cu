@@ -65,6 +65,27 @@ TEST(loops_of_different_lengths) {
     if (!finished()) return false;
     return equal(out.down(), [](size_t i) { long long x = (long long)i + 1; int s = 0; while (x != 1) x = x & 1 ? 3 * x + 1 : x / 2, s++; return s; });
 }
+__host__ __device__ __noinline__ int tripled(int x) { return 3 * x + 1; }
+__host__ __device__ __noinline__ int halved(int x) { return x / 2; }
+__host__ __device__ __noinline__ unsigned collatz_checksum(int x) {
+    unsigned sum = 0;
+    do {
+        if (x & 1)
+            x = tripled(x);  // calls, so that a branch it stays
+        else
+            x = halved(x);
+        sum = sum * 5 + x;
+    } while (x > 1);
+    return sum;
+}
+__global__ void collatz_checksums(const int *in, unsigned *out) { out[threadIdx.x] = collatz_checksum(in[threadIdx.x]); }
+TEST(both_sides_of_a_branch_in_a_loop_that_lanes_leave_at_different_times) {
+    Array<int> in(64, [](size_t i) { return (int)i + 1; }, 0);
+    Array<unsigned> out(64);
+    collatz_checksums<<<1, 64>>>(in.device, out.device);
+    if (!finished()) return false;
+    return equal(out.down(), [&](size_t i) { return collatz_checksum(in.host[i]); });
+}
 __global__ void switches(const int *in, int *out, int n, int uniform_choice) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
