@@ -287,9 +287,10 @@ def gradebook_csv(
     path, name = chosen_store(store, assignment)
     with open_store(path) as opened:
         lines = students_only(gradebook(opened, name, Which.BEST if best else Which.LATEST))
+        absent = [student for student in opened.silent(name) if not student.id.startswith(MODEL_PREFIX)]
     chosen = tuple(word.strip() for word in columns.split(",") if word.strip())
     title = load_assignment(name).title
-    return gradebooks.render(lines, form, title=title, columns=chosen, partial=partial)
+    return gradebooks.render(lines, form, title=title, columns=chosen, partial=partial, absent=absent)
 
 
 def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:

@@ -53,6 +53,8 @@ def test_a_folder_of_students_is_graded_into_the_usual_store_and_told_in_a_summa
         "alice", "bob", "zoë 🦊",
     ]  # fmt: skip
     assert len(ElementTree.parse("all.xml").getroot()) == 3
+    run("gradebook", "--columns", "id,nickname,attempts")
+    assert capsys.readouterr().out.splitlines()[1:] == ["alice,fox,1", "bob,,1", "zoë 🦊,,1", "carol,owl,0"]
     run("grade", folder, "--tests", "s01")
     assert "3 hand-ins: 0 graded now, 3 were graded before." in capsys.readouterr().out
     run("leaderboard", "--metric", "correctness", "--format", "csv")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from grader.csv_table import csv_text
 from grader.errors import UsageError
 from grader.gradebook import Line
+from grader.store.database import Student
 
 FORMATS = ("csv", "canvas", "moodle")
 
@@ -41,26 +42,44 @@ _USUAL_END = ("points", "total", "max", "missing", "fault")
 
 
 def render(
-    lines: Sequence[Line], form: str = "csv", *, title: str, columns: Sequence[str] = (), partial: bool = False
+    lines: Sequence[Line],
+    form: str = "csv",
+    *,
+    title: str,
+    columns: Sequence[str] = (),
+    partial: bool = False,
+    absent: Sequence[Student] = (),
 ) -> str:
-    """The gradebook of `lines`. `title` names the grade item. In Canvas's and Moodle's form a student without a total
-    has an empty cell, which they take for no grade, unless `partial` asks for the points so far."""
+    """The gradebook of `lines`, and in a spreadsheet's form of those who handed in nothing. `title` names the grade
+    item. In Canvas's and Moodle's form a student without a total has an empty cell, which they take for no grade,
+    unless `partial` asks for the points so far; who is not in them keeps what they have there."""
     if form not in FORMATS:
         raise UsageError(f"There is no gradebook format {form!r}: choose one of {', '.join(FORMATS)}.")
     if columns and form != "csv":
         raise UsageError(f"--columns is for --format csv: {form} prescribes its columns.")
-    table = {"csv": _csv, "canvas": _canvas, "moodle": _moodle}[form](lines, title, columns, partial)
+    if form == "csv":
+        table = _csv(lines, columns, absent)
+    else:
+        table = _canvas(lines, title, partial) if form == "canvas" else _moodle(lines, title, partial)
     return csv_text(table, line_end="\r\n" if form != "csv" else "\n")
 
 
-def _csv(lines: Sequence[Line], title: str, columns: Sequence[str], partial: bool) -> list[list[object]]:
+def _csv(lines: Sequence[Line], columns: Sequence[str], absent: Sequence[Student]) -> list[list[object]]:
     parts = list(dict.fromkeys(part for line in lines for part in line.parts))
     chosen: list[str] = list(columns) or [*_USUAL, *parts, *_USUAL_END]
     for name in chosen:
         if name not in _COLUMNS and name not in parts:
             known = ", ".join([*_COLUMNS, *parts])
             raise UsageError(f"There is no column {name!r}; there are {known}.")
-    return [list[object](chosen), *([_cell(line, name) for name in chosen] for line in lines)]
+    rows = [[_cell(line, name) for name in chosen] for line in lines]
+    rows += [[_cell_of_absent(student, name) for name in chosen] for student in absent]
+    return [list[object](chosen), *rows]
+
+
+def _cell_of_absent(student: Student, name: str) -> object:
+    if name == "attempts":
+        return 0
+    return getattr(student, name) if name in ("id", "name", "nickname", "section") else ""
 
 
 def _cell(line: Line, name: str) -> object:
@@ -70,7 +89,7 @@ def _cell(line: Line, name: str) -> object:
     return "" if points is None else points
 
 
-def _canvas(lines: Sequence[Line], title: str, columns: Sequence[str], partial: bool) -> list[list[object]]:
+def _canvas(lines: Sequence[Line], title: str, partial: bool) -> list[list[object]]:
     header: list[object] = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title]
     possible: list[object] = ["    Points Possible", "", "", "", "", lines[0].max if lines else ""]
     rows: list[list[object]] = []
@@ -80,7 +99,7 @@ def _canvas(lines: Sequence[Line], title: str, columns: Sequence[str], partial: 
     return [header, possible, *rows]
 
 
-def _moodle(lines: Sequence[Line], title: str, columns: Sequence[str], partial: bool) -> list[list[object]]:
+def _moodle(lines: Sequence[Line], title: str, partial: bool) -> list[list[object]]:
     header: list[object] = ["ID number", title, f"{title} feedback"]
     return [header, *([line.attempt.student.id, _grade(line, partial), _feedback(line)] for line in lines)]
 

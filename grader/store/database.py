@@ -410,6 +410,16 @@ class Store:
         """For upkeep and exchange, which live beside this module."""
         return self._db.execute(query, parameters)
 
+    def silent(self, assignment: str) -> list[Student]:
+        """Those of the class who handed in nothing, by id."""
+        with told(self.path):
+            rows = self._db.execute(
+                "SELECT student, name, nickname, section, page FROM students AS s WHERE NOT EXISTS (SELECT 1 FROM "
+                "submissions WHERE assignment = ? AND student = s.student) ORDER BY student",
+                (assignment,),
+            ).fetchall()
+        return [Student(*row) for row in rows]
+
     def counts(self) -> dict[str, int]:
         """Rows by table."""
         tables = ("students", "submissions", "records", "manual_points")

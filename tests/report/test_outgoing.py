@@ -23,6 +23,7 @@ from grader.gradescope import grade_there
 from grader.points_file import read_points
 from grader.record import Record
 from grader.report import gradebook, gradescope, junit
+from grader.store.database import Student
 from grader.verdict import Verdict
 from tests.records import made_record, made_test
 from tests.report.test_leaderboard import line_of
@@ -223,6 +224,17 @@ def test_the_spreadsheet_has_parts_lateness_and_what_is_missing() -> None:
     assert row["id"] == "alice"
     assert (row["correctness"], row["speedup"], row["report"]) == ("60.0", "", "8")
     assert (row["points"], row["total"], row["missing"]) == ("61.2", "", "speedup occupancy")
+
+
+def test_who_handed_in_nothing_stands_in_the_spreadsheet_without_points_and_in_no_import() -> None:
+    silent = [Student("bob", "Bob B.", "", "B", "page")]
+    alice, bob = read(gradebook.render([line_of(made_record("alice"))], title="t", absent=silent))
+    assert (bob["id"], bob["name"], bob["section"]) == ("bob", "Bob B.", "B")
+    assert set(bob) == set(alice) and not any(bob[name] for name in bob if name not in ("id", "name", "section"))
+    text = gradebook.render([line_of(made_record())], title="t", columns=("id", "attempts", "total"), absent=silent)
+    assert text.splitlines()[-1] == "bob,0,"
+    for form in ("canvas", "moodle"):
+        assert "bob" not in gradebook.render([line_of(made_record("alice"))], form, title="t", absent=silent)
 
 
 def test_columns_can_be_chosen_and_unknown_ones_are_told() -> None:
