@@ -32,6 +32,8 @@ class Desk:
     view: View
     tally: Tally = field(default_factory=Tally)
     faulted: dict[str, str] = field(default_factory=dict)
+    later: list[str] = field(default_factory=list)
+    """Who has a larger penalty now than before, without a roster."""
 
     @property
     def conditions(self) -> str:
@@ -50,18 +52,20 @@ class Desk:
         student = self.roster.get(found.student) or Student(found.student)
         handed_in = student.handed_in or found.handed_in
         days, penalty = lateness(handed_in, self.setup.assignment.deadline, student)
-        return self.store.add_submission(
-            HandIn(
-                assignment=self.setup.assignment.name,
-                student=found.student,
-                sha256=submission.sha256,
-                path=printable_name(str(found.path)),
-                handed_in=handed_in,
-                days_late=days,
-                penalty=penalty,
-                files=submission.files,
-            )
+        hand_in = HandIn(
+            assignment=self.setup.assignment.name,
+            student=found.student,
+            sha256=submission.sha256,
+            path=printable_name(str(found.path)),
+            handed_in=handed_in,
+            days_late=days,
+            penalty=penalty,
+            files=submission.files,
         )
+        before = self.store.penalty_of(hand_in)
+        if not self.roster and before is not None and penalty > before:
+            self.later.append(found.student)
+        return self.store.add_submission(hand_in)
 
     def claim(self, number: int) -> bool | None:
         """True: it is ours to grade. False: it is graded already. None: another grader has it now.
@@ -107,6 +111,12 @@ class Desk:
             notes.append(
                 f"Several hand-ins of one student ({len(several)}: {listed}) are attempts, and the {self.policy.which} "
                 "counts."
+            )
+        if self.later:
+            listed = ", ".join(sorted(self.later)[:10]) + (" and others" if len(self.later) > 10 else "")
+            notes.append(
+                f"{len(self.later)} lose more for lateness than when they were graded before ({listed}): if a roster "
+                "gave them more time, give the same command with that --roster."
             )
         if self.roster:
             silent = sorted(set(self.roster) - set(handed_in))

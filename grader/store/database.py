@@ -238,6 +238,15 @@ class Store:
             )
         return int(number)
 
+    def penalty_of(self, handed: HandIn) -> float | None:
+        """The penalty of this attempt as it was entered last; None where it is new."""
+        with told(self.path):
+            row = self._db.execute(
+                "SELECT penalty FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?",
+                (handed.assignment, handed.student, handed.sha256),
+            ).fetchone()
+        return None if row is None else float(row[0])
+
     def add_record(self, submission: int, conditions: str, record: Record) -> bool:
         """Keep a record and give back the claim on its attempt; False when this very record is there already."""
         text = record.model_dump_json(by_alias=True)

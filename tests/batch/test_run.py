@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.live import Live
 
 from grader import submission
+from grader.assignment import Deadline
 from grader.batch import Outcome, Policy, Setup, Which, find_class, grade_class
 from grader.batch.roster import Student
 from grader.batch.view import Log, Screen, duration
@@ -59,6 +61,25 @@ def graded(setup: Setup, store: Store, folder: Path, **options: object) -> Outco
 
 def records(store: Store) -> dict[str, Record]:
     return {attempt.student.id: attempt.record for attempt in store.attempts("hw4")}
+
+
+def test_an_extension_that_the_roster_gave_is_not_forgotten_in_silence(
+    setup: Setup, store: Store, tmp_path: Path
+) -> None:
+    folder = a_class(tmp_path / "class", alice=BROKEN, bob=BROKEN)
+    for name in ("alice", "bob"):
+        os.utime(folder / name / "hw4.cu", (86_400 * 3, 86_400 * 3))
+    due = Deadline(due=datetime.fromtimestamp(86_400, UTC), penalty_per_day=0.1)
+    setup = replace(setup, assignment=setup.assignment.model_copy(update={"deadline": due}))
+    roster = {"alice": Student("alice", extension_days=2), "bob": Student("bob")}
+    first = graded(setup, store, folder, roster=roster)
+    assert {attempt.student.id: attempt.penalty for attempt in store.attempts("hw4")} == {"alice": 0, "bob": 0.2}
+    assert not [note for note in first.notes if "lateness" in note]
+    again = graded(setup, store, folder)
+    assert [note for note in again.notes if "lateness" in note] == [
+        "1 lose more for lateness than when they were graded before (alice): if a roster gave them more time, give the "
+        "same command with that --roster."
+    ]
 
 
 def test_every_kind_of_hand_in_gets_its_own_record(setup: Setup, store: Store, tmp_path: Path) -> None:
@@ -267,6 +288,7 @@ def test_durations_are_told_as_people_say_them() -> None:
 
 SCRIPT = """
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from grader.batch import find_class, grade_class
 from grader.batch.view import Log
