@@ -30,7 +30,7 @@ CHUNK_VALUES = 1 << 17
 """Two float32 chunks and their difference are 1.5 MiB: about what a core's cache holds."""
 _SPAN_CHUNKS = 16
 _MOST_THREADS = 4
-"""More gain little: memory is what they wait for."""
+"""Each only reads and compares: a few keep the memory busy."""
 
 Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
 
