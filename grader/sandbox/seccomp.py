@@ -91,18 +91,12 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18),
     "move_pages": (279, 239),
     "migrate_pages": (256, 238),
+    "shmget": (29, 194),  # once detached, nothing shows whose memory it is; CUDA imports it and does without
 }
-
-_DENIED_WITHOUT_DEVICES: dict[str, tuple[int | None, int | None]] = {
-    "shmget": (29, 194),
-}
-"""System V shared memory: once it is detached, nothing shows whose memory it is. Honest homework has no use for it, but
-CUDA's own libraries import it, and whether they can do without was not tried on a GPU."""
 
 _DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {
     "setsid": (112, 157),  # nothing may leave the session by which we find and end it
     "setpgid": (109, 154),
-    "shmget": (29, 194),
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
@@ -132,21 +126,17 @@ _CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
 """What a read-only mount refuses and Landlock lets pass, on any file of the same user's."""
 
 
-def filter_program(
-    machine: str | None = None, *, namespaces: bool = True, modes: bool = True, devices: bool = False
-) -> bytes | None:
+def filter_program(machine: str | None = None, *, namespaces: bool = True, modes: bool = True) -> bytes | None:
     """The filter for this machine's architecture, as `bwrap --seccomp` reads it; None where we have no numbers.
 
     Without `namespaces` it also denies what they would confine: networks, new sessions, System V objects. Without
-    `modes` it denies changes of files' modes, owners, times and attributes. With `devices`, a GPU's, it denies nothing
-    that CUDA's libraries may call.
+    `modes` it denies changes of files' modes, owners, times and attributes.
     """
     machine = machine or platform.machine()
     if machine not in _AUDIT:
         return None
     column = 0 if machine == "x86_64" else 1
-    calls = _DENIED if devices else _DENIED | _DENIED_WITHOUT_DEVICES
-    calls = calls if namespaces else calls | _DENIED_WITHOUT_NAMESPACES
+    calls = _DENIED if namespaces else _DENIED | _DENIED_WITHOUT_NAMESPACES
     calls = calls if modes else calls | _CHANGES_OF_OTHERS_FILES
     families = _NAMESPACED_FAMILIES if namespaces else _LOCAL_FAMILIES
     denied = sorted(number for pair in calls.values() if (number := pair[column]) is not None)

@@ -58,7 +58,6 @@ class Attack:
     gpu: bool
     tests: str = TESTS
     occupancy: float | None = None
-    no_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,7 @@ def read_attacks() -> list[Attack]:
         tests = next((mark.removeprefix("on ") for mark in marks if mark.startswith("on ")), TESTS)
         most = next((float(mark.removeprefix("occupancy ")) for mark in marks if mark.startswith("occupancy ")), None)
         what = first.removeprefix("// ")
-        found.append(
-            Attack(
-                whole.stem, whole, what, expected, "flagged" in marks, "gpu" in marks, tests, most, "no gpu" in marks
-            )
-        )
+        found.append(Attack(whole.stem, whole, what, expected, "flagged" in marks, "gpu" in marks, tests, most))
     return found
 
 
@@ -218,9 +213,9 @@ def main() -> int:
     attacks = [attack for attack in read_attacks() if not options.names or attack.name in options.names]
     if unknown := set(options.names) - {attack.name for attack in attacks}:
         raise UsageError(f"There is no attack {', '.join(sorted(unknown))}.")
-    attacks = [attack for attack in attacks if not (attack.no_gpu if engine.measures_time else attack.gpu)]
+    attacks = [attack for attack in attacks if engine.measures_time or not attack.gpu]
     if not attacks:
-        raise UsageError(f"{', '.join(options.names)}: not for this machine, for it has a GPU or none.")
+        raise UsageError(f"{', '.join(options.names)}: not for this machine, for it has no GPU.")
     code = 0
     if os.getuid() != 0 or not options.no_first_pass:
         print(f"{engine.device}; {sandbox.confinement()}; user {os.getuid()}", flush=True)

@@ -3,14 +3,13 @@
 //
 // A program's first line says what it tries, its second what must become of it:
 //
-//     // expect: VERDICT [| VERDICT …] [; gpu | no gpu] [; flagged] [; on TESTS]
+//     // expect: VERDICT [| VERDICT …] [; gpu] [; flagged] [; on TESTS]
 //
-// `gpu`: it means something on a GPU only. `no gpu`: it is not stopped on one (docs/integrity.md says so). `flagged`: its
-// output is right, and its times must not count. `on`: the testcases that it is run on, instead of s01 and s02. An attack
-// that gets what it wants says so with BYPASSED(...); then it has bypassed us, whatever the verdict. What it leaves behind
-// is looked for by the runner. Every program is bounded: run bare, none takes more than 3 GiB, 3000 processes or
-// 400 MB of disk, and none touches what it did not make, but for the canaries of the runner (all called
-// redteam-canary).
+// `gpu`: it means something on a GPU only. `flagged`: its output is right, and its times must not count. `on`: the
+// testcases that it is run on, instead of s01 and s02. An attack that gets what it wants says so with BYPASSED(...); then
+// it has bypassed us, whatever the verdict. What it leaves behind is looked for by the runner. Every program is bounded:
+// run bare, none takes more than 3 GiB, 3000 processes or 400 MB of disk, and none touches what it did not make, but for
+// the canaries of the runner (all called redteam-canary).
 #pragma once
 
 #ifndef _GNU_SOURCE

@@ -1,5 +1,5 @@
 // Takes 2.5 GiB of System V shared memory and detaches it, so that no process shows it as its own.
-// expect: memory_limit | passed; no gpu
+// expect: memory_limit | passed
 #include "hostile.h"
 #include <sys/ipc.h>
 #include <sys/shm.h>
