@@ -66,7 +66,10 @@ template <class T> HD inline T right(T a, T n) { return T(a >> (u32(n) & (sizeof
 template <class T> HD inline T smaller(T a, T b) { return a < b ? a : b; }
 template <class T> HD inline T larger(T a, T b) { return a > b ? a : b; }
 template <class T> HD inline T complement(T a) { return T(~a); }
-template <class T> HD inline T negative(T a) { return T(Wide<T>(0) - Wide<T>(a)); }
+// ptxas computes the negative of a 16-bit number in 32 bits, so that -(-32768) is 32768 for a wider type that takes it.
+// Nobody asks for that; the 1 is there because a select between two equal values would be folded.
+template <class T> HD inline bool has_negative(T a) { return sizeof(T) != 2 || !is_signed_<T>() || a != T(-32768); }
+template <class T> HD inline T negative(T a) { return has_negative(a) ? T(Wide<T>(0) - Wide<T>(a)) : T(1); }
 template <class T> HD inline T magnitude(T a) { return a < T(0) ? negative(a) : a; }
 
 // ---- bits -------------------------------------------------------------------------------------------------------------
@@ -81,9 +84,11 @@ inline u32 permuted(u32 a, u32 b, u32 s) {
     for (int i = 0; i < 4; i++) r |= u32(bytes >> 8 * (s >> 4 * i & 7) & 255) << 8 * i;
     return r;
 }
+// Where a field begins, and its length: 8 bits of each count; but with 64-bit values an H200 took all, PTX allowing neither.
+template <class T> u32 count_of(u32 n) { return sizeof(T) == 8 ? (n > 64 ? 64 : n) : n & 255; }
 template <class T> T field(T a, u32 p, u32 n) {  // PTX bfe
     const int bits = sizeof(T) * 8;
-    p &= 255, n &= 255;
+    p = count_of<T>(p), n = count_of<T>(n);
     T r = 0;
     bool sign = is_signed_<T>() && n != 0 && (a >> (p + n - 1 > bits - 1 ? bits - 1 : p + n - 1) & 1);
     for (u32 i = 0; i < bits; i++) {
@@ -93,7 +98,7 @@ template <class T> T field(T a, u32 p, u32 n) {  // PTX bfe
     return r;
 }
 template <class T> T inserted(T a, T b, u32 p, u32 n) {  // PTX bfi
-    p &= 255, n &= 255;
+    p = count_of<T>(p), n = count_of<T>(n);
     for (u32 i = 0; i < n && p + i < sizeof(T) * 8; i++) b = T((b & ~(T(1) << (p + i))) | ((a >> i & 1) << (p + i)));
     return b;
 }
@@ -139,7 +144,8 @@ OP s32 mulhi(s32 a, s32 b) { return BOTH(__mulhi(a, b), s32(s64(a) * b >> 32)); 
 OP u32 umulhi(u32 a, u32 b) { return BOTH(__umulhi(a, b), u32(u64(a) * b >> 32)); }
 OP s64 mul64hi(s64 a, s64 b) { return BOTH(__mul64hi(a, b), s64((__int128)a * b >> 64)); }
 OP u64 umul64hi(u64 a, u64 b) { return BOTH(__umul64hi(a, b), u64((unsigned __int128)a * b >> 64)); }
-OP s32 mul24(s32 a, s32 b) { return BOTH(__mul24(a, b), s32(u32(s64(s32(u32(a) << 8) >> 8) * (s32(u32(b) << 8) >> 8)))); }
+// nvcc takes it that a signed product of 24 bits fits into 32 (a square is never negative), so that it had better fit.
+OP s32 mul24(s32 a, s32 b) { b &= 127; return BOTH(__mul24(a, b), (s32(u32(a) << 8) >> 8) * b); }
 OP u32 umul24(u32 a, u32 b) { return BOTH(__umul24(a, b), u32(u64(a & 0xffffff) * (b & 0xffffff))); }
 OP u32 mul24hi(u32 a, u32 b) { PTX2(u32, "r", "r", "r", "mul24.hi.u32"); return u32(u64(a & 0xffffff) * (b & 0xffffff) >> 16); }
 OP s32 hadd(s32 a, s32 b) { return BOTH(__hadd(a, b), s32((s64(a) + b) >> 1)); }
@@ -192,8 +198,8 @@ OP s32 addsat(s32 a, s32 b) { PTX2(s32, "r", "r", "r", "add.sat.s32"); return li
 OP s32 subsat(s32 a, s32 b) { PTX2(s32, "r", "r", "r", "sub.sat.s32"); return limited<s32>(s64(a) - b, INT_MIN, INT_MAX); }
 OP s32 abs_s32(s32 a) { PTX1(s32, "r", "r", "abs.s32"); return magnitude(a); }
 OP s64 abs_s64(s64 a) { PTX1(s64, "l", "l", "abs.s64"); return magnitude(a); }
-OP s16 abs_s16(s16 a) { PTX1(s16, "h", "h", "abs.s16"); return magnitude(a); }
-OP s16 neg_s16(s16 a) { PTX1(s16, "h", "h", "neg.s16"); return negative(a); }
+OP s16 abs_s16(s16 a) { if (!has_negative(a)) return 1; PTX1(s16, "h", "h", "abs.s16"); return magnitude(a); }
+OP s16 neg_s16(s16 a) { if (!has_negative(a)) return 1; PTX1(s16, "h", "h", "neg.s16"); return negative(a); }
 OP s16 min_s16(s16 a, s16 b) { PTX2(s16, "h", "h", "h", "min.s16"); return a < b ? a : b; }
 OP u16 max_u16(u16 a, u16 b) { PTX2(u16, "h", "h", "h", "max.u16"); return a > b ? a : b; }
 OP u16 not_b16(u16 a) { PTX1(u16, "h", "h", "not.b16"); return ~a; }

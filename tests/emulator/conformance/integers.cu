@@ -187,6 +187,41 @@ TEST(bit_field_instructions) {
                return r;
            });
 }
+// Counts above 255, which PTX leaves open: 8 bits of them count for 32-bit values, all for 64-bit ones.
+__global__ void large_counts(const uint32_t *pos, const uint32_t *len, uint64_t *u, int64_t *s, uint64_t *in, uint32_t *narrow, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    uint64_t x = 0x8123456789abcdefull ^ (uint64_t)(i & 1) << 63;
+    asm("bfe.u64 %0, %1, %2, %3;" : "=l"(u[i]) : "l"(x), "r"(pos[i]), "r"(len[i]));
+    asm("bfe.s64 %0, %1, %2, %3;" : "=l"(s[i]) : "l"(x), "r"(pos[i]), "r"(len[i]));
+    asm("bfi.b64 %0, %1, %2, %3, %4;" : "=l"(in[i]) : "l"(x), "l"(~x), "r"(pos[i]), "r"(len[i]));
+    asm("bfe.u32 %0, %1, %2, %3;" : "=r"(narrow[i]) : "r"((uint32_t)x), "r"(pos[i]), "r"(len[i]));
+}
+TEST(bit_fields_with_large_counts) {
+    static const uint32_t counts[] = {0, 1, 31, 32, 33, 63, 64, 65, 255, 256, 257, 300, 65536, 65537, 0x80000000u, 0xffffff00u, 0xffffffffu};
+    const int k = sizeof counts / sizeof *counts, n = 2 * k * k;
+    Array<uint32_t> pos(n, [](size_t i) { return counts[i / 2 % k]; }, 0), len(n, [](size_t i) { return counts[i / 2 / k]; }, 0), narrow(n);
+    Array<uint64_t> u(n), in(n);
+    Array<int64_t> s(n);
+    large_counts<<<(n + 63) / 64, 64>>>(pos.device, len.device, u.device, s.device, in.device, narrow.device, n);
+    if (!finished()) return false;
+    auto x = [](size_t i) { return 0x8123456789abcdefull ^ (uint64_t)(i & 1) << 63; };
+    auto mask = [&](size_t i) { return len.host[i] > 63 ? ~0ull : (1ull << len.host[i]) - 1; };
+    return equal(u.down(), [&](size_t i) { return pos.host[i] > 63 ? 0 : x(i) >> pos.host[i] & mask(i); }) &&
+           equal(s.down(), [&](size_t i) {
+               int64_t from = (int64_t)x(i) >> (pos.host[i] > 63 ? 63 : pos.host[i]);
+               int unused = len.host[i] > 63 ? 0 : 64 - len.host[i];
+               return unused == 64 ? 0 : (int64_t)((uint64_t)from << unused) >> unused;
+           }) &&
+           equal(in.down(), [&](size_t i) {
+               uint64_t where = pos.host[i] > 63 ? 0 : mask(i) << pos.host[i];
+               return pos.host[i] > 63 ? ~x(i) : (~x(i) & ~where) | (x(i) << pos.host[i] & where);
+           }) &&
+           equal(narrow.down(), [&](size_t i) {
+               uint32_t p = pos.host[i] & 255, l = len.host[i] & 255;
+               return p > 31 ? 0u : (uint32_t)x(i) >> p & (l > 31 ? ~0u : (1u << l) - 1);
+           });
+}
 TEST(packed_dot_products) {
     return check_binary<uint32_t, uint32_t>([] __host__ __device__(uint32_t a, uint32_t b) -> uint32_t {
 #ifdef __CUDA_ARCH__
