@@ -134,7 +134,10 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
     yield Finding("pycuda", gpu_memory.available(), "installed" if gpu_memory.available() else "not found", remedy)
     for name, what in (("ncu", "occupancy and metrics"), ("compute-sanitizer", "memory checks on the GPU")):
         tool = toolkit.tool(name)
-        yield Finding(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
+        if tool is not None and (why := sandbox.tool_problem()):
+            yield Finding(name, False, why.partition(": ")[0], why.partition(": ")[2])
+        else:
+            yield Finding(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
 
 
 def _tried(what: str, engine: CudaEngine | EmulatorEngine, remedy: str) -> Finding:

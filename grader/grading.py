@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from grader import __version__, sandbox
@@ -199,7 +200,7 @@ def _run_case(
     """`last`: it is not tried again, so what the program says of the machine is not taken on trust."""
 
     def machine_fails() -> bool:
-        return not last or not grading.engine.works()
+        return not last or bool(grading.engine.problem())
 
     limit_s, limit_name = wall_limit(grading, case)
     files, bench = grading.files, grading.bench
@@ -225,6 +226,8 @@ def _run_case(
             judgement = judge(
                 run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause, machine_fails=machine_fails
             )
+            if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
+                _see_programs_start(grading.engine)
             judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
                 # Nobody is to blame for failing on a file that is not what was generated.
@@ -242,6 +245,13 @@ def _run_case(
         record = _computed_on_the_gpu(record, trace, witness)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
     return _Tested(record, trace if keep else None)
+
+
+@cache
+def _see_programs_start(engine: Engine) -> None:
+    """Raises MachineFault where no program at all can run; where one can, that is remembered."""
+    if problem := engine.problem():
+        raise MachineFault(f"No CUDA program can run on this machine as it is: {problem}. `grader doctor` says more.")
 
 
 def _timed(

@@ -70,6 +70,8 @@ def run_ncu(
         raise NotProfiled(
             "Nsight Compute (ncu) is not installed: install the CUDA toolkit's nsight-compute, or put ncu on PATH."
         )
+    if why := sandbox.tool_problem():
+        raise NotProfiled(f"Nsight Compute was not run: {why}.")
     with scratch_folder("ncu") as scratch:
         folder, logs = scratch / "work", scratch / secrets.token_hex(8)
         folder.mkdir()
@@ -83,6 +85,7 @@ def run_ncu(
             readable=(program, input_file.resolve(), engine.toolkit.root, *nvidia_tools(ncu), *launch.readable),
             writable=(logs,),
             devices=launch.devices,
+            starts_programs=True,
         )
         outcome = sandbox.run(
             job,

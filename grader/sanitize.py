@@ -95,6 +95,8 @@ def run_check(
     tool = engine.toolkit.tool("compute-sanitizer")
     if tool is None:
         return Report(check, not_run="compute-sanitizer is not installed: install the CUDA toolkit")
+    if why := sandbox.tool_problem():
+        return Report(check, not_run=why)
     if kernels == 0:
         return Report(check, not_run="the program launched no kernel")
     if not _finds_its_canary(engine, tool, check):
@@ -129,6 +131,7 @@ def _run(
             readable=(program, engine.toolkit.root, *nvidia_tools(tool), *readable, *launch.readable),
             writable=(logs,),
             devices=launch.devices,
+            starts_programs=True,
         )
         outcome = sandbox.run(job, sandbox.Limits(wall_s=wall_s, file_bytes=1 << 30))
         text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""

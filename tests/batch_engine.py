@@ -40,8 +40,8 @@ class PlainC:
         done = run(["cc", "-O1", "-x", "c", *sources, "-o", str(output), "-lm"], folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
-    def works(self) -> bool:
-        return True
+    def problem(self) -> str:
+        return ""
 
     def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
         return Launch(command=(str(program), *arguments), traced=False, untraced_reason="plain C has no GPU to trace")

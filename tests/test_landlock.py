@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grader.errors import MachineFault
-from grader.sandbox import Job, Limits, Outcome, bubblewrap, confinement, landlock, require, run
+from grader.sandbox import Job, Limits, Outcome, bubblewrap, confinement, landlock, require, run, tool_problem
 from tests.test_sandbox import running
 
 
@@ -75,3 +76,27 @@ def test_daemons_and_what_hangs_are_ended_with_the_run(tmp_path: Path) -> None:
     assert shell("trap '' TERM; sleep 63.25 & wait", tmp_path, Limits(wall_s=0.3)).timed_out
     assert time.monotonic() - began < 15
     assert not running("sleep 63.25")
+
+
+def test_a_program_may_name_its_threads_and_no_other_processs(tmp_path: Path) -> None:
+    name = "import sys; open(f'/proc/{sys.argv[1]}/task/{sys.argv[1]}/comm', 'w').write('mine')"
+    script = f"exec /usr/bin/python3 -c \"import os, sys; sys.argv.append(str(os.getpid())); {name}; print('named')\""
+    assert shell(script, tmp_path).stdout == "named\n"
+    other = f"/usr/bin/python3 -c \"{name}; print('named')\" {os.getpid()}"
+    assert "Permission denied" in shell(other, tmp_path).stderr
+
+
+def test_a_tool_may_start_cuda_programs_where_root_could_not_change_the_kernels_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = "/bin/sh -c 'echo named >/proc/self/task/$$/comm && cat /proc/self/comm'; true"
+    job = Job(("sh", "-c", child), tmp_path, starts_programs=True)
+    monkeypatch.setattr(landlock, "_is_writable", lambda path: True)
+    if os.geteuid() == 0:
+        assert "as root without bubblewrap" in tool_problem()
+        assert "Permission denied" in run(job, Limits(wall_s=20)).stderr
+    monkeypatch.setattr(landlock, "_is_writable", lambda path: False)
+    assert tool_problem() == ""
+    assert "Permission denied" not in run(job, Limits(wall_s=20)).stderr
+    mine = f"echo 7 >/proc/{os.getpid()}/mem"
+    assert "Permission denied" in run(replace(job, command=("sh", "-c", mine)), Limits(wall_s=20)).stderr

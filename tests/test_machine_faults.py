@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from grader import session
 from grader.check import Check
 from grader.engine import probe
+from grader.engine.cuda import CudaEngine, Gpu
 from grader.judge import judge
 from grader.run import Run
 from grader.sandbox import Outcome
+from grader.toolkit import find_toolkit
 from grader.trace import ApiError, Trace
 from grader.verdict import Fault, Verdict
+from tests.batch_engine import PlainC
 
 ENDED = Outcome(0, None, "", 0.1, 0.1, 1, "", "", 0)
 
@@ -46,3 +51,31 @@ def test_the_probe_fails_with_a_phrase_where_no_gpu_may_be_used() -> None:
     done = subprocess.run([sys.executable, probe.__file__], env=hidden, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "failed with error" in done.stderr or "cannot be loaded" in done.stderr
+
+
+def test_a_gpu_that_cannot_be_used_confined_is_told_in_words() -> None:
+    gone = Gpu(0, "GPU-0", "a GPU", "1", (9, 0), 1 << 30)
+    assert re.match(
+        r"(libcuda.so.1 cannot be loaded|cuInit failed|cuDevice)", CudaEngine(find_toolkit(), gone).problem()
+    )
+
+
+class NothingStarts(PlainC):
+    def problem(self) -> str:
+        return "cuInit failed with error 304"
+
+
+@pytest.mark.parametrize(
+    ("engine", "verdict", "fault"),
+    [(PlainC(), Verdict.NO_OUTPUT, Fault.STUDENT), (NothingStarts(), Verdict.GRADER_ERROR, Fault.MACHINE)],
+)
+def test_nobody_fails_where_no_program_can_start(
+    engine: PlainC, verdict: Verdict, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "select_engine", lambda *_: engine)
+    source = tmp_path / "hw4.cu"
+    source.write_text("int main() { return 1; }")
+    [record] = session.grade_paths([source], assignment="hw4", tests="s01", engine="auto", json=None)
+    [test] = record.tests
+    assert (test.verdict, test.fault) == (verdict, fault)
+    assert fault is Fault.STUDENT or "error 304" in test.reason

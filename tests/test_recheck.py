@@ -152,8 +152,8 @@ class TracedC(PlainC):
         done = run(["cc", "-O1", "-x", "c", *sources, "tracer.c", "-o", str(output), "-lm"], folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
-    def works(self) -> bool:
-        return True
+    def problem(self) -> str:
+        return ""
 
     def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
         return Launch(command=(str(program), *arguments), environment={PATH_VARIABLE: trace})

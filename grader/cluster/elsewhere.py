@@ -39,7 +39,7 @@ class Elsewhere:
     ) -> Compiled:
         raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
 
-    def works(self) -> bool:
+    def problem(self) -> str:
         raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
 
     def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:

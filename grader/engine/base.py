@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -44,7 +44,7 @@ class Launch:
     untraced_reason: str = ""
 
 
-class Engine(Protocol):
+class Engine(Hashable, Protocol):
     """A place where CUDA programs run."""
 
     @property
@@ -75,8 +75,8 @@ class Engine(Protocol):
     ) -> Compiled:
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
-    def works(self) -> bool:
-        """Whether programs can run there now, tried with a program of the grader's own."""
+    def problem(self) -> str:
+        """Why no program can run there now, as a phrase; '' where the grader's own, run like a submission, can."""
 
     def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
         """How to run `program` so that it writes its trace to `trace` (see `grader.trace.PATH_VARIABLE`)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,13 @@ from grader.engine.base import Compiled, Launch
 from grader.nvml import keep_open, opened
 from grader.paths import cache_folder
 from grader.process import Runner
+from grader.scratch import scratch_folder
 from grader.stubs import STUB_HEADERS
 from grader.toolkit import Toolkit
 from grader.trace.build import SOURCES, build_tracer
 from grader.verdict import Fault
+
+_PROBE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -140,16 +142,21 @@ class CudaEngine:
         done = run(command, folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
-    def works(self) -> bool:
-        """Whether a context, an allocation and a copy succeed on this GPU, in a process of their own."""
-        command = [sys.executable, str(Path(probe.__file__))]
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": self.gpu.uuid}
-        try:
-            return (
-                subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False).returncode == 0
+    def problem(self) -> str:
+        """Why a context, an allocation or a copy fails on this GPU, in a process confined as submissions are."""
+        launch = self.launch(Path(sys.executable).resolve(), ("-I", "-S", probe.__file__), "", traced=False)
+        with scratch_folder("probe") as folder:
+            job = sandbox.Job(
+                command=launch.command,
+                folder=folder,
+                environment=launch.environment,
+                readable=(Path(probe.__file__), Path(sys.base_prefix), *launch.readable),
+                devices=launch.devices,
+                changes_modes=False,
             )
-        except (OSError, subprocess.TimeoutExpired):
-            return False
+            outcome = sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))
+        said = outcome.stderr.strip().splitlines()
+        return "" if outcome.exit_code == 0 else said[-1] if said else outcome.ending
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
         """`traced` false: without the tracer, which cannot share a process with NVIDIA's own tools."""

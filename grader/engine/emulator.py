@@ -71,9 +71,9 @@ class EmulatorEngine:
                 return Compiled(Fault.GRADER, str(fault))
         return Compiled(None, program.log)
 
-    def works(self) -> bool:
+    def problem(self) -> str:
         """It has no hardware or driver that could fail."""
-        return True
+        return ""
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         return Launch(

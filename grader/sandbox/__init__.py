@@ -1,6 +1,6 @@
 """Running programs of unknown intent; see `supervise` for the theory of operation."""
 
 from grader.sandbox.job import Job, Limits, Outcome
-from grader.sandbox.supervise import confinement, require, run, run_attached, runner
+from grader.sandbox.supervise import confinement, require, run, run_attached, runner, tool_problem
 
-__all__ = ["Job", "Limits", "Outcome", "confinement", "require", "run", "run_attached", "runner"]
+__all__ = ["Job", "Limits", "Outcome", "confinement", "require", "run", "run_attached", "runner", "tool_problem"]

@@ -76,6 +76,13 @@ def require() -> None:
         raise MachineFault(f"--require-sandbox: {why}; leave the option out to make do with less.")
 
 
+def tool_problem() -> str:
+    """Why a tool that starts CUDA programs, as Nsight Compute does, cannot be run confined here; '' where it can."""
+    if bubblewrap.problem() is None or not (why := landlock.tool_problem()):
+        return ""
+    return f"{why}: install bubblewrap (apt install bubblewrap), or run the grader as an ordinary user"
+
+
 def run(job: Job, limits: Limits) -> Outcome:
     """Run `job` to its end or its limit. Raises UsageError when the command cannot be started at all, and
     MachineFault when the machine has no process or memory left for it."""
