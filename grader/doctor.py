@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import gpu_memory, sandbox
-from grader.engine.cuda import CudaEngine, find_gpu
+from grader.engine.cuda import CudaEngine, find_gpu, no_gpu_reason
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.paths import cache_folder, course_root
@@ -117,7 +117,7 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
     gpu = find_gpu()
     if gpu is None:
         remedy = "fine for checking work: the emulator runs it; times and occupancy need an NVIDIA GPU and its driver"
-        yield Finding("GPU", False, "no NVIDIA GPU or driver", remedy)
+        yield Finding("GPU", False, f"no NVIDIA GPU: {no_gpu_reason()}", remedy)
         return
     yield Finding("GPU", True, f"{gpu.name}, driver {gpu.driver}, {gpu.memory_bytes / 2**30:.0f} GiB")
     engine = CudaEngine(toolkit, gpu)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from grader import gpu_facts as module
 from grader import gpu_idle, gpu_state, nvml
+from grader.engine import cuda, select_engines
+from grader.errors import UsageError
 from grader.gpu_facts import gpu_facts, known_limits
 from grader.gpu_idle import Use, use_reader
 from grader.gpu_state import Sample, nvml_reader
@@ -134,7 +137,7 @@ class Nvml:
 
 
 def _answered_by(monkeypatch: pytest.MonkeyPatch, driver: Nvml) -> None:
-    for user in (gpu_idle, gpu_state, nvml):
+    for user in (gpu_idle, gpu_state, nvml, cuda):
         monkeypatch.setattr(user, "pynvml", driver)
 
 
@@ -174,3 +177,47 @@ def test_without_nvml_or_without_that_gpu_nothing_is_read(driver: Nvml, monkeypa
     with nvml_reader(UUID) as read, use_reader(UUID) as used:
         assert read is None and used is None
     assert driver.open == 0
+
+
+class Machine(Nvml):
+    """One GPU, whole or cut into slices."""
+
+    NVML_DEVICE_MIG_ENABLE = 1
+
+    def __init__(self, gpus: int = 1, sliced: bool = False, refused: str = "") -> None:
+        super().__init__(refused)
+        self.gpus = gpus
+        self.sliced = sliced
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "580.159.04"
+
+    def nvmlDeviceGetCount(self) -> int:
+        return self.gpus
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> str:
+        return "handle"
+
+    def nvmlDeviceGetMigMode(self, handle: str) -> list[int]:
+        return [int(self.sliced), 0]
+
+
+@pytest.mark.parametrize(
+    ("machine", "visible", "reason"),
+    [
+        (Machine(refused="nvmlInit"), None, "there is no NVIDIA driver"),
+        (Machine(gpus=0), None, "the driver sees none"),
+        (Machine(), "-1", "CUDA_VISIBLE_DEVICES=-1 leaves none of 1"),
+        (Machine(), "MIG-0f0e0d0c", "CUDA_VISIBLE_DEVICES=MIG-0f0e0d0c names a slice of one (MIG)"),
+        (Machine(sliced=True), None, "it is cut into slices (MIG)"),
+    ],
+)
+def test_why_there_is_no_gpu_is_told(
+    machine: Machine, visible: str | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _answered_by(monkeypatch, machine)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(UsageError, match=re.escape(f"none was found: {reason}")):
+        select_engines("cuda", "sm_80")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.engine.base import Compiled, Engine, Launch
-from grader.engine.cuda import CudaEngine, find_gpus
+from grader.engine.cuda import CudaEngine, find_gpus, no_gpu_reason
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import UsageError
 from grader.toolkit import find_toolkit
@@ -30,7 +30,7 @@ def select_engines(name: str, emulator_target: str) -> tuple[Engine, ...]:
             return tuple(CudaEngine(toolkit, gpu) for gpu in gpus)
         if name == "cuda":
             raise UsageError(
-                "--engine cuda needs an NVIDIA GPU and its driver, and none was found: "
+                f"--engine cuda needs an NVIDIA GPU, and none was found: {no_gpu_reason()}; "
                 "use --engine emulator, or see `grader doctor`."
             )
     return (EmulatorEngine(toolkit, emulator_target),)

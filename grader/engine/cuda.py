@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pynvml
 
@@ -52,7 +53,8 @@ def find_gpu() -> Gpu | None:
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES; one that does not answer is left out."""
+    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. Left out is one that does not answer, and one
+    that is cut into slices (MIG), which have device nodes of their own that the sandbox does not know."""
     found = []
     with opened() as there:
         if not there:
@@ -62,6 +64,8 @@ def find_gpus() -> tuple[Gpu, ...]:
         for index in dict.fromkeys(_visible(pynvml.nvmlDeviceGetCount())):
             with contextlib.suppress(pynvml.NVMLError):
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                if _is_sliced(handle):
+                    continue
                 gpu = Gpu(
                     index=index,
                     uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
@@ -72,6 +76,30 @@ def find_gpus() -> tuple[Gpu, ...]:
                 )
                 found.append(gpu)
     return tuple(found)
+
+
+def no_gpu_reason() -> str:
+    """Why `find_gpus` finds none, as a phrase."""
+    with opened() as there:
+        if not there:
+            return "there is no NVIDIA driver"
+        if (count := pynvml.nvmlDeviceGetCount()) == 0:
+            return "the driver sees none"
+        wanted = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        if "MIG-" in wanted:
+            return f"CUDA_VISIBLE_DEVICES={wanted} names a slice of one (MIG), and only whole GPUs can be used"
+        if not (visible := _visible(count)):
+            return f"CUDA_VISIBLE_DEVICES={wanted} leaves none of {count}"
+        if any(_is_sliced(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in visible):
+            return "it is cut into slices (MIG), and only whole GPUs can be used"
+        return "none answers (see nvidia-smi)"
+
+
+def _is_sliced(handle: Any) -> bool:
+    try:
+        return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
+    except pynvml.NVMLError:  # most GPUs cannot be cut
+        return False
 
 
 def _visible(count: int) -> list[int]:
