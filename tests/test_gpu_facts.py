@@ -198,8 +198,32 @@ class Machine(Nvml):
     def nvmlDeviceGetHandleByIndex(self, index: int) -> str:
         return "handle"
 
+    def nvmlDeviceGetUUID(self, handle: str) -> str:
+        return UUID
+
+    def nvmlDeviceGetName(self, handle: str) -> str:
+        return "NVIDIA H200"
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: str) -> tuple[int, int]:
+        return 9, 0
+
+    def nvmlDeviceGetMinorNumber(self, handle: str) -> int:
+        return 3
+
+    def nvmlDeviceGetMemoryInfo(self, handle: str, version: int = 1) -> SimpleNamespace:
+        return SimpleNamespace(total=140 << 30)
+
     def nvmlDeviceGetMigMode(self, handle: str) -> list[int]:
         return [int(self.sliced), 0]
+
+
+def test_the_device_node_is_the_gpus_own_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    _answered_by(monkeypatch, Machine())
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    [gpu] = cuda.find_gpus()
+    assert gpu == cuda.Gpu(3, UUID, "NVIDIA H200", "580.159.04", (9, 0), 140 << 30)
+    _answered_by(monkeypatch, Machine(refused="nvmlDeviceGetMinorNumber"))
+    assert cuda.find_gpus()[0].node == 0
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from grader.process import Runner
 from grader.toolkit import Toolkit
 from grader.verdict import Fault
 
-GPU = Gpu(index=0, uuid="GPU-of-the-tests", name="A GPU", driver="580", compute_capability=(9, 0), memory_bytes=1 << 30)
+GPU = Gpu(node=0, uuid="GPU-of-the-tests", name="A GPU", driver="580", compute_capability=(9, 0), memory_bytes=1 << 30)
 
 _TRACER = r"""
 #include <stdio.h>

@@ -27,13 +27,16 @@ from grader.trace.build import SOURCES, build_tracer
 from grader.verdict import Fault
 
 _PROBE_S = 60.0
+_WINDOWS_NODE = "dxg"
+"""The device node of all GPUs in Windows' subsystem for Linux, instead of NVIDIA's."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU as NVML describes it. `compute_capability` is (major, minor)."""
+    """One GPU as NVML describes it. `compute_capability` is (major, minor), `node` the number of its device node, which
+    is not its place among the GPUs in a container or a Slurm job that was given some of them."""
 
-    index: int
+    node: int
     uuid: str
     name: str
     driver: str
@@ -53,8 +56,8 @@ def find_gpu() -> Gpu | None:
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. Left out is one that does not answer, and one
-    that is cut into slices (MIG), which have device nodes of their own that the sandbox does not know."""
+    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. Left out is one that does not answer, and
+    one that is cut into slices (MIG), which have device nodes of their own that the sandbox does not know."""
     found = []
     with opened() as there:
         if not there:
@@ -67,7 +70,7 @@ def find_gpus() -> tuple[Gpu, ...]:
                 if _is_sliced(handle):
                     continue
                 gpu = Gpu(
-                    index=index,
+                    node=_node(handle, index),
                     uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
                     name=_text(pynvml.nvmlDeviceGetName(handle)),
                     driver=driver,
@@ -93,6 +96,13 @@ def no_gpu_reason() -> str:
         if any(_is_sliced(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in visible):
             return "it is cut into slices (MIG), and only whole GPUs can be used"
         return "none answers (see nvidia-smi)"
+
+
+def _node(handle: Any, index: int) -> int:
+    try:
+        return int(pynvml.nvmlDeviceGetMinorNumber(handle))
+    except pynvml.NVMLError:  # Windows' subsystem for Linux has none
+        return index
 
 
 def _is_sliced(handle: Any) -> bool:
@@ -192,7 +202,7 @@ class CudaEngine:
         tracer = self.tracer if traced else None
         if tracer is not None:
             environment |= {"CUDA_INJECTION64_PATH": str(tracer), trace.PATH_VARIABLE: trace_target}
-        devices = [Path(name) for name in ("/dev/nvidiactl", "/dev/nvidia-uvm", f"/dev/nvidia{self.gpu.index}")]
+        devices = [Path("/dev") / name for name in ("nvidiactl", "nvidia-uvm", f"nvidia{self.gpu.node}", _WINDOWS_NODE)]
         cupti = self.toolkit.cupti()
         return Launch(
             command=(str(program), *arguments),
