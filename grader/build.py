@@ -147,10 +147,12 @@ def _canary(engine: Engine, place: Path) -> str:
         return ""
     errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
     said = (errors[0] if errors else _first_line(made.log)).strip()
-    return (
-        f"This machine does not compile even a kernel of one line: {said[:300]}; see `grader doctor`. Where g++ is "
-        "newer than nvcc supports, install an older one and set NVCC_CCBIN=g++-14, say."
-    )
+    if "Unsupported gpu architecture" in said:
+        remedy = "This nvcc knows no such GPU: install a toolkit that does (CUDA 12 for GPUs before Turing, 2018)"
+        remedy += ", or use --engine emulator."
+    else:
+        remedy = "Where g++ is newer than nvcc supports, install an older one and set NVCC_CCBIN=g++-14, say."
+    return f"This machine does not compile even a kernel of one line: {said[:300]}; see `grader doctor`. {remedy}"
 
 
 def _is_program(path: Path) -> bool:

@@ -24,6 +24,7 @@ NEW_LIBRARY = "/usr/include/bits/mathcalls.h(79): error: exception specification
 class OldCompiler(PlainC):
     """One that this system's headers are too new for."""
 
+    says: str = NEW_LIBRARY
     compiled: list[str] = field(default_factory=list, hash=False)
 
     def compile(
@@ -31,7 +32,7 @@ class OldCompiler(PlainC):
     ) -> Compiled:
         self.compiled.extend(sources)
         done = super().compile(sources, flags, folder=folder, output=output, run=run)
-        return Compiled(Fault.STUDENT, f"{NEW_LIBRARY}\n{done.log}")
+        return Compiled(Fault.STUDENT, f"{self.says}\n{done.log}")
 
 
 def built(source: str, engine: PlainC, rules: Assignment, folder: Path) -> Build:
@@ -39,10 +40,17 @@ def built(source: str, engine: PlainC, rules: Assignment, folder: Path) -> Build
     return build(read_submission(folder / rules.submission.main, rules, runner(10)), rules, engine)
 
 
-def test_where_nothing_compiles_the_machine_is_at_fault(tmp_path: Path, hw4: Assignment) -> None:
-    found = built("int main(void) { return 0; }", OldCompiler(), hw4, tmp_path)
+@pytest.mark.parametrize(
+    ("says", "remedy"),
+    [(NEW_LIBRARY, "NVCC_CCBIN"), ("nvcc fatal   : Unsupported gpu architecture 'compute_61'", "--engine emulator")],
+)
+def test_where_nothing_compiles_the_machine_is_at_fault(
+    says: str, remedy: str, tmp_path: Path, hw4: Assignment
+) -> None:
+    found = built("int main(void) { return 0; }", OldCompiler(says=says), hw4, tmp_path)
     assert found.fault is Fault.MACHINE
-    assert found.reason.startswith(f"This machine does not compile even a kernel of one line: {NEW_LIBRARY}; see")
+    assert found.reason.startswith(f"This machine does not compile even a kernel of one line: {says}; see")
+    assert remedy in found.reason
 
 
 def test_an_error_in_a_line_of_their_own_is_the_students(tmp_path: Path, hw4: Assignment) -> None:
