@@ -1,7 +1,8 @@
 """What kernels compute: one module per operator, found by its name.
 
 A module `grader/operators/NAME.py` that defines `OPERATOR` is the operator NAME; nothing else has to be edited
-to add one. `grader.operators.base.Operator` says what it must supply.
+to add one. `grader.operators.base.Operator` says what it must supply. A package beside them is no operator: it holds
+what is too long for one module, or serves several.
 """
 
 from __future__ import annotations
@@ -27,12 +28,10 @@ __all__ = [
     "shape_words",
 ]
 
-_NOT_OPERATORS = frozenset({"base"})
-
 
 def known_operators() -> tuple[str, ...]:
     """Names of all operators, sorted."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in _NOT_OPERATORS))
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and m.name != "base"))
 
 
 def load_operator(name: str) -> Operator:

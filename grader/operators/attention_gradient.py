@@ -22,6 +22,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH
 from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
 
 F64 = NDArray[np.float64]
@@ -33,16 +34,12 @@ MOST_ROWS_EXPLAINED = 1024
 """Alternates cost as much as the oracle for each batch looked at; beyond this they are not tried."""
 
 
-def _power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
-
-
 class AttentionGradient(Operator):
     name = "attention_gradient"
     dimensions = (
         Dimension("B", "from 1 to 14000", lambda v: 1 <= v <= 14000),
-        Dimension("N", "a power of two from 128 to 32768", lambda v: 128 <= v <= 32768 and _power_of_two(v)),
-        Dimension("d", "32 or 64", lambda v: v in (32, 64)),
+        SEQUENCE_LENGTH,
+        HEAD_DIMENSION,
     )
     planar_output = True
     independent_rows = False
@@ -118,82 +115,77 @@ _NUMBER = {"O": 0, "dQ": 1, "dK": 2, "dV": 3}
 
 
 def _alternate(
-    name: str, tensor: str, sentence: str, compute: Callable[[Tensors], Gradients], most: Callable[[int], bool]
+    name: str,
+    tensor: str,
+    sentence: str,
+    compute: Callable[[Tensors], Gradients],
+    unless: Callable[[int], bool] = lambda n: False,
 ) -> Alternate:
     number = _NUMBER[tensor]
     return Alternate(
         f"{tensor}_{name}",
-        sentence,
+        f"{tensor} {sentence}",
         lambda shape, tensors, rows: compute(tensors)[number][rows],
-        lambda shape: shape[1] > MOST_ROWS_EXPLAINED or most(int(shape[1])),
+        lambda shape: shape[1] > MOST_ROWS_EXPLAINED or unless(int(shape[1])),
         number,
     )
 
 
-def _never(n: int) -> bool:
-    return False
+def _of_the_scores(tensor: str) -> list[Alternate]:
+    """Mistakes in dS or its factor, as they show in dQ or dK."""
+    return [
+        _alternate(
+            "without_d",
+            tensor,
+            "matches dS = P ∘ dP without the subtraction of D, the row's sum of dO ∘ O.",
+            lambda tensors: gradients(tensors, subtract_d=False),
+        ),
+        _alternate(
+            "without_scale",
+            tensor,
+            "matches a gradient without the factor 1/√d: the scores' scale comes into it again.",
+            lambda tensors: gradients(tensors, gradient_scale=lambda d: 1.0),
+        ),
+        _alternate(
+            "scaled_twice",
+            tensor,
+            "matches a gradient with the factor 1/d: 1/√d is applied twice.",
+            lambda tensors: gradients(tensors, gradient_scale=lambda d: 1 / d),
+        ),
+        _alternate(
+            "sign",
+            tensor,
+            "has the wrong sign: dS = P ∘ (dP − D), not P ∘ (D − dP).",
+            lambda tensors: gradients(tensors, gradient_scale=lambda d: -1 / math.sqrt(d)),
+        ),
+    ]
 
 
-def _all() -> list[Alternate]:
-    found = []
-    for tensor in ("dQ", "dK"):
-        found += [
-            _alternate(
-                "without_d",
-                tensor,
-                f"{tensor} matches dS = P ∘ dP without the subtraction of D, the row's sum of dO ∘ O.",
-                lambda tensors: gradients(tensors, subtract_d=False),
-                _never,
-            ),
-            _alternate(
-                "without_scale",
-                tensor,
-                f"{tensor} matches a gradient without the factor 1/√d: the scores' scale comes into it again.",
-                lambda tensors: gradients(tensors, gradient_scale=lambda d: 1.0),
-                _never,
-            ),
-            _alternate(
-                "scaled_twice",
-                tensor,
-                f"{tensor} matches a gradient with the factor 1/d: 1/√d is applied twice.",
-                lambda tensors: gradients(tensors, gradient_scale=lambda d: 1 / d),
-                _never,
-            ),
-            _alternate(
-                "sign",
-                tensor,
-                f"{tensor} has the wrong sign: dS = P ∘ (dP − D), not P ∘ (D − dP).",
-                lambda tensors: gradients(tensors, gradient_scale=lambda d: -1 / math.sqrt(d)),
-                _never,
-            ),
-        ]
-    for tensor in ("dK", "dV"):
-        for tile in (32, 64, 128, 16):
-            found += [
-                _alternate(
-                    f"last_{tile}_rows_only",
-                    tensor,
-                    f"{tensor} matches a sum over the last {tile} rows only: each tile of rows overwrites what the "
-                    "ones before added.",
-                    lambda tensors, t=tile: gradients(tensors, keep_rows=lambda n: slice(n - t, n)),  # type: ignore[misc]
-                    lambda n, t=tile: n <= t,  # type: ignore[misc]
-                ),
-                _alternate(
-                    f"first_{tile}_rows_only",
-                    tensor,
-                    f"{tensor} matches a sum over the first {tile} rows only: the loop over tiles of rows runs once.",
-                    lambda tensors, t=tile: gradients(tensors, keep_rows=lambda n: slice(0, t)),  # type: ignore[misc]
-                    lambda n, t=tile: n <= t,  # type: ignore[misc]
-                ),
-                _alternate(
-                    f"last_{tile}_rows_dropped",
-                    tensor,
-                    f"{tensor} matches a sum without the last {tile} rows: the loop over tiles of rows ends one early.",
-                    lambda tensors, t=tile: gradients(tensors, keep_rows=lambda n: slice(0, n - t)),  # type: ignore[misc]
-                    lambda n, t=tile: n <= t,  # type: ignore[misc]
-                ),
-            ]
-    return found
+def _of_the_sum(tensor: str, tile: int) -> list[Alternate]:
+    """Mistakes in the sum over tiles of rows that makes dK and dV."""
+
+    def over(name: str, sentence: str, keep_rows: Callable[[int], slice]) -> Alternate:
+        return _alternate(
+            name, tensor, sentence, lambda tensors: gradients(tensors, keep_rows=keep_rows), lambda n: n <= tile
+        )
+
+    return [
+        over(
+            f"last_{tile}_rows_only",
+            f"matches a sum over the last {tile} rows only: each tile of rows overwrites what the ones before added.",
+            lambda n: slice(n - tile, n),
+        ),
+        over(
+            f"first_{tile}_rows_only",
+            f"matches a sum over the first {tile} rows only: the loop over tiles of rows runs once.",
+            lambda n: slice(0, tile),
+        ),
+        over(
+            f"last_{tile}_rows_dropped",
+            f"matches a sum without the last {tile} rows: the loop over tiles of rows ends one early.",
+            lambda n: slice(0, n - tile),
+        ),
+    ]
 
 
 def _without_scores_scale(tensors: Tensors) -> F64:
@@ -210,7 +202,8 @@ _ALTERNATES: tuple[Alternate, ...] = (
         lambda shape, tensors, rows: _without_scores_scale(tensors)[rows],
         lambda shape: shape[1] > MOST_ROWS_EXPLAINED,
     ),
-    *_all(),
+    *(mistake for tensor in ("dQ", "dK") for mistake in _of_the_scores(tensor)),
+    *(mistake for tensor in ("dK", "dV") for tile in (32, 64, 128, 16) for mistake in _of_the_sum(tensor, tile)),
 )
 
 OPERATOR = AttentionGradient()

@@ -1,0 +1,15 @@
+"""The sizes that attention of powers of two takes: what the headers of several operators may hold."""
+
+from __future__ import annotations
+
+from grader.operators.base import Dimension
+
+
+def _power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+SEQUENCE_LENGTH = Dimension(
+    "N", "a power of two from 128 to 32768", lambda v: 128 <= v <= 32768 and _power_of_two(int(v))
+)
+HEAD_DIMENSION = Dimension("d", "32 or 64", lambda v: v in (32, 64))

@@ -1,0 +1,394 @@
+"""Wrong ways to compute attention that students find, the likeliest first: to recognise them in a wrong output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.attention.softmax import F64, TILE_KEYS, softmax_attention
+from grader.operators.base import Alternate, Rows, Shape, Tensors
+
+F32 = NDArray[np.float32]
+Compute = Callable[[Shape, Tensors, Rows], F64]
+
+TILES = (32, 64, 16, 128)
+"""Sizes of tiles in rows, the likeliest first."""
+
+# ---- attention, changed in one place --------------------------------------------------------------------------
+
+
+def _scaled(scale: Callable[[int], float]) -> Compute:
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = tensors
+        return softmax_attention(q[rows].astype(np.float64) * scale(int(shape[2])), k, v)
+
+    return compute
+
+
+def _with(order: tuple[int, int, int]) -> Compute:
+    """Attention with the roles of Q, K, V given to tensors number `order`."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (tensors[i] for i in order)
+        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k, v)
+
+    return compute
+
+
+def _some_keys(keys: Callable[[int], slice]) -> Compute:
+    """Attention over a part of the keys."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = tensors
+        used = keys(int(shape[1]))
+        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[used], v[used])
+
+    return compute
+
+
+def _without(dropped: Callable[[int], NDArray[np.intp]]) -> Compute:
+    """Attention over all keys but those numbered `dropped(N)`."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = tensors
+        kept = np.delete(np.arange(int(shape[1])), dropped(int(shape[1])))
+        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[kept], v[kept])
+
+    return compute
+
+
+def _rearranged(
+    k_of: Callable[[F32], F32],
+    v_of: Callable[[F32], F32],
+) -> Compute:
+    """Attention that sees K as `k_of(K)` and V as `v_of(V)`."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = tensors
+        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k_of(k), v_of(v))
+
+    return compute
+
+
+def _as_it_is(matrix: F32) -> F32:
+    return matrix
+
+
+def _tiles_transposed(tile: int) -> Callable[[F32], F32]:
+    """Every tile of `tile` rows, stored row after row and read column after column."""
+    return lambda matrix: np.ascontiguousarray(matrix.reshape(-1, matrix.shape[1], tile).transpose(0, 2, 1)).reshape(
+        matrix.shape
+    )
+
+
+def _first_tile_again(tile: int) -> Callable[[F32], F32]:
+    return lambda matrix: np.tile(matrix[:tile], (len(matrix) // tile, 1))
+
+
+def _columns_of_scores(columns: int) -> Compute:
+    """Scores summed over the first columns only."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = tensors
+        return softmax_attention(q[rows, :columns].astype(np.float64) / np.sqrt(shape[2]), k[:, :columns], v)
+
+    return compute
+
+
+def _mean_of_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    v = tensors[2].astype(np.float64)
+    return np.broadcast_to(v.mean(axis=0), v.shape)[rows]
+
+
+def _unnormalised(shifted: bool) -> Compute:
+    """exp(scores) V without the division by the sum; `shifted`: with the row's maximum taken off first."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        scores = q[rows] @ k.T / np.sqrt(shape[2])
+        if shifted:
+            scores -= scores.max(axis=1, keepdims=True)
+        return np.asarray(np.exp(scores) @ v)
+
+    return compute
+
+
+def _softmax_over_queries(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    q, k, v = (t.astype(np.float64) for t in tensors)
+    scale = 1.0 / np.sqrt(shape[2])
+    total = np.zeros(len(k))
+    for first in range(0, len(q), TILE_KEYS):
+        total += np.exp(q[first : first + TILE_KEYS] @ k.T * scale).sum(axis=0)
+    return np.asarray((np.exp(q[rows] @ k.T * scale) / total) @ v)
+
+
+def _causal(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    q, k, v = (t.astype(np.float64) for t in tensors)
+    numbers = np.arange(len(q))[rows]
+    scores = q[rows] @ k.T / np.sqrt(shape[2])
+    scores[np.arange(len(k))[None, :] > numbers[:, None]] = -np.inf
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray((weights @ v) / weights.sum(axis=1, keepdims=True))
+
+
+def _not_rescaled(tile: int, what: str) -> Compute:
+    """Online softmax over tiles of keys in which O, ℓ or both are not rescaled when the maximum grows."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        scores = q[rows] @ k.T / np.sqrt(shape[2])
+        top = np.full(len(scores), -np.inf)
+        total, out = np.zeros(len(scores)), np.zeros((len(scores), v.shape[1]))
+        for first in range(0, len(k), tile):
+            part = scores[:, first : first + tile]
+            new_top = np.maximum(top, part.max(axis=1))
+            shrink = np.exp(top - new_top)
+            weights = np.exp(part - new_top[:, None])
+            total = total * (1.0 if what in ("l", "both") else shrink) + weights.sum(axis=1)
+            out = out * (1.0 if what in ("O", "both") else shrink[:, None]) + weights @ v[first : first + tile]
+            top = new_top
+        return np.asarray(out / total[:, None])
+
+    return compute
+
+
+# ---- families of mistakes -------------------------------------------------------------------------------------
+
+
+def _keys_of_a_loop(tile: int) -> list[Alternate]:
+    """Only a part of the keys counts, since the loop over tiles of K and V is wrong."""
+    whole = _at_most(tile)
+    return [
+        Alternate(
+            f"last_{tile}_keys_dropped",
+            f"It matches attention that ignores the last {tile} keys: the loop over tiles of K and V ends "
+            "one tile early.",
+            _some_keys(lambda n: slice(0, n - tile)),
+            whole,
+        ),
+        Alternate(
+            f"first_{tile}_keys_dropped",
+            f"It matches attention that ignores the first {tile} keys: the loop over tiles of K and V "
+            "starts one tile late.",
+            _some_keys(lambda n: slice(tile, n)),
+            whole,
+        ),
+        Alternate(
+            f"first_{tile}_keys_only",
+            f"It matches attention over the first {tile} keys only: the loop over tiles of K and V runs "
+            "once, or each tile overwrites the one before.",
+            _some_keys(lambda n: slice(0, tile)),
+            whole,
+        ),
+        Alternate(
+            f"last_{tile}_keys_only",
+            f"It matches attention over the last {tile} keys only: O, l or m is overwritten by each tile "
+            "instead of being carried on.",
+            _some_keys(lambda n: slice(n - tile, n)),
+            whole,
+        ),
+    ]
+
+
+def _rescaling(tile: int) -> list[Alternate]:
+    """The online softmax forgets to rescale what it has summed when a tile brings a larger maximum."""
+    forgotten = (
+        ("both", "neither O nor l is"),
+        ("O", "O (the accumulated output) is not"),
+        ("l", "l (the running sum) is not"),
+    )
+    return [
+        Alternate(
+            f"{what}_not_rescaled_tile_{tile}",
+            f"It matches an online softmax over tiles of {tile} keys in which {sentence} multiplied by "
+            "exp(m_old − m_new) when the running maximum grows.",
+            _not_rescaled(tile, what),
+            _at_most(tile),
+        )
+        for what, sentence in forgotten
+    ]
+
+
+def _key_at_the_end_of_a_loop() -> list[Alternate]:
+    return [
+        Alternate(
+            "last_key_dropped",
+            "It matches attention that ignores the last key: a loop over the keys ends one too early.",
+            _without(lambda n: np.array([n - 1])),
+        ),
+        Alternate(
+            "first_key_dropped",
+            "It matches attention that ignores the first key: a loop over the keys starts one too late.",
+            _without(lambda n: np.array([0])),
+        ),
+    ]
+
+
+def _key_of_each_tile(tile: int) -> list[Alternate]:
+    return [
+        Alternate(
+            f"last_key_of_tiles_of_{tile}",
+            f"It matches attention that ignores the last key of every tile of {tile}: the loop inside the tile "
+            "ends one too early.",
+            _without(lambda n: np.arange(tile - 1, n, tile)),
+        ),
+        Alternate(
+            f"first_key_of_tiles_of_{tile}",
+            f"It matches attention that ignores the first key of every tile of {tile}: the loop inside the tile "
+            "starts one too late.",
+            _without(lambda n: np.arange(0, n, tile)),
+        ),
+    ]
+
+
+def _every_so_many_keys(step: int, first: int) -> Alternate:
+    return Alternate(
+        f"every_{step}th_key_dropped_from_{first}",
+        f"It matches attention that ignores every {step}th key, from key {first} on.",
+        _without(lambda n: np.arange(first, n, step)),
+        _at_most(first),
+    )
+
+
+def _tile_in_shared_memory(tile: int) -> list[Alternate]:
+    """A tile of K or V is read in another way than it was written."""
+    found = []
+    for name, transposed, again in (
+        ("K", (_tiles_transposed(tile), _as_it_is), (_first_tile_again(tile), _as_it_is)),
+        ("V", (_as_it_is, _tiles_transposed(tile)), (_as_it_is, _first_tile_again(tile))),
+    ):
+        found += [
+            Alternate(
+                f"{name}_tile_of_{tile}_transposed",
+                f"It matches attention in which each tile of {name} of {tile} rows is read with rows and columns "
+                "exchanged: look at how the tile is written to shared memory and how it is read.",
+                _rearranged(*transposed),
+            ),
+            Alternate(
+                f"{name}_tile_of_{tile}_not_reloaded",
+                f"It matches attention in which every tile uses the same {tile} rows of {name}, the first: look at "
+                f"the offset from which the tile of {name} is loaded.",
+                _rearranged(*again),
+                _at_most(tile),
+            ),
+        ]
+    return found
+
+
+def _at_most(keys: int) -> Callable[[Shape], bool]:
+    """Whether a shape has no more than `keys` keys."""
+    return lambda shape: shape[1] <= keys
+
+
+# ---- all of them ----------------------------------------------------------------------------------------------
+
+ALTERNATES: tuple[Alternate, ...] = (
+    Alternate(
+        "no_scale",
+        "It matches attention without the scale: multiply the scores by 1/√d before the softmax.",
+        _scaled(lambda d: 1.0),
+    ),
+    Alternate(
+        "scale_1_over_d",
+        "It matches attention with the scale 1/d: it should be 1/√d.",
+        _scaled(lambda d: 1.0 / d),
+    ),
+    Alternate(
+        "scale_sqrt_d",
+        "It matches attention with the scores multiplied by √d: they should be divided by it.",
+        _scaled(lambda d: float(np.sqrt(d))),
+    ),
+    Alternate(
+        "sign_of_scores",
+        "It matches attention with the sign of the scores turned round: look at exp(m − s) where exp(s − m) is meant.",
+        _scaled(lambda d: -1.0 / float(np.sqrt(d))),
+    ),
+    Alternate(
+        "base_two",
+        "It matches attention with 2 instead of e as the base of the exponentials: multiply the scores by log2(e) "
+        "where exp2 is used.",
+        _scaled(lambda d: float(np.log(2.0) / np.sqrt(d))),
+    ),
+    Alternate(
+        "32_columns_of_scores",
+        "It matches scores summed over the first 32 columns of Q and K only: here d is 64.",
+        _columns_of_scores(32),
+        lambda shape: shape[2] <= 32,
+    ),
+    Alternate(
+        "mean_of_v",
+        "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key.",
+        _mean_of_v,
+    ),
+    Alternate(
+        "k_not_transposed",
+        "It matches attention with K taken for its transpose: Kᵀ is d × N, and its element (x, key) is k[key * d + x].",
+        _rearranged(lambda k: k.reshape(k.shape[::-1]).T, _as_it_is),
+    ),
+    Alternate(
+        "q_k_swapped",
+        "It matches attention with Q and K exchanged: look at which is indexed by the output's row, and at the "
+        "order Q, K, V in the input file.",
+        _with((1, 0, 2)),
+    ),
+    Alternate(
+        "k_v_swapped",
+        "It matches attention with K and V exchanged: the input file has Q, K, V in this order.",
+        _with((0, 2, 1)),
+    ),
+    Alternate(
+        "q_v_swapped",
+        "It matches attention with Q and V exchanged: the input file has Q, K, V in this order.",
+        _with((2, 1, 0)),
+    ),
+    Alternate(
+        "softmax_over_queries",
+        "It matches a softmax over the queries instead of over the keys: maximum and sum belong to a row of "
+        "the scores.",
+        _softmax_over_queries,
+        lambda shape: shape[1] > 8192,  # it costs as much as the whole batch
+    ),
+    Alternate(
+        "not_normalised_shifted",
+        "It matches the right numerator without the division by the softmax's sum l.",
+        _unnormalised(True),
+    ),
+    Alternate(
+        "not_normalised",
+        "It matches exp(scores) V without the division by the softmax's sum.",
+        _unnormalised(False),
+    ),
+    Alternate(
+        "v_returned",
+        "It equals V: the output is a copy of an input, the softmax was not applied.",
+        lambda shape, tensors, rows: tensors[2][rows].astype(np.float64),
+    ),
+    Alternate(
+        "q_returned",
+        "It equals Q: the output is a copy of an input, or the buffer of Q was written to the file.",
+        lambda shape, tensors, rows: tensors[0][rows].astype(np.float64),
+    ),
+    Alternate(
+        "k_returned",
+        "It equals K: the output is a copy of an input, or the buffer of K was written to the file.",
+        lambda shape, tensors, rows: tensors[1][rows].astype(np.float64),
+    ),
+    Alternate(
+        "causal",
+        "It matches causal attention, in which row i sees keys 0 to i only: every row should see all keys.",
+        _causal,
+    ),
+    Alternate(
+        "half_of_keys",
+        "It matches attention over the first half of the keys: the loop over K and V covers N/2 of N keys.",
+        _some_keys(lambda n: slice(0, n // 2)),
+    ),
+    *(mistake for tile in TILES for mistake in _keys_of_a_loop(tile)),
+    *(mistake for tile in TILES for mistake in _rescaling(tile)),
+    *_key_at_the_end_of_a_loop(),
+    *(mistake for tile in (*TILES, 8) for mistake in _key_of_each_tile(tile)),
+    *(_every_so_many_keys(step, first) for step in (100, 10, 1000) for first in (step - 1, 0)),
+    *(mistake for tile in TILES for mistake in _tile_in_shared_memory(tile)),
+)
