@@ -65,8 +65,8 @@ class CudaOracle:
     def _compute(self, kernel: GpuOracle, case: Case, source: Path, target: Path, done: Callable[[int], None]) -> None:
         driver, operator, shape = self._driver, case.operator, case.shape
         function = self._function(kernel)
-        units, unit_in, unit_out = operator.units(shape), operator.unit_input_bytes(shape), 0
-        unit_out = operator.unit_output_bytes(shape)
+        units = operator.units(shape)
+        unit_in, unit_out = operator.unit_input_bytes(shape), operator.unit_output_bytes(shape)
         group = max(1, min(units, GROUP_BYTES // unit_in))
         device_in, device_out = driver.mem_alloc(group * unit_in), driver.mem_alloc(group * unit_out)
         descriptor = os.open(target, os.O_WRONLY)

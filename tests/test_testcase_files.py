@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader import catalogue
-from grader.catalogue import TestcaseFiles, ensure, generate, pieces, state, verify
+from grader.catalogue import TestcaseFiles, ensure, generate, making, piece, state, verify
+from grader.catalogue.piece import pieces
 from grader.errors import MachineFault
 from grader.operators import load_operator
 from grader.seeds import hidden_seed, public_seed
@@ -85,8 +85,8 @@ def test_worker_processes_write_what_one_process_writes(case, files, tmp_path):
 def test_a_large_batch_split_by_rows_gives_the_same_files(case, files, tmp_path, monkeypatch):
     case = replace(case, shape=(2, 1024, 32))
     generate(case, files, SEED)
-    monkeypatch.setattr(catalogue, "PIECE_FLOPS", 1e7)
-    monkeypatch.setattr(catalogue, "PIECE_ROWS", 100)
+    monkeypatch.setattr(piece, "PIECE_FLOPS", 1e7)
+    monkeypatch.setattr(piece, "PIECE_ROWS", 100)
     assert len(list(pieces(ATTENTION, case.shape))) == 2 * 11
     split = TestcaseFiles(tmp_path / "split")
     generate(case, split, SEED)
@@ -104,7 +104,7 @@ def test_the_pieces_of_a_case_cover_each_row_once_and_stay_small(name):
         assert covered == first * n + low
         covered += (end - first - 1) * n + high - low
         assert (end - first) * ATTENTION.unit_input_bytes(case.shape) <= max(
-            catalogue.PIECE_BYTES, ATTENTION.unit_input_bytes(case.shape)
+            piece.PIECE_BYTES, ATTENTION.unit_input_bytes(case.shape)
         )
     assert covered == b * n
 
@@ -211,7 +211,7 @@ def interrupt(*_):
 def test_ctrl_c_leaves_neither_half_files_nor_destroys_the_old_ones(case, files, monkeypatch):
     generate(case, files, SEED)
     before = {p.name: p.read_bytes() for p in files.folder.iterdir()}
-    monkeypatch.setattr(catalogue, "run_tasks", interrupt)
+    monkeypatch.setattr(making, "run_tasks", interrupt)
     with pytest.raises(KeyboardInterrupt):
         generate(case, files, public_seed("other"))
     assert {p.name: p.read_bytes() for p in files.folder.iterdir()} == before
@@ -266,14 +266,14 @@ def test_a_killed_grader_takes_its_workers_along_and_leaves_no_finished_looking_
         "import os, signal, sys\n"
         "from dataclasses import replace\n"
         "from pathlib import Path\n"
-        "from grader import catalogue\n"
+        "from grader.catalogue import TestcaseFiles, generate, piece\n"
         "from grader.seeds import public_seed\n"
         "from grader.testcase import load_suite\n"
         f"case = replace(load_suite(Path({str(HW4)!r})).cases['s01'], shape=(64, 128, 32))\n"
-        "catalogue.PIECE_FLOPS = 1\n"
+        "piece.PIECE_FLOPS = 1\n"
         "def die(done, total):\n"
         "    if done: os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"catalogue.generate(case, catalogue.TestcaseFiles(Path({str(files.folder)!r})), public_seed('x'), die, 2)\n"
+        f"generate(case, TestcaseFiles(Path({str(files.folder)!r})), public_seed('x'), die, 2)\n"
     )
     # The workers hold the pipe of stderr: reading it to its end waits for them, too.
     ended = subprocess.run(
