@@ -12,58 +12,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from grader.errors import GraderFault
-from grader.operators import Location, Operator, Shape
-from grader.operators.base import tolerance_of
-from grader.workers import cores
-
-CHUNK_VALUES = 1 << 17
-"""Two float32 chunks and their difference are 1.5 MiB: about what a core's cache holds."""
-_SPAN_CHUNKS = 16
-_MOST_THREADS = 4
-"""Each only reads and compares: a few keep the memory busy."""
+from grader.operators import Operator, Shape
+from grader.operators.base import BYTES_PER_VALUE
+from grader.output_file import open_untrusted
+from grader.scan import Scan, TensorErrors, Wrong
 
 Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """One value that is not as expected. `got` may be NaN or infinite."""
-
-    location: Location
-    index: int
-    got: float
-    expected: float
-
-    def __str__(self) -> str:
-        return f"{self.location}: got {self.got:.6g}, expected {self.expected:.6g}"
-
-
-@dataclass(frozen=True)
-class TensorErrors:
-    """How the wrong values of one output tensor are spread: counts by unit, by row and by column."""
-
-    tensor: str
-    tolerance: float
-    by_unit: NDArray[np.int64]
-    by_row: NDArray[np.int64]
-    by_column: NDArray[np.int64]
-    nan_by_unit: NDArray[np.int64]
-    zeros: int
-    """Of the wrong values, how many are exactly 0."""
-
-    @property
-    def wrong(self) -> int:
-        return int(self.by_unit.sum())
 
 
 @dataclass(frozen=True)
@@ -90,10 +50,6 @@ class Check:
     @property
     def passed(self) -> bool:
         return self.kind == "passed"
-
-    @property
-    def wrong_share(self) -> float:
-        return self.wrong / self.values if self.values else 0.0
 
 
 def check_output(
@@ -130,23 +86,6 @@ def check_output(
             os.close(descriptor)
 
 
-def open_untrusted(path: Path) -> int:
-    """A descriptor of a file that a hostile program may have left: follows no link, waits for no pipe. A file whose
-    permissions were taken away is read all the same, since root could: who grades must not change a grade."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-    try:
-        return os.open(path, flags)
-    except PermissionError:
-        place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            if not stat.S_ISREG(os.fstat(place).st_mode):
-                raise
-            Path(f"/proc/self/fd/{place}").chmod(0o600)
-        finally:
-            os.close(place)
-        return os.open(path, flags)
-
-
 def _unopened(error: OSError, size: int) -> Check:
     if error.errno == errno.ENOENT:
         return Check("missing", f"The program wrote no output file; {size:,} bytes were expected.", size)
@@ -177,8 +116,8 @@ def _check_open(
         )
     if before.st_size != size:
         return Check("size", _size_reason(operator, shape, before.st_size), size, before.st_size)
-    scan = _Scan(operator, shape, tolerance)
-    complete = scan.all(expected, got)
+    scan = Scan(operator, shape, tolerance)
+    complete = scan.compare(expected, got)
     after = os.fstat(got)
     if not complete or _changes(after) != _changes(before):
         reason = (
@@ -186,7 +125,7 @@ def _check_open(
             "it had ended."
         )
         return Check("changed", reason, size, after.st_size)
-    return scan.result(size, tolerance)
+    return _scanned(scan, size, tolerance)
 
 
 def _changes(facts: os.stat_result) -> tuple[int, int, int]:
@@ -215,193 +154,32 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
     return f"{text}: {found - size:,} too many."
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """`count` values of a tensor, whole rows, from value `first` of the file on."""
-
-    tensor: str
-    first: int
-    count: int
-
-
-@dataclass(frozen=True)
-class _Span:
-    """What a look at some chunks found: how many values are clearly right and their largest error, and the chunks in
-    which something may be wrong. Not `complete` when the output ended early."""
-
-    complete: bool
-    clean: int = 0
-    largest: float = -1.0
-    doubtful: Sequence[_Chunk] = ()
-
-
-class _Scan:
-    """Reads both files in chunks of whole rows and keeps what is wrong."""
-
-    def __init__(self, operator: Operator, shape: Shape, tolerance: float | Mapping[str, float]) -> None:
-        self.operator, self.shape = operator, shape
-        units = operator.units(shape)
-        self.errors = {
-            t.name: TensorErrors(
-                t.name,
-                tolerance_of(tolerance, t.name),
-                np.zeros(units, np.int64),
-                np.zeros(t.rows, np.int64),
-                np.zeros(t.columns, np.int64),
-                np.zeros(units, np.int64),
-                0,
-            )
-            for t in operator.outputs(shape)
-        }
-        self.zeros = dict.fromkeys(self.errors, 0)
-        self.nan = self.infinite = self.wrong = self.finite = 0
-        self.max_finite = -1.0
-        self.first: tuple[int, float, float] | None = None
-        self.worst: tuple[int, float, float] | None = None
-        self.worst_error = -1.0
-
-    def all(self, expected: int, got: int) -> bool:
-        """Compares everything; False when `got` ended early. Several threads look for chunks with anything wrong in
-        them; those are few, or time matters less, and are gone through in order."""
-        chunks = list(self._chunks())
-        spans = [chunks[first : first + _SPAN_CHUNKS] for first in range(0, len(chunks), _SPAN_CHUNKS)]
-        with ThreadPoolExecutor(min(_MOST_THREADS, cores(), len(spans))) as pool:
-            found = list(pool.map(lambda span: self._span(span, expected, got), spans))
-        if not all(span.complete for span in found):
-            return False
-        self.finite = sum(span.clean for span in found)
-        self.max_finite = max((span.largest for span in found), default=-1.0)
-        buffers = self._buffers()
-        for chunk in (chunk for span in found for chunk in span.doubtful):
-            e, g, _ = (b[: chunk.count] for b in buffers)
-            if not _read_both(expected, got, e, g, chunk.first):
-                return False
-            self._exactly(chunk.tensor, chunk.first, e, g, self.errors[chunk.tensor].tolerance)
-        return True
-
-    def _chunks(self) -> Iterator[_Chunk]:
-        columns = {t.name: t.columns for t in self.operator.outputs(self.shape)}
-        for run in self.operator.output_runs(self.shape):
-            step = max(1, CHUNK_VALUES // columns[run.tensor]) * columns[run.tensor]
-            end = run.first + run.size
-            for first in range(run.first, end, step):
-                yield _Chunk(run.tensor, first, min(step, end - first))
-
-    def _buffers(self) -> list[NDArray[np.float32]]:
-        widest = max(CHUNK_VALUES, *(t.columns for t in self.operator.outputs(self.shape)))
-        return [np.empty(widest, dtype="<f4") for _ in range(3)]
-
-    def _span(self, chunks: Sequence[_Chunk], expected: int, got: int) -> _Span:
-        clean, largest, doubtful = 0, -1.0, []
-        buffers = self._buffers()
-        for chunk in chunks:
-            e, g, work = (b[: chunk.count] for b in buffers)
-            if not _read_both(expected, got, e, g, chunk.first):
-                return _Span(complete=False)
-            with np.errstate(invalid="ignore", over="ignore"):
-                np.subtract(g, e, out=work)
-                np.abs(work, out=work)
-                top = float(work.max())  # NaN if any is
-            # float32's rounding of the difference is 6e-8 of it, so what is clearly inside is inside.
-            if top <= self.errors[chunk.tensor].tolerance * (1 - 1e-6):
-                clean, largest = clean + chunk.count, max(largest, top)
-            else:
-                doubtful.append(chunk)
-        return _Span(True, clean, largest, doubtful)
-
-    def _exactly(
-        self,
-        tensor: str,
-        first: int,
-        expected: NDArray[np.float32],
-        got: NDArray[np.float32],
-        limit: float,
-    ) -> None:
-        with np.errstate(invalid="ignore"):
-            error = np.abs(got.astype(np.float64) - expected)
-        wrong = ~(error <= limit)
-        finite = np.isfinite(got)
-        self.finite += int(finite.sum())
-        nan = np.isnan(got)
-        self.nan += int(nan.sum())
-        self.infinite += len(got) - int(finite.sum()) - int(nan.sum())
-        error[~finite] = -1.0
-        at = int(error.argmax())
-        self.max_finite = max(self.max_finite, float(error[at]))
-        if not wrong.any():
-            return
-        self.wrong += int(wrong.sum())
-        if self.first is None or first < self.first[0]:
-            i = int(wrong.argmax())
-            self.first = (first + i, float(got[i]), float(expected[i]))
-        if error[at] > max(limit, self.worst_error):
-            self.worst_error = float(error[at])
-            self.worst = (first + at, float(got[at]), float(expected[at]))
-        self._spread(tensor, first, wrong, nan, int((got[wrong] == 0).sum()))
-
-    def _spread(self, tensor: str, first: int, wrong: NDArray[np.bool_], nan: NDArray[np.bool_], zeros: int) -> None:
-        kept = self.errors[tensor]
-        columns = len(kept.by_column)
-        grid = wrong.reshape(-1, columns)
-        kept.by_column[:] += grid.sum(axis=0)
-        per_row = grid.sum(axis=1)
-        _, unit, row, _ = self.operator.position(self.shape, first)
-        units, rows = np.divmod(unit * len(kept.by_row) + row + np.arange(len(per_row)), len(kept.by_row))
-        np.add.at(kept.by_unit, units, per_row)
-        np.add.at(kept.by_row, rows, per_row)
-        if nan.any():
-            np.add.at(kept.nan_by_unit, units, nan.reshape(-1, columns).sum(axis=1))
-        self.zeros[tensor] += zeros
-
-    def result(self, size: int, tolerance: float | Mapping[str, float]) -> Check:
-        values = size // 4
-        largest = self.max_finite if self.finite else None
-        meaningful = self.finite == values
-        if self.wrong == 0:
-            return Check("passed", "", size, size, values, max_error=largest, max_finite_error=largest)
-        assert self.first is not None
-        first, worst = self._wrong(self.first), self.worst and self._wrong(self.worst)
-        errors = tuple(replace(e, zeros=self.zeros[e.tensor]) for e in self.errors.values())
-        check = Check(
-            "values",
-            "",
-            size,
-            size,
-            values,
-            self.wrong,
-            self.nan,
-            self.infinite,
-            largest if meaningful else None,
-            largest,
-            first,
-            worst,
-            errors,
-        )
-        return _with_reason(check, tolerance)
-
-    def _wrong(self, found: tuple[int, float, float]) -> Wrong:
-        index, got, expected = found
-        return Wrong(self.operator.locate(self.shape, index), index, got, expected)
-
-
-def _read_both(
-    expected: int, got: int, into_expected: NDArray[np.float32], into_got: NDArray[np.float32], first: int
-) -> bool:
-    """Fills both from value `first` on; False where `got` ends before."""
-    if not read_values(expected, into_expected, 4 * first):
-        raise GraderFault("The expected output ended early while it was being read; it was changed.")
-    return read_values(got, into_got, 4 * first)
-
-
-def read_values(descriptor: int, into: NDArray[np.float32], offset: int) -> bool:
-    """Fills `into` from byte `offset` on; False where the file ends before."""
-    view = into.data.cast("B")
-    while view:
-        count = os.preadv(descriptor, [view], offset)
-        if count == 0:
-            return False
-        view, offset = view[count:], offset + count
-    return True
+def _scanned(scan: Scan, size: int, tolerance: float | Mapping[str, float]) -> Check:
+    """What a scan of a whole output of `size` bytes found."""
+    values = size // BYTES_PER_VALUE
+    check = Check(
+        kind="values" if scan.wrong else "passed",
+        reason="",
+        expected_bytes=size,
+        found_bytes=size,
+        values=values,
+        max_error=scan.max_finite_error if scan.finite == values else None,
+        max_finite_error=scan.max_finite_error,
+    )
+    if check.passed:
+        return check
+    return _with_reason(
+        replace(
+            check,
+            wrong=scan.wrong,
+            nan=scan.nan,
+            infinite=scan.infinite,
+            first=scan.first,
+            worst=scan.worst,
+            errors=scan.errors,
+        ),
+        tolerance,
+    )
 
 
 def share_in_words(part: int, whole: int) -> str:

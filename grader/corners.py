@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.check import open_untrusted, read_values
 from grader.operators import Operator, Shape
+from grader.output_file import open_untrusted, read_values
 from grader.record import CornerRecord
 
 _WIDTH = 11

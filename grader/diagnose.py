@@ -20,9 +20,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.check import Check, TensorErrors, open_untrusted, read_values
+from grader.check import Check
 from grader.errors import UsageError
 from grader.operators import Operator, Shape
+from grader.output_file import open_untrusted, read_values
+from grader.scan import TensorErrors
 
 SAMPLED_UNITS = 3
 SAMPLED_ROWS = 6

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.check import open_untrusted
 from grader.errors import MachineFault
 from grader.operators.base import tolerance_of
+from grader.output_file import open_untrusted
 from grader.scratch import scratch_folder
 from grader.seeds import Seed, draw_unit
 from grader.testcase import Case

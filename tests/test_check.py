@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from grader import scan
 from grader.check import check_output, share_in_words
 from grader.errors import GraderFault, UsageError
 from grader.operators import load_operator
@@ -101,7 +102,7 @@ def test_one_nan_or_infinity_fails_and_makes_the_largest_error_meaningless(check
 def test_an_output_of_nothing_but_nan_fails_whole(check, right):
     result = check(np.full_like(right, np.nan))
     assert result.wrong == result.nan == 3 * UNIT
-    assert result.max_finite_error is None and result.wrong_share == 1.0
+    assert result.max_finite_error is None and result.wrong == result.values
 
 
 def test_the_largest_float_overflows_nothing(check, right):
@@ -120,7 +121,7 @@ def test_the_spread_of_errors_is_counted_by_batch_row_and_column(check, right):
 def test_chunks_do_not_change_what_is_found(check, right, monkeypatch):
     got = changed(right, {(0, 127, 31): 9.0, (1, 0, 0): 9.0, (2, 64, 1): math.nan})
     whole = check(got)
-    monkeypatch.setattr("grader.check.CHUNK_VALUES", 96)  # three rows: 128 chunks, in eight spans
+    monkeypatch.setattr("grader.scan.CHUNK_VALUES", 96)  # three rows: 128 chunks, in eight spans
     pieces = check(got)
     assert whole == pieces
     assert whole.errors[0].by_unit.tolist() == pieces.errors[0].by_unit.tolist() == [1, 1, 1]
@@ -189,9 +190,7 @@ def test_a_pipe_does_not_block_and_a_directory_is_refused(check, tmp_path):
 
 @pytest.mark.parametrize("change", ["grow", "shrink", "touch", "forge"])
 def test_an_output_that_changes_while_it_is_read_is_refused(check, right, monkeypatch, tmp_path, change):
-    from grader import check as module
-
-    real, calls = module._read_both, []
+    real, calls = scan._read_both, []
 
     def meddle(*arguments):
         complete = real(*arguments)
@@ -212,8 +211,8 @@ def test_an_output_that_changes_while_it_is_read_is_refused(check, right, monkey
         calls.append(1)
         return complete
 
-    monkeypatch.setattr(module, "CHUNK_VALUES", 1024)
-    monkeypatch.setattr(module, "_read_both", meddle)
+    monkeypatch.setattr(scan, "CHUNK_VALUES", 1024)
+    monkeypatch.setattr(scan, "_read_both", meddle)
     result = check(right)
     assert result.kind == "changed" and "changed while it was being read" in result.reason
 
