@@ -8,7 +8,6 @@ from typing import Literal
 
 import pytest
 
-from grader import sanitize
 from grader.engine.base import Compiled
 from grader.errors import UsageError
 from grader.process import Runner
@@ -172,7 +171,15 @@ class WithCanary(TimedC):
         return Compiled(None, "")
 
 
-def checked(folder: Path, check: Check, script: str, *, kernels: int = 3, canary: str = FINDS_ITS_CANARY) -> Report:
+def checked(
+    folder: Path,
+    check: Check,
+    script: str,
+    *,
+    kernels: int = 3,
+    canary: str = FINDS_ITS_CANARY,
+    wall_s: float = 60,
+) -> Report:
     """What comes of a check with a script in the tool's place."""
     engine = WithCanary(folder / "toolkit")
     root = engine.toolkit.root
@@ -183,7 +190,7 @@ def checked(folder: Path, check: Check, script: str, *, kernels: int = 3, canary
     tool(root, "compute-sanitizer", text)
     program = folder / "program"
     program.touch()
-    return run_check(engine, program, ("in", "{output}"), check, readable=(), kernels=kernels)
+    return run_check(engine, program, ("in", "{output}"), check, readable=(), kernels=kernels, wall_s=wall_s)
 
 
 @pytest.fixture(autouse=True)
@@ -226,9 +233,8 @@ def test_a_tool_that_could_not_look_says_so(script: str, words: str, tmp_path: P
     assert words in found.not_run
 
 
-def test_a_tool_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sanitize, "WALL_S", 0.5)
-    found = checked(tmp_path, "race", "exec sleep 60")
+def test_a_tool_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
+    found = checked(tmp_path, "race", "exec sleep 60", wall_s=0.5)
     assert found.not_run == "was stopped after 0.5 s"
 
 

@@ -1,0 +1,28 @@
+"""compute-sanitizer on a submission: its findings in the shape of the emulator's, with a sentence of advice each.
+
+Four tools, named as the emulator names them: memory (memcheck), race (racecheck, shared memory only), init
+(initcheck, global memory only), sync (synccheck). Each runs the program, built with -lineinfo, once on a public
+sample.
+
+Silence is only good news if the tool looked. A tool counts as run when it wrote its summary, the program launched
+kernels, and the tool finds the fault in a canary (canary.cu) on this very machine.
+"""
+
+from grader.sanitize.findings import CHECKS, Check, Finding, Report, by_place, parse_checks
+from grader.sanitize.log import parse_report
+from grader.sanitize.text import render
+from grader.sanitize.tool import LEAKS, run_check, with_lines
+
+__all__ = [
+    "CHECKS",
+    "LEAKS",
+    "Check",
+    "Finding",
+    "Report",
+    "by_place",
+    "parse_checks",
+    "parse_report",
+    "render",
+    "run_check",
+    "with_lines",
+]
