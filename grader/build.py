@@ -14,13 +14,14 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader import sandbox
 from grader.assignment import Assignment
 from grader.cache import forget_unused, mark_used
-from grader.engine import Engine
+from grader.engine import Compiled, Engine
 from grader.errors import MachineFault
 from grader.names import spelled_out
 from grader.paths import cache_folder
@@ -55,7 +56,9 @@ int main(void) { return 0; }
 """
 """What every compiler here must compile, or the machine is at fault: its g++ or its C library may be newer than nvcc
 can read, or files of the toolkit may be missing."""
-_CANARY_S = 120
+OWN_PROGRAM = "program"
+"""What `compile_own` calls the program that it makes."""
+_OWN_LIMIT_S = 120
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
 
 
@@ -140,9 +143,7 @@ def _names_their_line(log: str, submission: Submission) -> bool:
 def _canary(engine: Engine, place: Path) -> str:
     """Why this machine compiles nothing at all, as a sentence; '' when it does. Nothing of a submission is in reach."""
     with scratch_folder("canary", place) as folder:
-        (folder / "canary.cu").write_text(_CANARY)
-        run = sandbox.runner(_CANARY_S, readable=engine.build_paths, writable=(folder,))
-        made = engine.compile(("canary.cu",), (), folder=folder, output=folder / "program", run=run)
+        made = compile_own(engine, _CANARY, folder)
     if made.ok:
         return ""
     errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
@@ -153,6 +154,14 @@ def _canary(engine: Engine, place: Path) -> str:
     else:
         remedy = "Where g++ is newer than nvcc supports, install an older one and set NVCC_CCBIN=g++-14, say."
     return f"This machine does not compile even a kernel of one line: {said[:300]}; see `grader doctor`. {remedy}"
+
+
+def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] = ()) -> Compiled:
+    """Compile a small program of the grader's own, confined like any, into `folder`/OWN_PROGRAM: to see whether this
+    machine can, or to have something that is known to run. Not cached."""
+    (folder / "program.cu").write_text(source, encoding="utf-8")
+    run = sandbox.runner(_OWN_LIMIT_S, readable=engine.build_paths, writable=(folder,))
+    return engine.compile(("program.cu",), flags, folder=folder, output=folder / OWN_PROGRAM, run=run)
 
 
 def _is_program(path: Path) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import gpu_memory, sandbox
+from grader.build import OWN_PROGRAM, compile_own
 from grader.engine.cuda import CudaEngine, find_gpu, no_gpu_reason
 from grader.engine.emulator import EmulatorEngine
 from grader.errors import GraderFault, MachineFault, UsageError
@@ -68,13 +69,14 @@ def render(findings: list[Finding]) -> str:
 def _findings() -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer", needed=True)
-    yield _course()
+    course, course_files = _course()
+    yield course_files
     gxx = shutil.which("g++")
     yield Finding("C++ compiler", gxx is not None, gxx or "no g++ on PATH", "apt install g++", needed=True)
     make = shutil.which("make")
     yield Finding("make", make is not None, make or "not on PATH", "apt install make (reads students' Makefiles)")
     yield Finding("confinement", bubblewrap.problem() is None, sandbox.confinement(), "apt install bubblewrap")
-    for promise in try_promises():
+    for promise in try_promises(course):
         found = f"{'held' if promise.held else 'not tried' if promise.held is None else 'BROKEN'} ({promise.how})"
         remedy = "install bubblewrap, or grade only work that you trust on this machine"
         yield Finding(f"  {promise.what}", promise.held is not False, found, remedy)
@@ -90,11 +92,12 @@ def _findings() -> Iterator[Finding]:
     yield from _gpu(toolkit)
 
 
-def _course() -> Finding:
+def _course() -> tuple[Path | None, Finding]:
     try:
-        return Finding("course files", True, str(course_root()), needed=True)
+        course = course_root()
     except UsageError as error:
-        return Finding("course files", False, "not found", str(error), needed=True)
+        return None, Finding("course files", False, "not found", str(error), needed=True)
+    return course, Finding("course files", True, str(course), needed=True)
 
 
 def _space(folder: Path, what: str) -> Finding:
@@ -129,8 +132,8 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
         yield _check("GPU tracer", lambda: str(engine.tracer), "see the message; report it as a bug")
     remedy = (
         "pip install 'cuda-homework-grader[gpu]'; without it numpy makes expected outputs, slower, and GPU memory is "
+        "not filled with NaN between submissions"
     )
-    remedy += "not filled with NaN between submissions"
     yield Finding("pycuda", gpu_memory.available(), "installed" if gpu_memory.available() else "not found", remedy)
     for name, what in (("ncu", "occupancy and metrics"), ("compute-sanitizer", "memory checks on the GPU")):
         tool = toolkit.tool(name)
@@ -146,13 +149,11 @@ def _tried(what: str, engine: CudaEngine | EmulatorEngine, remedy: str) -> Findi
 
 def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
     with scratch_folder("doctor") as folder:
-        (folder / "probe.cu").write_text(_PROBE)
         began = time.monotonic()
-        run = sandbox.runner(120, readable=engine.build_paths, writable=(folder,))
-        built = engine.compile(["probe.cu"], ["-O1"], folder=folder, output=folder / "probe", run=run)
+        built = compile_own(engine, _PROBE, folder, ["-O1"])
         if not built.ok:
             raise GraderFault(f"a three-line kernel does not compile: {built.log.strip()[:400]}")
-        launch = engine.launch(folder / "probe", [], str(folder / "trace.jsonl"))
+        launch = engine.launch(folder / OWN_PROGRAM, [], str(folder / "trace.jsonl"))
         job = sandbox.Job(launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices)
         outcome = sandbox.run(job, sandbox.Limits(wall_s=60))
         if outcome.stdout.strip() != _PROBE_SAYS:

@@ -28,6 +28,8 @@ from grader.errors import GraderFault, MachineFault
 Task = TypeVar("Task")
 Work = Callable[[Task], int]
 """A module-level function. What it returns (bytes done, say) is added to the progress."""
+Answer = int | BaseException
+"""What a task returned, or raised."""
 
 
 def cores() -> int:
@@ -44,40 +46,20 @@ def run_tasks(
     """Does every task, in `processes` processes, or in this one when that is 0.
 
     The first error of a task ends the others and is raised here. So does Ctrl-C. `done` is called in this thread.
+    Raises MachineFault when a process ends before its task is done.
     """
     if processes == 0:
         for task in tasks:
             done(work(task))
         return
-    waiting = list(tasks)[::-1]
-    answers: queue.Queue[int | BaseException | None] = queue.Queue()
-    crew = [_start() for _ in range(min(processes, len(waiting)))]
-    lock = threading.Lock()
-
-    def next_task() -> Task | None:
-        with lock:
-            return waiting.pop() if waiting else None
-
-    def feed(worker: subprocess.Popen[bytes]) -> None:
-        try:
-            assert worker.stdin and worker.stdout
-            while (task := next_task()) is not None:
-                pickle.dump((work, task), worker.stdin)
-                worker.stdin.flush()
-                answers.put(pickle.load(worker.stdout))
-        except (EOFError, OSError, pickle.PickleError) as error:
-            fault = MachineFault(
-                "A worker process of the grader ended before its task was done (killed, or out of memory); "
-                "free memory and start again."
-            )
-            fault.__cause__ = error
-            answers.put(fault)
-        finally:
-            answers.put(None)
-
+    waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    for task in tasks:
+        waiting.put(task)
+    answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+    crew = [_start() for _ in range(min(processes, waiting.qsize()))]
     try:
         for worker in crew:
-            threading.Thread(target=feed, args=(worker,), daemon=True).start()
+            threading.Thread(target=_feed, args=(worker, work, waiting, answers), daemon=True).start()
         running = len(crew)
         while running:
             answer = answers.get()
@@ -87,13 +69,39 @@ def run_tasks(
                 raise answer
             else:
                 done(answer)
-    finally:
-        with lock:
-            waiting.clear()
+    finally:  # a thread whose worker was killed ends with it, whatever is still waiting
         for worker in crew:
             worker.kill()
         for worker in crew:
             worker.wait()
+
+
+def _feed(
+    worker: subprocess.Popen[bytes],
+    work: Work[Task],
+    waiting: queue.SimpleQueue[Task],
+    answers: queue.SimpleQueue[Answer | None],
+) -> None:
+    """Gives a worker one task after another until none is waiting; puts what it answers, and None at the end."""
+    try:
+        assert worker.stdin and worker.stdout
+        while True:
+            try:
+                task = waiting.get_nowait()
+            except queue.Empty:
+                break
+            pickle.dump((work, task), worker.stdin)
+            worker.stdin.flush()
+            answers.put(pickle.load(worker.stdout))
+    except (EOFError, OSError, pickle.PickleError) as error:
+        fault = MachineFault(
+            "A worker process of the grader ended before its task was done (killed, or out of memory); "
+            "free memory and start again."
+        )
+        fault.__cause__ = error
+        answers.put(fault)
+    finally:
+        answers.put(None)
 
 
 def _start() -> subprocess.Popen[bytes]:

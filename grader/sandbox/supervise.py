@@ -32,7 +32,6 @@ from functools import cache
 from pathlib import Path
 
 from grader.errors import GraderFault, MachineFault, UsageError
-from grader.process import Completed, Runner
 from grader.sandbox import bubblewrap, cgroup, landlock, process_tree, seccomp, watcher
 from grader.sandbox.gauge import Gauge
 from grader.sandbox.job import Job, Limits, Outcome
@@ -68,6 +67,20 @@ class _Ended:
 
     killed: int
     cpu_s: float
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a job is run on this machine: the command that is started, with this environment and these descriptors, in
+    this control group and under these rules, where there are any. `end_all` takes the process's id, and kills all
+    that it started."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    descriptors: Sequence[int]
+    group: cgroup.Group | None
+    rules: landlock.Rules | None
+    end_all: Callable[[int], _Ended]
 
 
 def require() -> None:
@@ -133,7 +146,8 @@ def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group:
                 cpu_s = _reap(init)
             return _Ended(0, cpu_s)
 
-        outcome = _supervise(job, limits, command, environment, (*job.descriptors, *ours), group, None, end_all)
+        way = _Way(command, environment, (*job.descriptors, *ours), group, None, end_all)
+        outcome = _supervise(job, limits, way)
         if not outcome.broke and b"exit-code" not in os.pread(status_fd, 1 << 16, 0):
             raise GraderFault(f"The sandbox for {Path(job.command[0]).name} could not be set up: {outcome.stderr}")
         return outcome
@@ -148,11 +162,11 @@ def _run_restricted(job: Job, limits: Limits, environment: dict[str, str], group
         watcher.session_ended(pid)
         return _Ended(killed + orphans.killed, orphans.cpu_s)
 
-    confined = landlock.rules(job)
+    rules = landlock.rules(job)
     try:
-        return _supervise(job, limits, list(job.command), environment, job.descriptors, group, confined, end_all)
+        return _supervise(job, limits, _Way(job.command, environment, job.descriptors, group, rules, end_all))
     finally:
-        confined.close()
+        rules.close()
 
 
 @contextlib.contextmanager
@@ -167,38 +181,67 @@ def _memory_file(content: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _supervise(
-    job: Job,
-    limits: Limits,
-    command: list[str],
-    environment: dict[str, str],
-    descriptors: tuple[int, ...],
-    group: cgroup.Group | None,
-    confined: landlock.Rules | None,
-    end_all: Callable[[int], _Ended],
-) -> Outcome:
-    resource_limits = list(_resource_limits(limits, group))
+def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
+    """Run `job` to its end or its limit, and end all that it started."""
+    began = time.monotonic()
+    process = _start(job, limits, way)
+    assert process.stdout is not None and process.stderr is not None
+    stdout = Drain(process.stdout, limits.kept_output_bytes)
+    stderr = Drain(process.stderr, limits.kept_output_bytes)
+    gauge = Gauge(process.pid, limits, way.group, (job.folder, *job.writable))
+    broke, ended, wall_s = "", _Ended(0, 0.0), 0.0
+    try:
+        broke = _wait(process.pid, began + limits.wall_s, gauge)
+        wall_s = time.monotonic() - began
+        broke = broke or gauge.measure()  # what it left may be too much although it was quick
+    finally:  # also on Ctrl-C: nothing of the run may live on
+        ended = way.end_all(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    stdout.finish()
+    stderr.finish()
+    group = way.group
+    if group is not None and group.ran_out_of_memory():
+        broke = "memory"  # whatever came of it later: a child killed for its memory may be waited for in vain
+    exit_code, signal_name = _ending(process.returncode)
+    return Outcome(
+        exit_code=exit_code,
+        signal=signal_name,
+        broke=broke,
+        wall_s=wall_s,
+        cpu_s=max(_cpu_s(usage) + ended.cpu_s, gauge.cpu_s, (group.cpu_s() if group is not None else None) or 0.0),
+        peak_memory_bytes=(group.peak_memory_bytes() if group is not None else None)
+        or max(gauge.peak, usage.ru_maxrss * 1024),
+        stdout=stdout.text,
+        stderr=stderr.text,
+        output_bytes=stdout.total + stderr.total,
+        killed_leftovers=0 if broke else ended.killed,
+    )
+
+
+def _start(job: Job, limits: Limits, way: _Way) -> subprocess.Popen[bytes]:
+    """The process, confined; see `run` for what is raised."""
+    resource_limits = list(_resource_limits(limits, way.group))
 
     def confine() -> None:
-        if group is not None:
-            group.enter()
+        if way.group is not None:
+            way.group.enter()
         for name, value in resource_limits:
             resource.setrlimit(name, (value, value))
-        if confined is not None:
-            confined.apply()
+        if way.rules is not None:
+            way.rules.apply()
 
-    began = time.monotonic()
     try:
         process = subprocess.Popen(
-            command,
+            way.command,
             cwd=job.folder,
-            env=environment,
+            env=way.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
             preexec_fn=confine,
-            pass_fds=descriptors,
+            pass_fds=way.descriptors,
         )
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.ENOMEM):
@@ -206,40 +249,9 @@ def _supervise(
         raise UsageError(f"{job.command[0]} cannot be run: {error.strerror}.") from error
     except subprocess.SubprocessError as error:
         raise MachineFault(f"{job.command[0]} could not be confined: {error}; see `grader doctor`.") from error
-
-    if confined is not None:
+    if way.rules is not None:
         watcher.claim_session(process.pid)
-    assert process.stdout is not None and process.stderr is not None
-    stdout = Drain(process.stdout, limits.kept_output_bytes)
-    stderr = Drain(process.stderr, limits.kept_output_bytes)
-    gauge = Gauge(process.pid, limits, group, (job.folder, *job.writable))
-    broke, ended, wall_s = "", _Ended(0, 0.0), 0.0
-    try:
-        broke = _wait(process.pid, began + limits.wall_s, gauge)
-        wall_s = time.monotonic() - began
-        broke = broke or gauge.measure()  # what it left may be too much although it was quick
-    finally:  # also on Ctrl-C: nothing of the run may live on
-        ended = end_all(process.pid)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    stdout.finish()
-    stderr.finish()
-    if group is not None and group.ran_out_of_memory():
-        broke = "memory"  # whatever came of it later: a child killed for its memory may be waited for in vain
-    exit_code, signal_name = _ending(process.returncode)
-    peak = (group.peak_memory_bytes() if group is not None else None) or max(gauge.peak, usage.ru_maxrss * 1024)
-    return Outcome(
-        exit_code=exit_code,
-        signal=signal_name,
-        broke=broke,
-        wall_s=wall_s,
-        cpu_s=max(_cpu_s(usage) + ended.cpu_s, gauge.cpu_s, (group.cpu_s() if group is not None else None) or 0.0),
-        peak_memory_bytes=peak,
-        stdout=stdout.text,
-        stderr=stderr.text,
-        output_bytes=stdout.total + stderr.total,
-        killed_leftovers=0 if broke else ended.killed,
-    )
+    return process
 
 
 def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tuple[int, int]]:
@@ -253,9 +265,8 @@ def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tup
         yield resource.RLIMIT_CPU, max(1, round(limits.cpu_s))
     if limits.processes is not None and not (group is not None and group.bounds_processes):
         ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-        wanted = (
-            process_tree.threads_of(os.getuid()) + limits.processes
-        )  # the kernel counts a user's threads, whoever's run it is
+        # The kernel counts a user's threads, whoever's run it is.
+        wanted = process_tree.threads_of(os.getuid()) + limits.processes
         yield resource.RLIMIT_NPROC, wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
 
 
@@ -283,37 +294,6 @@ def _wait(pid: int, deadline: float, gauge: Gauge) -> str:
                 return broke
     finally:
         os.close(descriptor)
-
-
-def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:
-    """A `Runner` for build tools: each command gets `wall_s` seconds and keeps 1 MB of its messages.
-
-    A command sees the system, its folder (writable), and `readable` and `writable` beside. One that runs out of
-    time comes back with exit code 124, as from timeout(1), and says so in its output.
-    """
-
-    def run_tool(command: Sequence[str], folder: Path) -> Completed:
-        chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
-        job = Job(tuple(command), folder, environment=chosen, readable=tuple(readable), writable=tuple(writable))
-        outcome = run(job, Limits(wall_s=wall_s, kept_output_bytes=1 << 20, **_TOOL_LIMITS))
-        output = outcome.stdout + outcome.stderr
-        if outcome.timed_out:
-            output += f"\n{Path(command[0]).name} was stopped after {wall_s:g} s.\n"
-            return Completed(124, output, outcome.wall_s)
-        if outcome.broke:
-            output += f"\n{Path(command[0]).name} was stopped at its {outcome.broke} limit.\n"
-            return Completed(125, output, outcome.wall_s)
-        code = outcome.exit_code if outcome.exit_code is not None else 128
-        return Completed(code, output, outcome.wall_s)
-
-    return run_tool
-
-
-_CHOOSES_COMPILER = ("NVCC_CCBIN",)
-"""nvcc's own variable for the host compiler, where the system's g++ is newer than it supports."""
-
-_TOOL_LIMITS: Mapping[str, int] = {"memory_bytes": 16 << 30, "file_bytes": 2 << 30, "folder_bytes": 4 << 30}
-"""Templates and macros can make a compiler take all there is; honest CUDA homework takes some 2 GiB at most."""
 
 
 def _kill_orphans(session: int) -> _Ended:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader import sandbox
+from grader.build import OWN_PROGRAM, compile_own
 from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault
 from grader.ncu import nvidia_tools
@@ -118,13 +119,11 @@ def _finds_its_canary(engine: CudaEngine, tool: Path, check: Check) -> bool:
 def _build_canary(engine: CudaEngine, program: Path) -> None:
     program.parent.mkdir(parents=True, exist_ok=True)
     with scratch_folder("canary", program.parent) as folder:
-        (folder / _CANARY.name).write_bytes(_CANARY.read_bytes())
-        run = sandbox.runner(120, readable=engine.build_paths, writable=(folder,))
-        made = engine.compile([_CANARY.name], ["-O1", "-lineinfo"], folder=folder, output=folder / "canary", run=run)
+        made = compile_own(engine, _CANARY.read_text(encoding="utf-8"), folder, ("-O1", "-lineinfo"))
         if not made.ok:
             raise GraderFault(f"The sanitizer's canary does not compile: {made.log[:400]}")
         try:
-            (folder / "canary").replace(program)
+            (folder / OWN_PROGRAM).replace(program)
         except OSError as error:
             raise MachineFault(f"{program} cannot be written: {error.strerror}.") from error
 

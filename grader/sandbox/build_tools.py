@@ -1,0 +1,41 @@
+"""Running compilers and make, which work on what a student wrote: confined like programs, with limits of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from grader.process import Completed, Runner
+from grader.sandbox.job import Job, Limits
+from grader.sandbox.supervise import run
+
+_CHOOSES_COMPILER = ("NVCC_CCBIN",)
+"""nvcc's own variable for the host compiler, where the system's g++ is newer than it supports."""
+
+_TOOL_LIMITS: Mapping[str, int] = {"memory_bytes": 16 << 30, "file_bytes": 2 << 30, "folder_bytes": 4 << 30}
+"""Templates and macros can make a compiler take all there is; honest CUDA homework takes some 2 GiB at most."""
+
+
+def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:
+    """A `Runner` for build tools: each command gets `wall_s` seconds and keeps 1 MB of its messages.
+
+    A command sees the system, its folder (writable), and `readable` and `writable` beside. One that runs out of
+    time comes back with exit code 124, as from timeout(1), and says so in its output.
+    """
+
+    def run_tool(command: Sequence[str], folder: Path) -> Completed:
+        chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
+        job = Job(tuple(command), folder, environment=chosen, readable=tuple(readable), writable=tuple(writable))
+        outcome = run(job, Limits(wall_s=wall_s, kept_output_bytes=1 << 20, **_TOOL_LIMITS))
+        output = outcome.stdout + outcome.stderr
+        if outcome.timed_out:
+            output += f"\n{Path(command[0]).name} was stopped after {wall_s:g} s.\n"
+            return Completed(124, output, outcome.wall_s)
+        if outcome.broke:
+            output += f"\n{Path(command[0]).name} was stopped at its {outcome.broke} limit.\n"
+            return Completed(125, output, outcome.wall_s)
+        code = outcome.exit_code if outcome.exit_code is not None else 128
+        return Completed(code, output, outcome.wall_s)
+
+    return run_tool
