@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grader import classroom
+from grader.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from grader import classroom
+else:
+    classroom = on_demand("grader.classroom")
+
+CLASS_RULE = (
+    "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
+    "class when two or more subfolders hold .cu files, or when it has no Makefile and all its .cu files, two or "
+    "more, are programs of their own and none has the name to be handed in. --class says that it is a class."
+)
+"""How a class is told from a submission; `grader.batch.is_class` does it."""
 
 StoreOption = Annotated[
     Path | None,

@@ -9,23 +9,36 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grader import class_cli, classroom, sandbox, session, studies
-from grader.batch import RULE
-from grader.class_cli import BestOption, StoreOption
+from grader import class_cli
+from grader.class_cli import CLASS_RULE, BestOption, StoreOption
 from grader.errors import GraderFault, MachineFault, UsageError
-from grader.profile import LAUNCHES
-from grader.record import read_records
-from grader.report import explain as explanation
-from grader.report import profile as profile_report
-from grader.report import terminal
-from grader.sanitize import parse_checks
-from grader.sanitize import render as render_reports
+from grader.on_demand import on_demand
 from grader.unwinding import never_drop_a_signal
 from grader.verdict import Verdict
+
+if TYPE_CHECKING:
+    from grader import classroom, sandbox, session, studies
+    from grader import sanitize as sanitizers
+    from grader.record import Record
+    from grader.report import explain as explanation
+    from grader.report import profile as profile_report
+    from grader.report import terminal
+else:
+    classroom = on_demand("grader.classroom")
+    sandbox = on_demand("grader.sandbox")
+    sanitizers = on_demand("grader.sanitize")
+    session = on_demand("grader.session")
+    studies = on_demand("grader.studies")
+    explanation = on_demand("grader.report.explain")
+    profile_report = on_demand("grader.report.profile")
+    terminal = on_demand("grader.report.terminal")
+
+_PROFILED_LAUNCHES = 48
+"""How many launches of a program are profiled, by default, however many it makes."""
 
 _STOPPED = 128 + signal.SIGINT
 """The exit code after Ctrl-C, as shells have it."""
@@ -79,7 +92,7 @@ def check(
     verbose: VerboseOption = False,
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
-    checks = parse_checks(sanitize) if sanitize else ()
+    checks = sanitizers.parse_checks(sanitize) if sanitize else ()
     records = session.grade_paths(
         [submission],
         assignment=assignment,
@@ -94,7 +107,7 @@ def check(
     if checks and records[0].build.ok:
         sample = studies.sample_to_sanitize(records[0])
         reports = studies.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
-        print(f"\nOn {sample}:\n{render_reports(reports)}")
+        print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
         found = sum(report.errors for report in reports)
     elif terminal.is_students_failure(records[0]):
         print(f"What is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
@@ -102,7 +115,7 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command(epilog=RULE)
+@app.command(epilog=CLASS_RULE)
 def grade(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH...", help="Submissions (.cu files or folders), or a class's folder.")
@@ -149,29 +162,33 @@ def grade(
             paths, rules=rules, tests=tests, engine=engine, options=options, json=json, junit=junit
         )
         print(summary)
-        if not judged:
-            raise typer.Exit(1)
-        return
-    records = session.grade_paths(
-        paths,
-        assignment=assignment,
-        tests=tests,
-        engine=engine,
-        json=json,
-        require_sandbox=require_sandbox,
-        show=show,
-    )
+    else:
+        records = session.grade_paths(
+            paths,
+            assignment=assignment,
+            tests=tests,
+            engine=engine,
+            json=json,
+            require_sandbox=require_sandbox,
+            show=show,
+        )
+        _keep(records, store=store, html=html, junit=junit)
+        print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
+        if timings:
+            print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
+        judged = not any(record.infrastructure_failed for record in records)
+    if not judged:
+        raise typer.Exit(1)
+
+
+def _keep(records: Sequence[Record], *, store: Path | None, html: Path | None, junit: Path | None) -> None:
+    """Write the records of single submissions wherever they are wanted beside."""
     if store is not None:
         classroom.keep(records, store)
     if html is not None:
         classroom.write_html(records, html)
     if junit is not None:
         classroom.write_junit(records, junit)
-    print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
-    if timings:
-        print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
-    if any(record.infrastructure_failed for record in records):
-        raise typer.Exit(1)
 
 
 @app.command(context_settings={"allow_interspersed_args": True})
@@ -193,7 +210,7 @@ def profile(
     engine: EngineOption = "auto",
     launches: Annotated[
         int, typer.Option("--launches", metavar="N", min=1, help="Profile about so many launches.")
-    ] = LAUNCHES,
+    ] = _PROFILED_LAUNCHES,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the table here.")] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
     roofline: Annotated[
@@ -223,12 +240,8 @@ def explain(
     """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
     if other is None and not record.is_file() and record.suffix != ".json":
         print(classroom.explain(str(record), store, None))
-        return
-    first = read_records(record)
-    if other is None:
-        print(f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(each) for each in first))
     else:
-        print(explanation.compare(first[0], read_records(other)[0]))
+        print(session.explain_records(record, other))
 
 
 @app.command()

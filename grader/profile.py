@@ -26,9 +26,6 @@ from grader.trace import AccessEvent, KernelEvent, Trace
 LEAST_SHARE = 0.01
 """Of GPU time: a kernel below it has no say in the occupancy score."""
 
-LAUNCHES = 48
-"""How many launches of a program are profiled, by default, however many it makes."""
-
 _LEAST_PER_KERNEL = 3
 _TOP_STALLS = 3
 _SPARE = 1.02
@@ -84,7 +81,7 @@ class KernelProfile:
 Theory = Callable[[Demand], Occupancy]
 
 
-def plan(trace: Trace, launches: int = LAUNCHES) -> tuple[int, ...] | None:
+def plan(trace: Trace, launches: int) -> tuple[int, ...] | None:
     """Which launches of each kernel to profile, counted from 1; None for all of them."""
     counts = [summary.launches for summary in trace.kernel_summaries()]
     if sum(counts) <= launches:

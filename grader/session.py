@@ -25,6 +25,7 @@ from grader.operators import shape_words
 from grader.paths import shown
 from grader.progress import Progress, shown_progress
 from grader.record import Record, read_record, read_records, write_records
+from grader.report import explain as explanation
 from grader.sandbox import runner
 from grader.submission import read_submission
 from grader.testcase import Case, Suite
@@ -80,6 +81,14 @@ def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
     record = points.enter(read_record(path), wanted, note)
     write_records([record], path)
     return record
+
+
+def explain_records(path: Path, other: Path | None) -> str:
+    """Where the numbers of the records in `path` come from; with `other`, how its first record compares."""
+    records = read_records(path)
+    if other is None:
+        return f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(record) for record in records)
+    return explanation.compare(records[0], read_records(other)[0])
 
 
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:

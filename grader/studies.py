@@ -22,7 +22,7 @@ from grader.gpu_lock import gpu_to_ourselves
 from grader.metrics import COUNTED, DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
 from grader.ncu import Launch, NotProfiled, run_ncu
 from grader.paths import shown
-from grader.profile import LAUNCHES, KernelProfile, Theory, kernel_profiles, plan
+from grader.profile import KernelProfile, Theory, kernel_profiles, plan
 from grader.progress import shown_progress
 from grader.record import Record
 from grader.roofline import Roof, device_roofs
@@ -118,9 +118,7 @@ def _traced(subject: _Subject, program: Path) -> Trace:
 # ---- profile ----------------------------------------------------------------------------------------------------
 
 
-def profile_program(
-    path: Path, test: str, *, assignment: str | None, engine: str, launches: int = LAUNCHES
-) -> ProfileStudy:
+def profile_program(path: Path, test: str, *, assignment: str | None, engine: str, launches: int) -> ProfileStudy:
     """Profile a submission on one testcase. Raises UsageError where it does not build or launches nothing."""
     subject = _subject(path, test, assignment, engine)
     if isinstance(subject.engine, EmulatorEngine):

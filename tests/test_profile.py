@@ -104,8 +104,8 @@ def test_different_kernels_keep_different_names() -> None:
 
 
 def test_few_launches_are_all_profiled_and_many_are_sampled_over_the_whole_run() -> None:
-    assert plan(trace_of(("a", 20, 10), ("b", 20, 10))) is None
-    chosen = plan(trace_of(("a", 12_800, 10)))
+    assert plan(trace_of(("a", 20, 10), ("b", 20, 10)), 48) is None
+    chosen = plan(trace_of(("a", 12_800, 10)), 48)
     assert chosen is not None
     assert len(chosen) == 48
     assert chosen[0] == 1

@@ -17,13 +17,6 @@ from grader.names import printable_name, student_id
 from grader.paths import shown
 from grader.walk import files_below
 
-RULE = (
-    "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
-    "class when two or more subfolders hold .cu files, or when it has no Makefile and all its .cu files, two or "
-    "more, are programs of their own and none has the name to be handed in. --class says that it is a class."
-)
-"""For `grade --help` and the documentation."""
-
 _MAIN = re.compile(rb"\bmain\s*\(")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _LOOKED_AT_BYTES = 4 << 20
@@ -41,7 +34,7 @@ class Found:
 
 
 def is_class(path: Path, assignment: Assignment) -> bool:
-    """Whether `path` is a folder with a class in it and not one submission; see RULE."""
+    """Whether `path` is a folder with a class in it and not one submission: `grader grade --help` has the rule."""
     if not path.is_dir():
         return False
     entries = _entries(path)
