@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from grader.errors import UsageError
-from grader.gradebook import Line, gradebook, standing
+from grader.gradebook import Line, standing
 from grader.names import student_id
 from grader.paths import shown
 from grader.record import Record, read_records
@@ -100,8 +100,3 @@ def unpacked(store: Store, attempt: Attempt) -> Iterator[Path]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         yield folder
-
-
-def everyone(store: Store, assignment: str) -> list[str]:
-    """Ids in the store."""
-    return [line.attempt.student.id for line in gradebook(store, assignment)]
