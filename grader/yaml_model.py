@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from grader.errors import UsageError
 from grader.paths import shown
@@ -42,36 +42,47 @@ def read_yaml_model(path: Path, model: type[Model]) -> Model:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        location, sentence = _problem(error, model)
-        raise UsageError(f"{shown(path)}, line {line_of(root, location)}: {sentence}") from error
+        location, sentence = _problem(error, content, model)
+        raise UsageError(f"{shown(path)}, line {line_of(root, location)}: {_dotted(location)}: {sentence}") from error
 
 
 def _mistaken(value: Any, annotation: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[Location, str, Any]]:
-    """(location, what is expected, what is there) where pydantic would take a truth value for a number, or the other
-    way round, and where a whole number is larger than anything means."""
+    """(location, what is expected, what is there) where pydantic would take a truth value for a number, a number for a
+    truth value or a time, and where a whole number is larger than anything means. Its strict mode would refuse these
+    too, but also a list for a tuple, 1e3 for a whole number and a time in quotes."""
     if isinstance(value, list):
         for number, one in enumerate(value):
             yield from _mistaken(one, annotation, (*location, number))
     elif isinstance(value, dict):
-        fields = _fields_of(annotation, value.get("kind"))
         for key, one in value.items():
-            wanted = fields[key].annotation if key in fields else Any if fields else annotation
-            yield from _mistaken(one, wanted, (*location, key))
+            yield from _mistaken(one, _annotation_at(key, value, annotation), (*location, key))
     else:
         types = set(_leaves(annotation))
         if isinstance(value, bool) and types & {int, float} and bool not in types:
             yield location, "expected a number", value
         elif types == {bool} and not isinstance(value, bool):
             yield location, "expected true or false", value
+        elif isinstance(value, int | float) and AwareDatetime in types:  # pydantic counts seconds since 1970
+            yield location, _EXPECTED["datetime_type"], value
         elif isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
             yield location, f"expected a number of at most {_LARGEST_WHOLE}", value
 
 
+def _annotation_at(key: int | str, value: dict[str, Any], annotation: Any) -> Any:
+    """What is expected at `key` of `value`, where `annotation` says what is expected of `value` itself."""
+    fields = _fields_of(annotation, value.get("kind"))
+    return fields[str(key)].annotation if key in fields else Any if fields else annotation
+
+
 def _fields_of(annotation: Any, kind: Any) -> dict[str, Any]:
     """The fields of the model in `annotation`; of several, of the one for this `kind`."""
-    models = [leaf for leaf in _leaves(annotation) if isinstance(leaf, type) and issubclass(leaf, BaseModel)]
+    models = _models(annotation)
     fitting = [model for model in models if len(models) == 1 or kind in _leaves_of_kind(model)]
     return dict(fitting[0].model_fields) if fitting else {}
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    return [leaf for leaf in _leaves(annotation) if isinstance(leaf, type) and issubclass(leaf, BaseModel)]
 
 
 def _leaves_of_kind(model: type[BaseModel]) -> tuple[Any, ...]:
@@ -116,17 +127,18 @@ _EXPECTED = {
 """What pydantic says in Python's words, in those of somebody who writes YAML."""
 
 
-def _problem(error: ValidationError, model: type[BaseModel]) -> tuple[Location, str]:
-    """Where the first problem is, and a sentence on it that begins with its key."""
-    # An unknown key first: when it is a misspelling, the "missing" key beside it is only its echo.
-    problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tuple[Location, str]:
+    """Where the first problem is, and a sentence on it."""
+    # An unknown key first: when it is a misspelling, the "missing" key beside it is only its echo. What is neither
+    # `int` nor `float` is a problem of both members of that union, and of the second in better words.
+    problems = sorted(
+        error.errors(), key=lambda each: (each["type"] != "extra_forbidden", each["loc"][-1:] == ("int",))
+    )
     first = problems[0]
-    key = _key(first["loc"], model)
+    location, allowed = _place_in_file(first["loc"], content, model)
     found = first.get("input")
     if first["type"] == "extra_forbidden":
-        allowed = _fields_at(model, first["loc"][:-1])
-        wrong = str(first["loc"][-1])
-        close = difflib.get_close_matches(wrong, allowed, n=1)
+        close = difflib.get_close_matches(str(location[-1]), allowed, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         listing = f"allowed here: {', '.join(allowed)}." if allowed else "remove it."
         text = f"this key is not known; {hint}{listing}"
@@ -136,9 +148,33 @@ def _problem(error: ValidationError, model: type[BaseModel]) -> tuple[Location, 
         expected = _EXPECTED.get(first["type"]) or _decapitalised(first["msg"])
         whole = first["type"] == "value_error" and isinstance(found, dict | BaseModel)  # it says itself what it found
         text = f"{expected}." if whole else f"{expected}, found {_described(found)}."
-    more = len(problems) - 1
-    text = f"{key}: {text}" if key else text
-    return first["loc"], text + (f" ({more} more problem{'s' if more > 1 else ''} after this one.)" if more else "")
+    places = {tuple(_place_in_file(problem["loc"], content, model)[0]) for problem in problems}
+    more = len(places) - 1
+    return location, text + (f" ({more} more problem{'s' if more > 1 else ''} after this one.)" if more else "")
+
+
+def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> tuple[list[int | str], list[str]]:
+    """The keys and numbers of pydantic's `location`, without the names that it gives to the members of unions, and the
+    keys that are allowed beside the last of them."""
+    keys: list[int | str] = []
+    allowed: list[str] = []
+    value, annotation = content, model
+    for part in location:
+        if isinstance(value, dict):
+            kind = value.get("kind")
+            if part == kind and len(_models(annotation)) > 1:
+                continue
+            allowed = list(_fields_of(annotation, kind))
+            if not allowed and part not in value:
+                break
+            annotation = _annotation_at(part, value, annotation)
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            allowed, value = [], value[part]
+        else:
+            break
+        keys.append(part)
+    return keys, allowed
 
 
 def _described(value: Any) -> str:
@@ -155,60 +191,6 @@ def _dotted(location: Location) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
-def _key(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    """`rubric[0].points` from pydantic's location, which also holds the tag of a discriminated union."""
-    text = ""
-    current: Any = model
-    for part in location:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif (tagged := _tagged(current, part)) is not None:
-            current = tagged
-        else:
-            text += f".{part}" if text else part
-            fields = current.model_fields if isinstance(current, type) and issubclass(current, BaseModel) else {}
-            current = _model_in(fields[part].annotation) if part in fields else None
-    return text
-
-
 def _decapitalised(message: str) -> str:
     message = message.removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
-
-
-def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """The field names of the model found by following `location` from `model`; empty when that is not one model."""
-    current: Any = model
-    for part in location:
-        if isinstance(part, int):
-            continue
-        if isinstance(current, type) and issubclass(current, BaseModel) and part in current.model_fields:
-            current = _model_in(current.model_fields[part].annotation)
-        else:
-            tagged = _tagged(current, part)
-            if tagged is None:
-                return []
-            current = tagged
-    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
-
-
-def _model_in(annotation: Any) -> Any:
-    """The model inside `tuple[Model, ...]`, `Model | None` or `Model` itself; a union is given back whole."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    arguments = [argument for argument in getattr(annotation, "__args__", ()) if argument not in (type(None), Ellipsis)]
-    if len(arguments) == 1:
-        return _model_in(arguments[0])
-    if arguments and all(isinstance(argument, type) and issubclass(argument, BaseModel) for argument in arguments):
-        return annotation
-    return _model_in(arguments[0]) if arguments else annotation
-
-
-def _tagged(union: Any, tag: str | int) -> type[BaseModel] | None:
-    for member in getattr(union, "__args__", ()):
-        if not (isinstance(member, type) and issubclass(member, BaseModel)):
-            continue
-        kind = member.model_fields.get("kind")
-        if kind is not None and tag in getattr(kind.annotation, "__args__", ()):
-            return member
-    return None

@@ -48,6 +48,7 @@ def test_the_handout_of_hw4_promises_what_its_yaml_holds() -> None:
         ("title: Flash attention", "? [title]\n: x", ["a key must be a word"]),
         ("metrics:", "deadline: {due: 2026-12-01}\nmetrics:", ["deadline.due", "found 2026-12-01.", "with its zone"]),
         ("metrics:", "deadline: {due: 2026-13-01T00:00:00Z}\nmetrics:", ["month must be in 1..12"]),
+        ("metrics:", "deadline: {due: 20261201}\nmetrics:", ["deadline.due: expected a time", "found 20261201."]),
         ("metrics:", "a: &a [x, x]\nb: &b [*a, *b]\nmetrics:", ["aliases unfold to too much"]),
         ("metrics:", "a: " + "[" * 50_000 + "\nmetrics:", ["nested more than 32 deep"]),
     ],
