@@ -39,8 +39,9 @@ from pathlib import Path
 import torch
 import torch.nn.functional as functional
 import yaml
+from gpu_timing import timed_ms
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from whole_programs import print_programs, time_programs
+from whole_programs import ProgramTime, print_programs, time_programs
 
 ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = ROOT / "reference/hw4"
@@ -90,15 +91,6 @@ def this_machine() -> Machine:
         l2_bytes=properties.L2_cache_size,
         copy_bytes_per_s=2 * source.numel() / seconds,
     )
-
-
-def timed_ms(work: Callable[[], object]) -> float:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end))
 
 
 def floors_ms(shape: Shape, machine: Machine, arithmetic: str) -> dict[str, float]:
@@ -354,7 +346,8 @@ def all_tests() -> dict[str, Shape]:
     return {name: tuple(shape) for group in groups if group.get("graded") for name, shape in group["cases"].items()}
 
 
-def main() -> None:
+def parse_options() -> tuple[argparse.Namespace, dict[str, Shape]]:
+    """The options, and the testcases that they name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", default="t12,t23,t24,t30", help="names of testcases, or all")
     parser.add_argument(
@@ -371,7 +364,11 @@ def main() -> None:
     unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"--tests: no testcase is called {', '.join(unknown)}; there are {', '.join(known)}")
+    return options, {name: known[name] for name in names}
 
+
+def main() -> None:
+    options, shapes = parse_options()
     machine = this_machine()
     print(
         f"{machine.name}, driver {machine.driver}, PyTorch {torch.__version__}, {options.repetitions} repetitions\n"
@@ -379,31 +376,26 @@ def main() -> None:
         f"device copy {machine.copy_bytes_per_s / 1e12:.2f} TB/s\n"
     )
     results: list[Result] = []
+    lines: Sequence[ProgramTime] = ()
     with tempfile.TemporaryDirectory() as scratch:
         entries = competitors(options.only, Path(scratch))
-        for name in names:
-            results += measure(name, known[name], entries, machine, options.repetitions)
+        for name, shape in shapes.items():
+            results += measure(name, shape, entries, machine, options.repetitions)
             torch.cuda.empty_cache()
         print_table(results)
-        lines = (
-            time_programs({name: known[name] for name in ("t12", "t23")}, MODELS, build, Path(scratch))
-            if options.processes
-            else []
-        )
+        if options.processes:
+            known = all_tests()
+            lines = time_programs({name: known[name] for name in ("t12", "t23")}, MODELS, build, Path(scratch))
     if lines:
         print()
         print_programs(lines)
     if options.json:
-        options.json.write_text(
-            json.dumps(
-                {
-                    "machine": asdict(machine),
-                    "results": [asdict(x) for x in results],
-                    "programs": [asdict(x) for x in lines],
-                },
-                indent=1,
-            )
-        )
+        content = {
+            "machine": asdict(machine),
+            "results": [asdict(result) for result in results],
+            "programs": [asdict(line) for line in lines],
+        }
+        options.json.write_text(json.dumps(content, indent=1))
 
 
 if __name__ == "__main__":

@@ -22,13 +22,14 @@ import ctypes
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 import torch.nn.functional as functional
+from gpu_timing import timed_ms
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,15 +60,6 @@ class Competitor:
     results: Callable[[], tuple[torch.Tensor, ...]]
     forward_ms: list[float] = field(default_factory=list)
     backward_ms: list[float] = field(default_factory=list)
-
-
-def timed_ms(work: Callable[[], object]) -> float:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end))
 
 
 def ours(numbers: torch.Tensor, folder: Path) -> Competitor:
@@ -141,36 +133,42 @@ def main() -> None:
             pytorch("PyTorch, math", SDPBackend.MATH, numbers),
             pytorch("PyTorch, its own choice", None, numbers),
         ]
-        for _ in range(WARM_UP):
-            for competitor in competitors:
-                competitor.forward()
-                competitor.backward()
-        torch.cuda.synchronize()
-        for _ in range(arguments.repetitions):
-            for competitor in competitors:
-                competitor.forward_ms.append(timed_ms(competitor.forward))
-                competitor.backward_ms.append(timed_ms(competitor.backward))
-
-        right = exact(numbers)
+        time_all(competitors, arguments.repetitions)
         print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, B = {batches}, N = {n}, d = {d}, "
               f"median (smallest to largest) of {arguments.repetitions}\n")  # fmt: skip
-        print("| | forward ms | TFLOP/s | backward ms | TFLOP/s | both ms | largest error of O, dQ, dK, dV |")
-        print("|---|---:|---:|---:|---:|---:|---|")
-        work = 4.0 * batches * n * n * d
+        print_table(competitors, exact(numbers), work=4.0 * batches * n * n * d)
+
+
+def time_all(competitors: Sequence[Competitor], repetitions: int) -> None:
+    """Warm up, then time all in turn, so that no competitor meets another temperature or clock than the others."""
+    for _ in range(WARM_UP):
         for competitor in competitors:
-            forward, backward = (statistics.median(t) for t in (competitor.forward_ms, competitor.backward_ms))
-            errors = [
-                float((got[0].double() - want).abs().max())
-                for got, want in zip(competitor.results(), right, strict=True)
-            ]
-            print(
-                f"| {competitor.name} "
-                f"| {forward:.3f} ({min(competitor.forward_ms):.3f} to {max(competitor.forward_ms):.3f}) "
-                f"| {work / forward / 1e9:.1f} "
-                f"| {backward:.3f} ({min(competitor.backward_ms):.3f} to {max(competitor.backward_ms):.3f}) "
-                f"| {2.5 * work / backward / 1e9:.1f} | {forward + backward:.3f} "
-                f"| {', '.join(f'{error:.1e}' for error in errors)} |"
-            )
+            competitor.forward()
+            competitor.backward()
+    torch.cuda.synchronize()
+    for _ in range(repetitions):
+        for competitor in competitors:
+            competitor.forward_ms.append(timed_ms(competitor.forward))
+            competitor.backward_ms.append(timed_ms(competitor.backward))
+
+
+def print_table(competitors: Sequence[Competitor], right: tuple[torch.Tensor, ...], work: float) -> None:
+    """`right`: O, dQ, dK, dV of batch 0 in float64; `work`: floating-point operations of a forward pass."""
+    print("| | forward ms | TFLOP/s | backward ms | TFLOP/s | both ms | largest error of O, dQ, dK, dV |")
+    print("|---|---:|---:|---:|---:|---:|---|")
+    for competitor in competitors:
+        forward, backward = (statistics.median(t) for t in (competitor.forward_ms, competitor.backward_ms))
+        errors = [
+            float((got[0].double() - want).abs().max()) for got, want in zip(competitor.results(), right, strict=True)
+        ]
+        print(
+            f"| {competitor.name} "
+            f"| {forward:.3f} ({min(competitor.forward_ms):.3f} to {max(competitor.forward_ms):.3f}) "
+            f"| {work / forward / 1e9:.1f} "
+            f"| {backward:.3f} ({min(competitor.backward_ms):.3f} to {max(competitor.backward_ms):.3f}) "
+            f"| {2.5 * work / backward / 1e9:.1f} | {forward + backward:.3f} "
+            f"| {', '.join(f'{error:.1e}' for error in errors)} |"
+        )
 
 
 if __name__ == "__main__":

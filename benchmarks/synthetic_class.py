@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -133,6 +134,36 @@ def _essence(record: Record) -> object:
     return record.submission.sha256, [test.verdict for test in record.tests], record.scores.model_dump()
 
 
+def grade_in_one_run(folder: Path, store: Path, tests: str, log: Path) -> tuple[float, int]:
+    """Grade the class; seconds, and the most bytes of memory that the grader's processes took."""
+    began = time.monotonic()
+    grader = grade(folder, store, tests, log)
+    memory = Memory(grader.pid)
+    code = grader.wait()
+    memory.stop.set()
+    seconds = time.monotonic() - began
+    print(f"In one run: {seconds:.0f} s, exit code {code}, peak memory {memory.peak_bytes / 1e6:.0f} MB.", flush=True)
+    return seconds, memory.peak_bytes
+
+
+def grade_with_kills(folder: Path, store: Path, tests: str, log: Path, pauses_s: Sequence[float]) -> int:
+    """Grade the class with a SIGKILL after each of `pauses_s`, then to the end; how many records are stored."""
+    kept = []
+    for pause_s in pauses_s:
+        grader = grade(folder, store, tests, log)
+        try:
+            grader.wait(timeout=pause_s)
+        except subprocess.TimeoutExpired:
+            grader.send_signal(signal.SIGKILL)
+            grader.wait()
+        with open_store(store, create=True) as opened:
+            kept.append(opened.counts()["records"])
+    code = grade(folder, store, tests, log).wait()
+    print(f"Killed {len(kept)} times, with {', '.join(map(str, kept))} records stored; then exit code {code}.")
+    with open_store(store) as opened:
+        return opened.counts()["records"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
@@ -150,39 +181,19 @@ def main() -> int:
     made = make_class(folder, asked.students, asked.programs, chosen)
     print(f"{asked.students} hand-ins: {', '.join(f'{count} {kind}' for kind, count in made.most_common())}.")
 
-    whole, log = asked.out / "whole.sqlite", asked.out / "log"
-    began = time.monotonic()
-    grader = grade(folder, whole, asked.tests, log)
-    memory = Memory(grader.pid)
-    code = grader.wait()
-    memory.stop.set()
-    seconds = time.monotonic() - began
-    print(f"In one run: {seconds:.0f} s, exit code {code}, peak memory {memory.peak_bytes / 1e6:.0f} MB.", flush=True)
-
-    killed = asked.out / "killed.sqlite"
-    kept = []
-    for _ in range(asked.kills):
-        grader = grade(folder, killed, asked.tests, log)
-        try:
-            grader.wait(timeout=chosen.uniform(2, max(3.0, seconds / 3)))
-        except subprocess.TimeoutExpired:
-            grader.send_signal(signal.SIGKILL)
-            grader.wait()
-        with open_store(killed, create=True) as store:
-            kept.append(store.counts()["records"])
-    code_after = grade(folder, killed, asked.tests, log).wait()
-    with open_store(killed) as store:
-        counts = store.counts()
-    print(f"Killed {asked.kills} times, with {', '.join(map(str, kept))} records stored; then exit code {code_after}.")
+    whole, killed, log = (asked.out / name for name in ("whole.sqlite", "killed.sqlite", "log"))
+    seconds, peak_bytes = grade_in_one_run(folder, whole, asked.tests, log)
+    pauses_s = [chosen.uniform(2, max(3.0, seconds / 3)) for _ in range(asked.kills)]
+    records = grade_with_kills(folder, killed, asked.tests, log, pauses_s)
 
     one, other = essence(whole), essence(killed)
     problems = []
     if one != other:
         different = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
         problems.append(f"the stores differ for {', '.join(different[:10])}")
-    if len(one) != asked.students or counts["records"] != asked.students:
-        problems.append(f"{len(one)} students and {counts['records']} records, expected {asked.students} of both")
-    if memory.peak_bytes > 500e6:
+    if len(one) != asked.students or records != asked.students:
+        problems.append(f"{len(one)} students and {records} records, expected {asked.students} of both")
+    if peak_bytes > 500e6:
         problems.append("the grader took more than 500 MB")
     print("MUST HOLD: " + ("; ".join(problems) if problems else "the same store, no record lost, none double."))
     return 1 if problems else 0

@@ -24,7 +24,11 @@ def files_below(folder: Path) -> Iterator[Path]:
         except OSError:
             continue
         seen += len(entries)
-        inner = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-        yield from (Path(entry.path) for entry in entries if entry not in inner)
+        folders = []
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry)
+            else:
+                yield Path(entry.path)
         if depth < DEEPEST:
-            waiting += [(entry.path, depth + 1) for entry in reversed(inner) if not entry.name.startswith(".")]
+            waiting += [(entry.path, depth + 1) for entry in reversed(folders) if not entry.name.startswith(".")]
