@@ -45,6 +45,6 @@ setup: .venv/.ready
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
-	find grader tests -name __pycache__ -prune -exec rm -rf {} +
+	find benchmarks grader tests tools -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: grade test redteam honest test-site test-slurm setup clean

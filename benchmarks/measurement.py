@@ -265,6 +265,14 @@ def agree(options: argparse.Namespace) -> None:
     """GPU time against ncu's durations, and against a program's own clock where kernels overlap."""
     print("### Agreement with ncu, and with overlapping kernels' own clock")
     grader("testcases", "generate", "s01", "t23", "t30")
+    _agree_with_ncu()
+    alone = _one_at_a_time()
+    print(f"tiled.cu on t23, traced with CUDA_LAUNCH_BLOCKING=1 as ncu runs it, one at a time: {alone:.3f} µs each.")
+    _agree_where_kernels_overlap()
+
+
+def _agree_with_ncu() -> None:
+    """The time of each program of AGREE, traced and as ncu has it."""
     rows, held = [], True
     for name, test, invocations in AGREE:
         engine, program = built(ROOT / f"reference/hw4/{name}.cu")
@@ -297,8 +305,10 @@ def agree(options: argparse.Namespace) -> None:
     headers = ["program", "launches", "µs each", "traced ms", "ncu ms", "difference", "ncu more a launch, µs"]
     table(headers, rows)
     print(f"within 1 % wherever a launch takes {LONG_LAUNCH_US:g} µs or more: {held}")
-    alone = _one_at_a_time()
-    print(f"tiled.cu on t23, traced with CUDA_LAUNCH_BLOCKING=1 as ncu runs it, one at a time: {alone:.3f} µs each.")
+
+
+def _agree_where_kernels_overlap() -> None:
+    """The GPU time of overlapping kernels beside what they read from the GPU's clock themselves."""
     engine, program = built(ROOT / "tests/programs/measure/overlap.cu")
     rows = []
     for _ in range(3):
