@@ -85,10 +85,13 @@ def test_without_nvml_there_is_no_reader() -> None:
 # ---- making ready -----------------------------------------------------------------------------------------------
 
 
+FILLED = Filled(1 << 30, 2 << 30, 3 << 30, 0.001, 0.3)
+
+
 class Fills(Filler):
     """Counts how often memory is filled."""
 
-    def __init__(self, answer: Filled | str = Filled(1 << 30, 2 << 30, 3 << 30, 0.001, 0.3)) -> None:
+    def __init__(self, answer: Filled | str = FILLED) -> None:
         super().__init__("GPU-1")
         self.answer = answer
         self.times = 0
