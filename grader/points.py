@@ -13,6 +13,7 @@ MANUAL = "entered by an assistant"
 
 
 def is_manual(part: PartRecord) -> bool:
+    """Whether a person fills in this part of the rubric."""
     return part.how.startswith(MANUAL)
 
 

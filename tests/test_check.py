@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,21 @@ def test_the_tolerance_itself_passes_and_the_next_float_does_not(tmp_path):
         zeros[5] = value
         zeros.tofile(got)
         assert check_output(ATTENTION, SHAPE, expected, got, 0.005).passed is passes
+
+
+def test_an_error_of_exactly_the_tolerance_passes(tmp_path):
+    expected, got = tmp_path / "e", tmp_path / "g"
+    zeros = np.zeros(3 * UNIT, np.float32)
+    zeros.tofile(expected)
+    zeros[5] = 0.5
+    zeros.tofile(got)
+    assert check_output(ATTENTION, SHAPE, expected, got, 0.5).passed
+
+
+def test_of_equal_errors_the_first_is_the_worst_and_is_named_once(check, right):
+    result = check(np.where(np.isin(np.arange(3 * UNIT), (40, 5000)), right + np.float32(4), right).astype(np.float32))
+    assert result.wrong == 2 and result.worst.index == result.first.index == 40
+    assert "first at batch 0, row 1, column 8" in result.reason and "worst at" not in result.reason
 
 
 def test_first_and_worst_wrong_values_are_located(check, right):
@@ -188,6 +204,15 @@ def test_a_pipe_does_not_block_and_a_directory_is_refused(check, tmp_path):
     assert "directory" in check(tmp_path / "folder").reason
 
 
+def test_a_socket_is_refused_and_so_is_what_lies_below_a_file(check, tmp_path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(tmp_path / "socket"))
+        result = check(tmp_path / "socket")
+    assert result.kind == "not_a_file" and "cannot be read as a regular file" in result.reason
+    (tmp_path / "file").touch()
+    assert check(tmp_path / "file" / "below").kind == "not_a_file"
+
+
 @pytest.mark.parametrize("change", ["grow", "shrink", "touch", "forge"])
 def test_an_output_that_changes_while_it_is_read_is_refused(check, right, monkeypatch, tmp_path, change):
     real, calls = scan._read_both, []
@@ -264,6 +289,9 @@ def test_each_tensor_has_its_own_tolerance(tmp_path, planar):
     assert result.wrong == 4
     assert [e.wrong for e in result.errors] == [0, 4]
     assert str(result.first.location) == "dK of batch 0, row 0, column 0"
+    assert "differ by more than the tolerance (1 for dQ, 0.01 for dK)" in result.reason
+    result = check_output(operator, (2,), expected, got, {"dQ": 0.01, "dK": 0.01})
+    assert "differ by more than 0.01;" in result.reason
     with pytest.raises(UsageError, match="No tolerance is given for output tensor dK; given: dQ"):
         check_output(operator, (2,), expected, got, {"dQ": 1.0})
 

@@ -117,6 +117,15 @@ def test_a_mistake_in_the_yaml_is_named_by_file_key_and_value(tmp_path, old, new
     assert "toy.yaml" in str(caught.value) and says in str(caught.value)
 
 
+@pytest.mark.parametrize(("text", "found"), [("", "nothing"), ("# a comment", "nothing"), ("[1, 2]", "[1, 2]")])
+def test_a_yaml_without_keys_is_told_which_are_expected(tmp_path, text, found):
+    with pytest.raises(
+        UsageError, match=r"expected keys and values at the top \(assignment, operator, groups\)"
+    ) as caught:
+        suite_from(tmp_path, text)
+    assert str(caught.value).endswith(f"found {found}.")
+
+
 # ---- seeds ----------------------------------------------------------------------------------------------------
 
 

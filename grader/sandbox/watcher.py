@@ -77,6 +77,7 @@ def claim_session(session: int) -> None:
 
 
 def session_ended(session: int) -> None:
+    """Nothing of the session is left: its number may soon be another's."""
     _tell(f"ended {session}", again=True)
 
 

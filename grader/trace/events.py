@@ -35,6 +35,8 @@ class KernelEvent:
 
 @dataclass(frozen=True, slots=True)
 class MemcpyEvent:
+    """One copy, between the host and the device or within one of them."""
+
     direction: Direction
     bytes: int
     start_ns: int
@@ -44,6 +46,8 @@ class MemcpyEvent:
 
 @dataclass(frozen=True, slots=True)
 class MemsetEvent:
+    """One fill of device memory."""
+
     bytes: int
     start_ns: int
     end_ns: int
