@@ -182,11 +182,25 @@ def test_verify_says_which_file_was_changed(case, files):
 
 def test_verify_finds_a_wrong_expected_value_though_the_digest_fits(case, files):
     generate(case, files, SEED)
-    patch(files.expected(case), 4 * (2 * 128 * 32 + 127 * 32 + 5), np.float32(9).tobytes())
+    index = 2 * 128 * 32 + 127 * 32 + 5
+    error = 9 - np.fromfile(files.expected(case), dtype="<f4")[index]
+    patch(files.expected(case), 4 * index, np.float32(9).tobytes())
     forge_digests(case, files)
     found = verify(case, files, SEED)
     assert not found.ok
-    assert "s01.out: batch 2, row 127, column 5 differs from the oracle" in found.problems[0]
+    assert f"s01.out: batch 2, row 127, column 5 differs from the oracle by {error:.3g}; generate" in found.problems[0]
+
+
+def test_verify_samples_rows_unless_all_are_asked_for_and_says_how_far_it_is(case, files):
+    generate(case, files, SEED)
+    total = case.input_bytes + case.output_bytes
+    read, recomputed = [], []
+    assert verify(case, files, SEED, progress=lambda done, of: read.append((done, of))).values_recomputed == 3 * 16 * 32
+    assert verify(
+        case, files, SEED, full=True, progress=lambda done, of: recomputed.append((done, of))
+    ).values_recomputed == (3 * 128 * 32)
+    assert read[-1] == (total, total)
+    assert recomputed[-3:] == [(total + total * unit // 3, 2 * total) for unit in (1, 2, 3)]
 
 
 def test_verify_finds_an_input_that_the_seed_does_not_give_though_the_digest_fits(case, files):
