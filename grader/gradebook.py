@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from grader.batch.policy import Which
+from grader.points import sum_of
 from grader.store import Attempt, Store
 from grader.store.database import Points
 
@@ -58,8 +59,7 @@ def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> 
     record = attempt.record
     parts = {part.part: entered[part.part].points if part.part in entered else part.points for part in record.parts}
     missing = tuple(name for name, points in parts.items() if points is None)
-    sum_known = sum(points for points in parts.values() if points is not None)
-    points = round(sum_known * (1 - attempt.penalty), 2)
+    points = sum_of(parts.values(), attempt.penalty)
     complete = not missing and not record.practice and not record.infrastructure_failed
     return Line(
         attempt=attempt,

@@ -25,12 +25,22 @@ from grader.evidence import Witness, computed_on_the_host, doubts, flags_of, wit
 from grader.fresh import FreshInput
 from grader.gpu_ready import Prepared
 from grader.gpu_state import watching
-from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
+from grader.hidden import (
+    NO_TIMES,
+    both,
+    drawn_sentence,
+    fresh_files,
+    kept_hidden,
+    shows_diagnosis,
+    shuffled,
+    to_draw_again,
+)
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.measure import TimedRun, timed
 from grader.names import printable_name, spelled_out
 from grader.phases import phase_times
+from grader.points import total_of
 from grader.progress import Progress
 from grader.record import (
     BaselineRecord,
@@ -315,9 +325,7 @@ def _computed_on_the_gpu(record: TestRecord, trace: Trace | None, witness: Witne
     why = computed_on_the_host(trace, witness, record.baseline.seconds, runs)
     if not why:
         return record
-    return record.model_copy(
-        update={"flags": (*record.flags, why), "timing_refused": why, "gpu_ms": None, "speedup": None}
-    )
+    return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})
 
 
 def _profiles(
@@ -352,6 +360,8 @@ def _test_record(
     trace = run.trace if grading.engine.measures_time and not flags else None
     gpu_ms = trace.gpu_ns / 1e6 if trace is not None and trace.complete else None
     sidecar = read_sidecar(case, grading.files) or {}
+    tracer_failed = run.trace is not None and bool(run.trace.dropped or run.trace.tracer_errors)
+    refused = flags[0] if flags and grading.engine.measures_time and not tracer_failed else ""
     return TestRecord(
         name=case.name,
         shape=case.shape,
@@ -373,6 +383,7 @@ def _test_record(
         output=spelled_out(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
+        timing_refused=refused,
     )
 
 
@@ -404,10 +415,7 @@ def _record(
     practice = is_practice(evidence)
     parts = score(assignment, evidence)
     points = {part.part: part.points for part in parts}
-    manual = {part.part for part in assignment.rubric if part.kind == "manual"}
-    automatic = [part.points for part in parts if part.part not in manual]
-    complete = not practice and all(given is not None for given in automatic)
-    total = round(sum(given or 0 for given in points.values()), 2) if complete else None
+    total = total_of(parts, tests, practice=practice)
     return Record(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         grader=__version__,

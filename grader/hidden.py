@@ -28,6 +28,9 @@ from grader.verdict import STUDENT_VERDICTS, Verdict
 
 _dice = random.SystemRandom()
 
+NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
+"""What a record loses whose time is found not to be believed after it was compared."""
+
 
 def shuffled(cases: Sequence[Case]) -> list[Case]:
     """The cases in an order that cannot be foreseen."""
@@ -87,7 +90,9 @@ def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[
 def both(fixed: TestRecord, fresh: TestRecord) -> TestRecord:
     """The record of a case that was run on two draws: it passes when both do."""
     if fresh.verdict not in STUDENT_VERDICTS:
-        return fixed.model_copy(update={"flags": tuple(dict.fromkeys((*fixed.flags, *fresh.flags)))})
+        refused = fixed.timing_refused or fresh.timing_refused
+        doubted = {"timing_refused": refused, **NO_TIMES} if fresh.timing_refused else {}
+        return fixed.model_copy(update={"flags": tuple(dict.fromkeys((*fixed.flags, *fresh.flags))), **doubted})
     reason = f"Right on the testcase's usual values, but not on others of the same shape: {fresh.reason}"
     return fresh.model_copy(update={"reason": reason})
 

@@ -153,3 +153,12 @@ def test_a_student_reads_of_hidden_cases_what_the_instructor_allows(
     assert kept_hidden(wrong, rules, suite.cases["t01"]).reason == reason
     assert shows_diagnosis(rules, suite.cases["s01"])
     assert kept_hidden(wrong, rules, suite.cases["s01"]).reason == "12 differ."
+
+
+def test_a_time_that_is_doubted_on_a_fresh_draw_is_not_compared_any_more() -> None:
+    timed = record("t01").model_copy(update={"gpu_ms": 1.0, "speedup": 1000.0})
+    doubted = record("t01").model_copy(update={"flags": ("Odd.",), "timing_refused": "Odd."})
+    judged = both(timed, doubted)
+    assert (judged.verdict, judged.timing_refused, judged.flags) == (Verdict.PASSED, "Odd.", ("Odd.",))
+    assert (judged.gpu_ms, judged.speedup) == (None, None)
+    assert both(timed, record("t01")) == timed

@@ -43,7 +43,9 @@ def _total(record: Record) -> Iterator[str]:
     points = [part.points for part in record.parts if part.points is not None]
     total = record.scores.total
     if total is None:
-        yield "There is no total: " + ("this was practice." if record.practice else "; ".join(record.not_measured))
+        unjudged = ["a test could not be judged, through no fault of the student"] * record.infrastructure_failed
+        why = "this was practice" if record.practice else "; ".join([*unjudged, *record.not_measured])
+        yield f"There is no total: {why}."
     else:
         parts = " + ".join(f"{point:g}" for point in points)
         yield f"total {total:g} of {record.scores.max:g} = {parts}{_agrees(sum(points), total, 0.006)}"

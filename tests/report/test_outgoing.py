@@ -149,6 +149,21 @@ def test_too_many_runs_keep_the_last_score_and_say_when_to_come_back() -> None:
     assert "hand in again from 2026-11-22 08:00" in refused["output"]
 
 
+def test_a_fault_of_the_machine_takes_neither_a_run_nor_the_score_before_it(tmp_path: Path, hw4: Assignment) -> None:
+    faulted = on_gradescope(made_record(tests=[made_test("s01", Verdict.GRADER_ERROR)]), hw4)
+    assert faulted["extra_data"]["graded"] is False
+    assert on_gradescope(made_record(), hw4)["extra_data"]["graded"] is True
+    runs = metadata(("2026-11-21T10:00:00-08:00", 83.5, True), ("2026-11-21T11:00:00-08:00", 0.0, False))
+    (tmp_path / "submission_metadata.json").write_text(json.dumps(runs))
+
+    def fails(path: Path) -> Record:
+        raise MachineFault("The GPU is gone.")
+
+    found = valid(grade_there(tmp_path, hw4, fails, lambda name: False))
+    assert found["score"] == 83.5
+    assert "not your fault" in found["output"]
+
+
 def test_runs_that_are_long_past_refused_or_failed_do_not_count() -> None:
     runs = metadata(("2026-11-19T10:00:00-08:00", 40.0, True), ("2026-11-21T08:00:00-08:00", 60.0, False))
     assert gradescope.refusal(runs, Gradescope(runs=1)) is None
