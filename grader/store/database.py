@@ -419,15 +419,23 @@ class Store:
         """For upkeep and exchange, which live beside this module."""
         return self._db.execute(query, parameters)
 
-    def silent(self, assignment: str) -> list[Student]:
-        """Those of the class who handed in nothing, by id."""
+    def without_result(self, assignment: str) -> list[tuple[Student, bool]]:
+        """Those of the class without a graded hand-in, by id, and whether they have one that is not graded yet."""
+        query = """
+            SELECT student, name, nickname, section, page,
+                   EXISTS (SELECT 1 FROM submissions WHERE assignment = ?1 AND student = s.student)
+            FROM students AS s WHERE NOT EXISTS (
+                SELECT 1 FROM submissions AS h JOIN records ON submission = h.id
+                WHERE h.assignment = ?1 AND h.student = s.student
+            ) ORDER BY student
+        """
         with told(self.path):
-            rows = self._db.execute(
-                "SELECT student, name, nickname, section, page FROM students AS s WHERE NOT EXISTS (SELECT 1 FROM "
-                "submissions WHERE assignment = ? AND student = s.student) ORDER BY student",
-                (assignment,),
-            ).fetchall()
-        return [Student(*row) for row in rows]
+            return [(Student(*row[:5]), bool(row[5])) for row in self._db.execute(query, (assignment,))]
+
+    def students(self) -> frozenset[str]:
+        """Ids of everybody in the store: who handed in anything, and who is on a roster that was given."""
+        with told(self.path):
+            return frozenset(row[0] for row in self._db.execute("SELECT student FROM students"))
 
     def counts(self) -> dict[str, int]:
         """Rows by table."""

@@ -19,6 +19,7 @@ from gradescope_utils.autograder_utils.json_test_runner import JSONTestRunner
 
 from grader.assignment import Assignment, Gradescope
 from grader.errors import MachineFault, UsageError
+from grader.gradebook import Absent
 from grader.gradescope import grade_there
 from grader.points_file import read_points
 from grader.record import Record
@@ -242,7 +243,7 @@ def test_the_spreadsheet_has_parts_lateness_and_what_is_missing() -> None:
 
 
 def test_who_handed_in_nothing_stands_in_the_spreadsheet_without_points_and_in_no_import() -> None:
-    silent = [Student("bob", "Bob B.", "", "B", "page")]
+    silent = [Absent(Student("bob", "Bob B.", "", "B", "page"), {}, {}, waiting=False)]
     alice, bob = read(gradebook.render([line_of(made_record("alice"))], title="t", absent=silent))
     assert (bob["id"], bob["name"], bob["section"]) == ("bob", "Bob B.", "B")
     assert set(bob) == set(alice) and not any(bob[name] for name in bob if name not in ("id", "name", "section"))
@@ -250,6 +251,30 @@ def test_who_handed_in_nothing_stands_in_the_spreadsheet_without_points_and_in_n
     assert text.splitlines()[-1] == "bob,0,"
     for form in ("canvas", "moodle"):
         assert "bob" not in gradebook.render([line_of(made_record("alice"))], form, title="t", absent=silent)
+
+
+def test_points_for_who_handed_in_nothing_stand_with_the_others() -> None:
+    bob = Absent(Student("bob", "Bob", "", "", "page"), {"report": 7.5}, {"report": "on paper"}, waiting=False)
+    lines = [line_of(made_record("alice"), report=8)]
+    _, row = read(gradebook.render(lines, title="t", absent=[bob]))
+    assert (row["report"], row["correctness"], row["points"], row["total"]) == ("7.5", "", "7.5", "")
+    for partial, grade in ((True, "7.5"), (False, "")):
+        canvas = gradebook.render(lines, "canvas", title="t", absent=[bob], partial=partial)
+        assert canvas.splitlines()[-1] == f"Bob,,,bob,,{grade}"
+        _, moodle = read(gradebook.render(lines, "moodle", title="t", absent=[bob], partial=partial))
+        assert moodle == {"ID number": "bob", "t": grade, "t feedback": "report: 7.5 (on paper)"}
+
+
+def test_a_hand_in_that_is_not_graded_yet_is_no_missing_one() -> None:
+    bob = Absent(Student("bob", "", "", "", "page"), {}, {}, waiting=True)
+    _, row = read(gradebook.render([line_of(made_record("alice"))], title="t", absent=[bob]))
+    assert (row["id"], row["missing"]) == ("bob", "the hand-in is not graded yet")
+
+
+def test_rules_stand_in_the_spreadsheet_where_there_are_several() -> None:
+    lines = [line_of(made_record("a")), line_of(made_record("b", assignment_sha256="1" * 64))]
+    assert [row["rules"] for row in read(gradebook.render(lines, title="t"))] == ["0" * 12, "1" * 12]
+    assert "rules" not in gradebook.render(lines[:1], title="t")
 
 
 def test_columns_can_be_chosen_and_unknown_ones_are_told() -> None:
