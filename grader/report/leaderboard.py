@@ -139,9 +139,8 @@ def leaderboard(
     if metric not in known:
         raise UsageError(f"There is no metric {metric!r}; there are {', '.join(known)}.")
     per_test = metric in _PER_TEST
-    chosen = tuple(tests) if tests or not per_test else _common_tests(lines, metric)
     more_is_better = not per_test or _PER_TEST[metric][2]
-    valued = [(line, value) for line in lines if (value := _value(line, metric, chosen)) is not None]
+    chosen, valued = values_of(lines, metric, tests)
     if not valued:
         raise UsageError(
             f"Nobody has a {metric}{f' on {chosen[0]}' if len(chosen) == 1 else ''}: it was not measured. Rank by "
@@ -171,6 +170,14 @@ def leaderboard(
         unranked=sum(not line.is_model for line in lines) - len(students),
         refused=tuple((display_name(line, names), _why_refused(line)) for line in refused),
     )
+
+
+def values_of(
+    lines: Sequence[Line], metric: str, tests: Sequence[str] = ()
+) -> tuple[tuple[str, ...], list[tuple[Line, Measured]]]:
+    """(tests that count, every line that has a value with it): over the named tests, else over all in common."""
+    chosen = tuple(tests) if tests or metric not in _PER_TEST else _common_tests(lines, metric)
+    return chosen, [(line, value) for line in lines if (value := _value(line, metric, chosen)) is not None]
 
 
 def _why_refused(line: Line) -> str:

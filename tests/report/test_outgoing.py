@@ -8,6 +8,7 @@ import json
 import re
 import unittest
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -211,6 +212,13 @@ def test_junit_counts_add_up_and_faults_are_told_apart() -> None:
     assert kinds["s03"] == ["error"]
     assert kinds["s05"] == ["failure", "system-out"]
     assert suite.findtext("testcase[@name='s05']/system-out") == "�[31m�red"
+
+
+def test_the_times_of_a_suites_cases_add_up_to_its_own() -> None:
+    tests = [made_test(f"s{number}", wall_s=0.0005 + number / 7) for number in range(30)]
+    (suite,) = ElementTree.fromstring(junit.render([made_record(tests=tests)]))
+    shown = sum(Decimal(case.get("time") or "") for case in suite)
+    assert Decimal(suite.get("time") or "") == shown
 
 
 def test_junit_keeps_to_the_published_schema() -> None:
