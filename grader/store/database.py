@@ -214,14 +214,31 @@ class Store:
 
     def add_submission(self, handed: HandIn) -> int:
         """Add an attempt, or find it; its number in this store. Time and lateness are set to what is known now."""
+        return self._enter(
+            handed,
+            "path = excluded.path, handed_in = coalesce(excluded.handed_in, handed_in), "
+            "days_late = excluded.days_late, penalty = excluded.penalty",
+        )
+
+    def merge_submission(self, handed: HandIn) -> int:
+        """As `add_submission`, of another store's attempt: what this store knows of it stays. Without a time, nothing
+        is known of how late it was."""
+        return self._enter(
+            handed,
+            "days_late = iif(handed_in IS NULL, excluded.days_late, days_late), "
+            "penalty = iif(handed_in IS NULL, excluded.penalty, penalty), "
+            "handed_in = coalesce(handed_in, excluded.handed_in)",
+        )
+
+    def _enter(self, handed: HandIn, known: str) -> int:
+        """`known`: what to set of an attempt that is there already, in SQL."""
         time = handed.handed_in.astimezone(UTC).isoformat(timespec="seconds") if handed.handed_in else None
         with told(self.path), self._transaction():
             self._add_student(handed.student)
             (number,) = self._db.execute(
                 "INSERT INTO submissions (assignment, student, sha256, path, handed_in, days_late, penalty) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, sha256) DO UPDATE SET "
-                "path = excluded.path, handed_in = coalesce(excluded.handed_in, handed_in), "
-                "days_late = excluded.days_late, penalty = excluded.penalty RETURNING id",
+                f"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, sha256) DO UPDATE SET {known} "
+                "RETURNING id",
                 (
                     handed.assignment,
                     handed.student,
@@ -292,6 +309,50 @@ class Store:
                     "INSERT OR REPLACE INTO manual_points VALUES (?, ?, ?, ?, ?, ?)",
                     (assignment, entry.student, entry.part, entry.points, entry.comment, now),
                 )
+
+    def merge_student(self, student: Student) -> None:
+        """Add another store's student, or what it knows of one and this does not."""
+        with told(self.path), self._transaction():
+            self._db.execute(
+                "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                (student.id, student.name, student.nickname, student.section, student.page),
+            )
+            self._db.execute(
+                "UPDATE students SET name = coalesce(nullif(name, ''), ?2), "
+                "nickname = coalesce(nullif(nickname, ''), ?3), section = coalesce(nullif(section, ''), ?4) "
+                "WHERE student = ?1",
+                (student.id, student.name, student.nickname, student.section),
+            )
+
+    def merge_points(self, assignment: str, entry: Points, entered: str) -> None:
+        """Enter points of another store, unless this has an entry that was made later than `entered`."""
+        with told(self.path), self._transaction():
+            self._add_student(entry.student)
+            self._db.execute(
+                "INSERT INTO manual_points VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, part) DO UPDATE "
+                "SET points = excluded.points, comment = excluded.comment, entered = excluded.entered "
+                "WHERE (excluded.entered, excluded.points, excluded.comment) > (entered, points, comment)",
+                (assignment, entry.student, entry.part, entry.points, entry.comment, entered),
+            )
+
+    def settle_records(self, last: int) -> None:
+        """After records of another store were added behind number `last`: which of an attempt's count, those that
+        counted here or those that did there? The ones that were created later; where that is the former, they are
+        made the newest again."""
+        counted = f"""
+            SELECT submission, max(id) AS id, {_PRACTICE_OF.format("records")} AS practice, faulted FROM records
+            WHERE id {{}} ? GROUP BY submission, practice, faulted
+        """
+        query = f"""
+            SELECT here.id FROM ({counted.format("<=")}) AS here JOIN ({counted.format(">")}) AS there
+                ON (here.submission, here.practice, here.faulted) IS (there.submission, there.practice, there.faulted)
+                JOIN records AS ours ON ours.id = here.id JOIN records AS theirs ON theirs.id = there.id
+            WHERE (ours.created, ours.digest) > (theirs.created, theirs.digest) ORDER BY here.id
+        """
+        with told(self.path), self._transaction():
+            for (number,) in self._db.execute(query, (last, last)).fetchall():
+                self._db.execute("UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = ?", (number,))
 
     # ---- sharing the work ----
 
@@ -445,5 +506,6 @@ class Store:
 
 
 _HEADER = ("application_id", "user_version")
-_PRACTICE = "CASE WHEN json_valid(r.json) THEN json_extract(r.json, '$.practice') END"
+_PRACTICE_OF = "CASE WHEN json_valid({0}.json) THEN json_extract({0}.json, '$.practice') END"
+_PRACTICE = _PRACTICE_OF.format("r")
 """Whether a record is of practice: such a one gives no total, and takes nobody's away."""

@@ -1,7 +1,10 @@
 """A store as JSON lines and back: for backups, for moving between machines, for merging what several graders did.
 
 The first line is a header; each other line is one row that names what it belongs to by its natural key, never by a
-row number, so importing is merging: what is there already stays, and importing twice changes nothing.
+row number, so importing is merging: what is there already stays, and importing twice changes nothing. Where two files
+say different things of one student, the order of importing does not matter either: of points entered by hand the later
+entry counts, and of an attempt's records the later one of those that counted in each. Only how late a hand-in was
+has no date: that stays as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from grader.errors import MachineFault, UsageError
 from grader.paths import shown
 from grader.record import SCHEMA, Record
-from grader.store.database import HandIn, Points, Store
+from grader.store.database import HandIn, Points, Store, Student
 from grader.store.faults import told
 
 FORMAT = "grader-store-1"
@@ -37,7 +40,7 @@ _QUERIES = {
     "ORDER BY id",
     "record": "SELECT assignment, student, sha256, conditions, json FROM records "
     "JOIN submissions ON submissions.id = submission ORDER BY records.id",
-    "points": "SELECT assignment, student, part, points, comment FROM manual_points ORDER BY rowid",
+    "points": "SELECT assignment, student, part, points, comment, entered FROM manual_points ORDER BY rowid",
 }
 
 
@@ -97,10 +100,15 @@ def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
     Raises UsageError naming the file and the line that is not understood; the lines before it are kept."""
     added = known = 0
     for path in paths:
-        for where, line in _lines(path):
-            new = _merge(store, path, where, line)
-            added += new is True
-            known += new is False
+        with told(store.path):
+            (last,) = store.execute("SELECT coalesce(max(id), 0) FROM records").fetchone()
+        try:
+            for where, line in _lines(path):
+                new = _merge(store, path, where, line)
+                added += new is True
+                known += new is False
+        finally:
+            store.settle_records(last)
     return added, known
 
 
@@ -188,6 +196,8 @@ class _PointsRow(_Row):
     part: _Name
     points: float = Field(ge=0)
     comment: str
+    entered: str = ""
+    """Older exports do not have it."""
 
 
 _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = TypeAdapter(
@@ -200,18 +210,14 @@ def _merge(store: Store, path: Path, where: str, content: Any) -> bool | None:
     try:
         match _ANY_ROW.validate_python(content):
             case _StudentRow() as row:
-                with told(store.path):
-                    store.execute(
-                        "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
-                        "ON CONFLICT DO NOTHING",
-                        [row.student, row.name, row.nickname, row.section, row.page],
-                    )
+                store.merge_student(Student(row.student, row.name, row.nickname, row.section, row.page))
             case _SubmissionRow() as row:
-                store.add_submission(row.hand_in())
+                store.merge_submission(row.hand_in())
             case _RecordRow() as row:
                 return _merge_record(store, row)
             case _PointsRow() as row:
-                store.set_points(row.assignment, [Points(row.student, row.part, row.points, row.comment)])
+                entry = Points(row.student, row.part, row.points, row.comment)
+                store.merge_points(row.assignment, entry, row.entered)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
