@@ -8,13 +8,13 @@ Three terms, each a count of work over a peak rate of the whole GPU:
 
 Units work side by side, so the floor is the largest term, not their sum. It is what reports compare with.
 
-Refusing a result needs a bound that no honest program can cross, and the terms can be bent: exponentials can be computed
-as polynomials on the FP32 units beside the special-function units (FlashAttention-4, 2025), which at most doubles their
-rate; what the copy from the host left in the second-level cache need not come from memory, nor need what is written last
-have left that cache when the last kernel ends; and some of the work that is counted by convention is not done by who
-keeps its result (`Operator.unavoidable`). `refuse_below_ms` allows for all of that. Clocks are the highest the GPU may
-take, and bandwidth is that of the memory's pins (bus width × clock), not a measured one, so that both only make the
-floor lower.
+Refusing a result needs a bound that no honest program can cross, and the terms can be bent: exponentials can be
+computed as polynomials on the FP32 units beside the special-function units (FlashAttention-4, 2025), which at most
+doubles their rate; what the copy from the host left in the second-level cache need not come from memory, nor need
+what is written last have left that cache when the last kernel ends; and some of the work that is counted by
+convention is not done by who keeps its result (`Operator.unavoidable`). `refuse_below_ms` allows for all of that.
+Clocks are the highest the GPU may take, and bandwidth is that of the memory's pins (bus width × clock), not a
+measured one, so that both only make the floor lower.
 """
 
 from __future__ import annotations
