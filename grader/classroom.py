@@ -13,7 +13,8 @@ from grader import similarity as similar
 from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
 from grader.batch import Found, Outcome, Policy, Setup, Which, find_class, grade_class, is_class, view
 from grader.batch.handins import describe
-from grader.batch.roster import read_roster
+from grader.batch.late import lateness
+from grader.batch.roster import Student, read_roster
 from grader.catalogue import TestcaseFiles
 from grader.cluster import grade_on_slurm
 from grader.cluster.elsewhere import engine_of_jobs
@@ -172,12 +173,22 @@ def grade(
 
 
 def keep(records: Sequence[Record], path: Path) -> None:
-    """Put records of single submissions into a store."""
+    """Put records of single submissions into a store, late by their files' times. What the store knows of an attempt,
+    from a roster say, stays."""
     with open_store(path, create=True) as store:
         for record in records:
-            graded = record.submission
-            number = store.add_submission(HandIn(record.assignment, graded.id, graded.sha256, graded.path))
+            number = store.merge_submission(_handed_in(record))
             store.add_record(number, conditions_of(record), record)
+
+
+def _handed_in(record: Record) -> HandIn:
+    graded, rules, place = record.submission, load_assignment(record.assignment), Path(record.submission.path)
+    hand_in = HandIn(record.assignment, graded.id, graded.sha256, graded.path)
+    if not place.exists():
+        return hand_in
+    handed_in = describe(place, rules).handed_in
+    days, penalty = lateness(handed_in, rules.deadline, Student(graded.id))
+    return replace(hand_in, handed_in=handed_in, days_late=days, penalty=penalty)
 
 
 def summary(outcome: Outcome, store: Path, notes: Sequence[str]) -> str:
