@@ -32,7 +32,7 @@ def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
 
 
 def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
-    """`ID` is the student's attempt that counts, `ID#2` the second one."""
+    """`ID` is the student's latest attempt, `ID#2` the second one."""
     words = student_id(words)
     student, number = words, ""
     attempts = list(store.attempts(assignment, words))  # an id may hold # too

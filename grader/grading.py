@@ -34,6 +34,7 @@ from grader.hidden import (
     shows_diagnosis,
     shuffled,
     to_draw_again,
+    without_values,
 )
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
@@ -238,11 +239,12 @@ def _run_case(
             )
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(grading.engine)
-            judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
+            judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case, check.reason)
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
                 # Nobody is to blame for failing on a file that is not what was generated.
                 judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
         record = _test_record(grading, case, run, check, judgement, limit_s)
+        record = without_values(record, grading.assignment.hidden_inputs, case)
         if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
             corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
             record = record.model_copy(update={"corners": corners})

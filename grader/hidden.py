@@ -112,8 +112,21 @@ def shows_diagnosis(rules: HiddenInputs, case: Case) -> bool:
     return not case.hidden or rules.show == "diagnosis"
 
 
-def kept_hidden(judgement: Judgement, rules: HiddenInputs, case: Case) -> Judgement:
-    """The judgement as a student may read it."""
-    if case.hidden and rules.show == "verdict" and judgement.verdict is Verdict.WRONG_ANSWER:
-        return replace(judgement, reason="The output is wrong.")
-    return judgement
+_WRONG = "The output is wrong."
+
+
+def kept_hidden(judgement: Judgement, rules: HiddenInputs, case: Case, compared: str) -> Judgement:
+    """The judgement as a student may read it; `compared` is what comparing the output said: a reason may quote it."""
+    if not case.hidden or rules.show != "verdict" or not compared:
+        return judgement
+    if judgement.verdict is Verdict.WRONG_ANSWER:
+        return replace(judgement, reason=_WRONG)
+    return replace(judgement, reason=judgement.reason.replace(compared, _WRONG))
+
+
+def without_values(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
+    """A test's record without what tells of its values, where a student may read the verdict alone: how wrong it was,
+    and what the program printed, which can be its input."""
+    if not case.hidden or rules.show != "verdict":
+        return test
+    return test.model_copy(update={"output": "", "max_error": None, "wrong_elements": None})
