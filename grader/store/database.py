@@ -178,7 +178,7 @@ class Store:
     def close(self) -> None:
         """Give back claims and close the file."""
         if self._grader is not None:
-            with told(self.path), self._transaction():
+            with told(self.path), self.transaction():
                 self._db.execute("DELETE FROM graders WHERE id = ?", (self._grader,))
         if self._alive is not None:
             self._alive.close()
@@ -186,7 +186,8 @@ class Store:
         self._db.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
+        """All of the block's writes, or none. For upkeep and exchange too, which live beside this module."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -200,7 +201,7 @@ class Store:
 
     def add_student(self, student: str, *, name: str = "", nickname: str = "", section: str = "") -> None:
         """Add a student, or what the roster knows of one; what is empty leaves what is there."""
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             self._add_student(student, name, nickname, section)
 
     def _add_student(self, student: str, name: str = "", nickname: str = "", section: str = "", page: str = "") -> None:
@@ -233,7 +234,7 @@ class Store:
     def _enter(self, handed: HandIn, known: str) -> int:
         """`known`: what to set of an attempt that is there already, in SQL."""
         time = handed.handed_in.astimezone(UTC).isoformat(timespec="seconds") if handed.handed_in else None
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             self._add_student(handed.student)
             (number,) = self._db.execute(
                 "INSERT INTO submissions (assignment, student, sha256, path, handed_in, days_late, penalty) "
@@ -268,7 +269,7 @@ class Store:
         """Keep a record and give back the claim on its attempt; False when this very record is there already."""
         text = record.model_dump_json(by_alias=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             added = self._db.execute(
                 "INSERT INTO records (submission, conditions, created, faulted, digest, json) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (digest) DO NOTHING",
@@ -283,7 +284,7 @@ class Store:
     def bring_forward(self, submission: int, conditions: str) -> None:
         """Make the record that counts under `conditions` the newest of its attempt: whoever grades under them again,
         with everything graded already, means these records and not those of other rules or an engine in between."""
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             self._db.execute(
                 "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
                 "submission = ?1 AND conditions = ?2 ORDER BY faulted, id DESC LIMIT 1) AND EXISTS (SELECT 1 FROM "
@@ -302,7 +303,7 @@ class Store:
     def set_points(self, assignment: str, points: Sequence[Points]) -> None:
         """Enter points by hand, all or none; an earlier entry for the same student and part is replaced."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             for entry in points:
                 self._add_student(entry.student)
                 self._db.execute(
@@ -310,56 +311,12 @@ class Store:
                     (assignment, entry.student, entry.part, entry.points, entry.comment, now),
                 )
 
-    def merge_student(self, student: Student) -> None:
-        """Add another store's student, or what it knows of one and this does not."""
-        with told(self.path), self._transaction():
-            self._db.execute(
-                "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT DO NOTHING",
-                (student.id, student.name, student.nickname, student.section, student.page),
-            )
-            self._db.execute(
-                "UPDATE students SET name = coalesce(nullif(name, ''), ?2), "
-                "nickname = coalesce(nullif(nickname, ''), ?3), section = coalesce(nullif(section, ''), ?4) "
-                "WHERE student = ?1",
-                (student.id, student.name, student.nickname, student.section),
-            )
-
-    def merge_points(self, assignment: str, entry: Points, entered: str) -> None:
-        """Enter points of another store, unless this has an entry that was made later than `entered`."""
-        with told(self.path), self._transaction():
-            self._add_student(entry.student)
-            self._db.execute(
-                "INSERT INTO manual_points VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, part) DO UPDATE "
-                "SET points = excluded.points, comment = excluded.comment, entered = excluded.entered "
-                "WHERE (excluded.entered, excluded.points, excluded.comment) > (entered, points, comment)",
-                (assignment, entry.student, entry.part, entry.points, entry.comment, entered),
-            )
-
-    def settle_records(self, last: int) -> None:
-        """After records of another store were added behind number `last`: which of an attempt's count, those that
-        counted here or those that did there? The ones that were created later; where that is the former, they are
-        made the newest again."""
-        counted = f"""
-            SELECT submission, max(id) AS id, {_PRACTICE_OF.format("records")} AS practice, faulted FROM records
-            WHERE id {{}} ? GROUP BY submission, practice, faulted
-        """
-        query = f"""
-            SELECT here.id FROM ({counted.format("<=")}) AS here JOIN ({counted.format(">")}) AS there
-                ON (here.submission, here.practice, here.faulted) IS (there.submission, there.practice, there.faulted)
-                JOIN records AS ours ON ours.id = here.id JOIN records AS theirs ON theirs.id = there.id
-            WHERE (ours.created, ours.digest) > (theirs.created, theirs.digest) ORDER BY here.id
-        """
-        with told(self.path), self._transaction():
-            for (number,) in self._db.execute(query, (last, last)).fetchall():
-                self._db.execute("UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = ?", (number,))
-
     # ---- sharing the work ----
 
     def claim(self, submission: int, conditions: str) -> bool:
         """Take an attempt for this process; False while another living grader has it. Given back by `add_record`,
         `release`, `close`, or this process's end."""
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             alive, me = self._announced()
             row = self._db.execute(
                 "SELECT grader FROM claims WHERE submission = ? AND conditions = ?", (submission, conditions)
@@ -371,7 +328,7 @@ class Store:
 
     def release(self, submission: int, conditions: str) -> None:
         """Give an attempt back ungraded."""
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             self._db.execute(
                 "DELETE FROM claims WHERE submission = ? AND conditions = ? AND grader IS ?",
                 (submission, conditions, self._grader),
@@ -506,6 +463,6 @@ class Store:
 
 
 _HEADER = ("application_id", "user_version")
-_PRACTICE_OF = "CASE WHEN json_valid({0}.json) THEN json_extract({0}.json, '$.practice') END"
-_PRACTICE = _PRACTICE_OF.format("r")
-"""Whether a record is of practice: such a one gives no total, and takes nobody's away."""
+PRACTICE_OF = "CASE WHEN json_valid({0}.json) THEN json_extract({0}.json, '$.practice') END"
+"""Whether a record of table {0} is of practice: such a one gives no total, and takes nobody's away."""
+_PRACTICE = PRACTICE_OF.format("r")

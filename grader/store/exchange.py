@@ -27,6 +27,7 @@ from grader.paths import shown
 from grader.record import SCHEMA, Record
 from grader.store.database import HandIn, Points, Store, Student
 from grader.store.faults import told
+from grader.store.merge import merge_points, merge_student, settle_records
 
 FORMAT = "grader-store-1"
 
@@ -108,7 +109,7 @@ def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
                 added += new is True
                 known += new is False
         finally:
-            store.settle_records(last)
+            settle_records(store, last)
     return added, known
 
 
@@ -210,14 +211,14 @@ def _merge(store: Store, path: Path, where: str, content: Any) -> bool | None:
     try:
         match _ANY_ROW.validate_python(content):
             case _StudentRow() as row:
-                store.merge_student(Student(row.student, row.name, row.nickname, row.section, row.page))
+                merge_student(store, Student(row.student, row.name, row.nickname, row.section, row.page))
             case _SubmissionRow() as row:
                 store.merge_submission(row.hand_in())
             case _RecordRow() as row:
                 return _merge_record(store, row)
             case _PointsRow() as row:
                 entry = Points(row.student, row.part, row.points, row.comment)
-                store.merge_points(row.assignment, entry, row.entered)
+                merge_points(store, row.assignment, entry, row.entered)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
