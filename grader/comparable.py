@@ -43,6 +43,8 @@ def mixed(lines: Sequence[Line], rules_now: str = "") -> list[str]:
             notes.append(
                 f"Times were taken on different {what}, and points for them do not compare. {'; '.join(told)}."
             )
+    if strange := [told for line in students for told in _strange_points(line)]:
+        notes.append(f"Points entered by hand do not fit the rules: {', '.join(strange)}.")
     if odd := _on_other_inputs(students):
         told = [f"{student} ({', '.join(tests)})" for student, tests in odd.items()]
         notes.append(f"Some were graded on other inputs than most, since testcases were changed: {', '.join(told)}.")
@@ -71,6 +73,14 @@ def _gpu(record: Record) -> str | None:
 
 def _processor(record: Record) -> str | None:
     return next((test.baseline.cpu for test in record.tests if test.baseline is not None), None)
+
+
+def _strange_points(line: Line) -> list[str]:
+    """Points that were entered under other rules: of a part that is worth less now, or is there no more."""
+    student = line.attempt.student.id
+    parts = ((part.part, line.parts[part.part], part.max) for part in line.attempt.record.parts)
+    above = [f"{student} has {got:g} of {most:g} for {part}" for part, got, most in parts if got and got > most]
+    return above + [f"{student} has some for {part}, which is no part any more" for part in line.unused]
 
 
 def _on_other_inputs(lines: Sequence[Line]) -> dict[str, list[str]]:

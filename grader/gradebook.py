@@ -23,7 +23,7 @@ class Line:
     """A student's standing. `parts` are points by part, manual ones included; None is not measured, or not entered.
 
     `points` is the sum of what is known, after the penalty; `total` is that once nothing is missing, else None with
-    `missing` naming the parts.
+    `missing` naming the parts. `unused` are parts that points were entered for and the record's rules do not have.
     """
 
     attempt: Attempt
@@ -34,6 +34,7 @@ class Line:
     total: float | None
     max: float
     missing: tuple[str, ...]
+    unused: tuple[str, ...] = ()
 
     @property
     def is_model(self) -> bool:
@@ -109,6 +110,7 @@ def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> 
         total=points if complete else None,
         max=record.scores.max,
         missing=missing,
+        unused=tuple(sorted(set(entered) - set(parts))),
     )
 
 

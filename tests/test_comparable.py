@@ -59,6 +59,15 @@ def test_other_machines_and_other_inputs_are_told() -> None:
     assert inputs.endswith("since testcases were changed: c (t21).")
 
 
+def test_points_entered_under_other_rules_are_told() -> None:
+    assert mixed([line_of(made_record("alice"), report=10)]) == []
+    (note,) = mixed([line_of(made_record("alice"), report=12, poster=3)])
+    assert note == (
+        "Points entered by hand do not fit the rules: alice has 12 of 10 for report, alice has some for poster, which "
+        "is no part any more."
+    )
+
+
 # ---- from the store, by the commands ----
 
 
