@@ -114,6 +114,11 @@ def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> 
     )
 
 
+def share_words(penalty: float) -> str:
+    """A penalty as people read it, and can compute with: 12.5%."""
+    return f"{round(100 * penalty, 4):g}%"
+
+
 def students_only(lines: Iterable[Line]) -> list[Line]:
     """Without the model solutions."""
     return [line for line in lines if not line.is_model]

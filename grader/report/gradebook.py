@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from grader.comparable import rules_of
 from grader.csv_table import csv_text
 from grader.errors import UsageError
-from grader.gradebook import Absent, Line
+from grader.gradebook import Absent, Line, share_words
 
 FORMATS = ("csv", "canvas", "moodle")
 
@@ -123,7 +123,9 @@ def _grade(line: Line, partial: bool) -> object:
 
 
 def _feedback(line: Line) -> str:
-    late = f"; {line.attempt.days_late} days late, -{line.attempt.penalty:.0%}" if line.attempt.days_late else ""
+    late = (
+        f"; {line.attempt.days_late} days late, -{share_words(line.attempt.penalty)}" if line.attempt.days_late else ""
+    )
     return _comments(line.parts, line.comments) + late
 
 

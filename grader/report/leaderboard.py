@@ -332,7 +332,7 @@ def render(board: Board, form: str = "terminal") -> str:
 def _closing(board: Board, form: str) -> Iterator[str]:
     """What is said below a table. Why a recheck did not pass is for the staff: it is not in what is published."""
     if board.unranked:
-        yield f"{board.unranked} not ranked: nothing was measured for them."
+        yield f"{board.unranked} not ranked: a test failed, was not measured or could not be judged."
     if form != "terminal":
         return
     if board.unchecked:

@@ -8,6 +8,7 @@ import json
 import re
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -312,6 +313,13 @@ def test_moodle_gets_an_id_number_a_grade_and_feedback() -> None:
         "HW4": "68.0",
         "HW4 feedback": "correctness: 60; speedup: not measured; occupancy: not measured; report: 8",
     }
+
+
+def test_the_penalty_that_is_told_is_the_one_that_was_taken() -> None:
+    line = line_of(complete("a"), penalty=0.125)
+    late = replace(line, attempt=replace(line.attempt, days_late=1))
+    (row,) = read(gradebook.render([late], "moodle", title="t"))
+    assert (row["t"], row["t feedback"]) == ("49.88", "correctness: 57; 1 days late, -12.5%")
 
 
 def test_a_name_that_a_spreadsheet_would_run_stays_text() -> None:
