@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.errors import MachineFault, UsageError
+from grader.operators import Shape
 from grader.paths import shown
 from grader.record import SCHEMA, Record
 from grader.store.database import HandIn, Points, Store, Student
@@ -248,12 +249,15 @@ def _merge_record(store: Store, row: _RecordRow) -> bool:
 
 def conditions_of(record: Record) -> str:
     """What makes gradings comparable: the rules as applied, the testcases, the engine."""
-    return conditions(record.assignment_sha256, [test.name for test in record.tests], record.engine.name)
+    tests = [(test.name, test.shape) for test in record.tests]
+    return conditions(record.assignment_sha256, tests, record.engine.name)
 
 
-def conditions(rules_sha256: str, tests: Sequence[str], engine: str) -> str:
-    """As `conditions_of`, before there is a record."""
-    digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *tests]).encode()).hexdigest()
+def conditions(rules_sha256: str, tests: Sequence[tuple[str, Shape]], engine: str) -> str:
+    """As `conditions_of`, before there is a record. A testcase is its name and shape: what is changed in either is
+    another one."""
+    told = [f"{name} {json.dumps(shape)}" for name, shape in tests]
+    digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *told]).encode()).hexdigest()
     return f"{engine}-{digest[:16]}"
 
 
