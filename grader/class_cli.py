@@ -40,7 +40,12 @@ BoardTestsOption = Annotated[
     str | None, typer.Option("--tests", metavar="t23,t21..t30", help="Over these testcases; by default all in common.")
 ]
 NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="What students are called.")]
-MixOption = Annotated[bool, typer.Option("--mix-gpus", help="Compare times of different GPU models all the same.")]
+MixOption = Annotated[
+    bool,
+    typer.Option(
+        "--mix-gpus", help="Compare times of different GPU models, and speedups over different CPUs, all the same."
+    ),
+]
 
 points = typer.Typer(no_args_is_help=True, help="Points that assistants enter by hand.")
 gradescope = typer.Typer(no_args_is_help=True, help="An autograder for Gradescope.")

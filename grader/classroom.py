@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -12,14 +13,16 @@ from grader import similarity as similar
 from grader.assignment import Assignment, assignment_for, assignment_names, load_assignment
 from grader.batch import Found, Outcome, Policy, Setup, Which, find_class, grade_class, is_class, view
 from grader.batch.handins import describe
-from grader.batch.roster import read_roster
+from grader.batch.late import lateness
+from grader.batch.roster import Student, read_roster
 from grader.catalogue import TestcaseFiles
 from grader.cluster import grade_on_slurm
 from grader.cluster.elsewhere import engine_of_jobs
 from grader.coherence import suite_of
+from grader.comparable import mixed
 from grader.engine import Engine, select_engines
 from grader.errors import MachineFault, UsageError
-from grader.gradebook import MODEL_PREFIX, Line, gradebook, students_only
+from grader.gradebook import MODEL_PREFIX, Line, absent, gradebook, students_only
 from grader.gradescope import build_bundle, grade_there
 from grader.gradescope.harness import write
 from grader.paths import course_root, shown
@@ -159,7 +162,9 @@ def grade(
                 outcome = grade_on_slurm(setup, found, store, policy=options.policy, roster=roster, view=seen)
             else:
                 outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
-        counting = [line.attempt.record for line in gradebook(store, rules.name, options.policy.which)]
+        lines = gradebook(store, rules.name, options.policy.which)
+        notes += mixed(lines, rules.rules_sha256)
+        counting = [line.attempt.record for line in lines]
         if json is not None:
             write_records(counting, json)
         if junit is not None:
@@ -168,12 +173,22 @@ def grade(
 
 
 def keep(records: Sequence[Record], path: Path) -> None:
-    """Put records of single submissions into a store."""
+    """Put records of single submissions into a store, late by their files' times. What the store knows of an attempt,
+    from a roster say, stays."""
     with open_store(path, create=True) as store:
         for record in records:
-            graded = record.submission
-            number = store.add_submission(HandIn(record.assignment, graded.id, graded.sha256, graded.path))
+            number = store.merge_submission(_handed_in(record))
             store.add_record(number, conditions_of(record), record)
+
+
+def _handed_in(record: Record) -> HandIn:
+    graded, rules, place = record.submission, load_assignment(record.assignment), Path(record.submission.path)
+    hand_in = HandIn(record.assignment, graded.id, graded.sha256, graded.path)
+    if not place.exists():
+        return hand_in
+    handed_in = describe(place, rules).handed_in
+    days, penalty = lateness(handed_in, rules.deadline, Student(graded.id))
+    return replace(hand_in, handed_in=handed_in, days_late=days, penalty=penalty)
 
 
 def summary(outcome: Outcome, store: Path, notes: Sequence[str]) -> str:
@@ -223,7 +238,20 @@ def leaderboard(
         if recheck:
             _recheck(opened, name, lines, options)
             lines = gradebook(opened, name, which)
-    return boards.render(board_of(lines, name, options), form)
+    board = board_of(lines, name, options)
+    tell(mixed(lines, _rules_now(name)))
+    return boards.render(board, form)
+
+
+def tell(notes: Sequence[str]) -> None:
+    """Notes for the person at the terminal: beside what a command prints, which may be on its way into a file."""
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _rules_now(assignment: str) -> str:
+    """The rules of the assignment as it stands; '' where this course has it no more."""
+    return load_assignment(assignment).rules_sha256 if assignment in assignment_names() else ""
 
 
 def _recheck(store: Store, assignment: str, lines: Sequence[Line], options: BoardOptions) -> None:
@@ -257,7 +285,8 @@ def site(out: Path, store: Path | None, assignment: str | None, *, metric: str, 
     path, name = chosen_store(store, assignment)
     with open_store(path) as opened:
         which = Which.BEST if best else Which.LATEST
-        built = build_site(opened, name, out, which=which, metric=metric, mix=mix)
+        notes = mixed(gradebook(opened, name, which), _rules_now(name))
+        built = build_site(opened, name, out, which=which, metric=metric, mix=mix, notes=notes)
     lines = [f"{built.pages} pages of {built.students} students are in {shown(out)}."]
     lines += [f"note: {note}" for note in built.notes]
     lines.append(f"Publish {shown(out / 'public')}; {shown(out / 'assistants')} names everybody and is for the staff.")
@@ -287,18 +316,18 @@ def gradebook_csv(
     path, name = chosen_store(store, assignment)
     with open_store(path) as opened:
         lines = students_only(gradebook(opened, name, Which.BEST if best else Which.LATEST))
-        absent = [student for student in opened.silent(name) if not student.id.startswith(MODEL_PREFIX)]
+        others = absent(opened, name)
+    tell(mixed(lines, _rules_now(name)))
     chosen = tuple(word.strip() for word in columns.split(",") if word.strip())
     title = load_assignment(name).title
-    return gradebooks.render(lines, form, title=title, columns=chosen, partial=partial, absent=absent)
+    return gradebooks.render(lines, form, title=title, columns=chosen, partial=partial, absent=others)
 
 
 def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:
     """Enter points from a CSV file."""
     path, name = chosen_store(store, assignment)
     with open_store(path) as opened:
-        students = frozenset(attempt.student.id for attempt in opened.attempts(name))
-        entries = read_points(file, load_assignment(name), students)
+        entries = read_points(file, load_assignment(name), opened.students())
         opened.set_points(name, entries)
     count = len({entry.student for entry in entries})
     return f"Entered in {shown(path)}: points of {count} student{'s' * (count != 1)}."

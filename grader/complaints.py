@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from grader.errors import UsageError
-from grader.gradebook import Line, standing
+from grader.gradebook import Line, share_words, standing
 from grader.names import student_id
 from grader.paths import shown
 from grader.record import Record, read_records
@@ -32,7 +32,7 @@ def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
 
 
 def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
-    """`ID` is the student's attempt that counts, `ID#2` the second one."""
+    """`ID` is the student's latest attempt, `ID#2` the second one."""
     words = student_id(words)
     student, number = words, ""
     attempts = list(store.attempts(assignment, words))  # an id may hold # too
@@ -60,7 +60,9 @@ def explain(store: Store, assignment: str, words: str) -> str:
 def _beside(line: Line) -> str:
     attempt = line.attempt
     when = attempt.handed_in.isoformat(timespec="minutes") if attempt.handed_in else "at a time that is not known"
-    late = f"{attempt.days_late} days late, which costs {attempt.penalty:.0%}" if attempt.days_late else "in time"
+    late = (
+        f"{attempt.days_late} days late, which costs {share_words(attempt.penalty)}" if attempt.days_late else "in time"
+    )
     lines = [f"In the store: attempt {attempt.number} of {line.attempts}, handed in {when}, {late}."]
     for name, points in line.parts.items():
         comment = f" ({line.comments[name]})" if name in line.comments else ""

@@ -25,12 +25,23 @@ from grader.evidence import Witness, computed_on_the_host, doubts, flags_of, wit
 from grader.fresh import FreshInput
 from grader.gpu_ready import Prepared
 from grader.gpu_state import watching
-from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
+from grader.hidden import (
+    NO_TIMES,
+    both,
+    drawn_sentence,
+    fresh_files,
+    kept_hidden,
+    shows_diagnosis,
+    shuffled,
+    to_draw_again,
+    without_values,
+)
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
 from grader.measure import TimedRun, timed
 from grader.names import printable_name, spelled_out
 from grader.phases import phase_times
+from grader.points import total_of
 from grader.progress import Progress
 from grader.record import (
     BaselineRecord,
@@ -228,11 +239,12 @@ def _run_case(
             )
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(grading.engine)
-            judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case)
+            judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case, check.reason)
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
                 # Nobody is to blame for failing on a file that is not what was generated.
                 judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
         record = _test_record(grading, case, run, check, judgement, limit_s)
+        record = without_values(record, grading.assignment.hidden_inputs, case)
         if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
             corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
             record = record.model_copy(update={"corners": corners})
@@ -315,9 +327,7 @@ def _computed_on_the_gpu(record: TestRecord, trace: Trace | None, witness: Witne
     why = computed_on_the_host(trace, witness, record.baseline.seconds, runs)
     if not why:
         return record
-    return record.model_copy(
-        update={"flags": (*record.flags, why), "timing_refused": why, "gpu_ms": None, "speedup": None}
-    )
+    return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})
 
 
 def _profiles(
@@ -352,6 +362,8 @@ def _test_record(
     trace = run.trace if grading.engine.measures_time and not flags else None
     gpu_ms = trace.gpu_ns / 1e6 if trace is not None and trace.complete else None
     sidecar = read_sidecar(case, grading.files) or {}
+    tracer_failed = run.trace is not None and bool(run.trace.dropped or run.trace.tracer_errors)
+    refused = flags[0] if flags and grading.engine.measures_time and not tracer_failed else ""
     return TestRecord(
         name=case.name,
         shape=case.shape,
@@ -373,6 +385,7 @@ def _test_record(
         output=spelled_out(run.outcome.stdout + run.outcome.stderr)[-4000:],
         warnings=judgement.warnings,
         flags=flags,
+        timing_refused=refused,
     )
 
 
@@ -404,10 +417,7 @@ def _record(
     practice = is_practice(evidence)
     parts = score(assignment, evidence)
     points = {part.part: part.points for part in parts}
-    manual = {part.part for part in assignment.rubric if part.kind == "manual"}
-    automatic = [part.points for part in parts if part.part not in manual]
-    complete = not practice and all(given is not None for given in automatic)
-    total = round(sum(given or 0 for given in points.values()), 2) if complete else None
+    total = total_of(parts, tests, practice=practice)
     return Record(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         grader=__version__,

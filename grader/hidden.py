@@ -28,6 +28,9 @@ from grader.verdict import STUDENT_VERDICTS, Verdict
 
 _dice = random.SystemRandom()
 
+NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
+"""What a record loses whose time is found not to be believed after it was compared."""
+
 
 def shuffled(cases: Sequence[Case]) -> list[Case]:
     """The cases in an order that cannot be foreseen."""
@@ -87,7 +90,9 @@ def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[
 def both(fixed: TestRecord, fresh: TestRecord) -> TestRecord:
     """The record of a case that was run on two draws: it passes when both do."""
     if fresh.verdict not in STUDENT_VERDICTS:
-        return fixed.model_copy(update={"flags": tuple(dict.fromkeys((*fixed.flags, *fresh.flags)))})
+        refused = fixed.timing_refused or fresh.timing_refused
+        doubted = {"timing_refused": refused, **NO_TIMES} if fresh.timing_refused else {}
+        return fixed.model_copy(update={"flags": tuple(dict.fromkeys((*fixed.flags, *fresh.flags))), **doubted})
     reason = f"Right on the testcase's usual values, but not on others of the same shape: {fresh.reason}"
     return fresh.model_copy(update={"reason": reason})
 
@@ -107,8 +112,21 @@ def shows_diagnosis(rules: HiddenInputs, case: Case) -> bool:
     return not case.hidden or rules.show == "diagnosis"
 
 
-def kept_hidden(judgement: Judgement, rules: HiddenInputs, case: Case) -> Judgement:
-    """The judgement as a student may read it."""
-    if case.hidden and rules.show == "verdict" and judgement.verdict is Verdict.WRONG_ANSWER:
-        return replace(judgement, reason="The output is wrong.")
-    return judgement
+_WRONG = "The output is wrong."
+
+
+def kept_hidden(judgement: Judgement, rules: HiddenInputs, case: Case, compared: str) -> Judgement:
+    """The judgement as a student may read it; `compared` is what comparing the output said: a reason may quote it."""
+    if not case.hidden or rules.show != "verdict" or not compared:
+        return judgement
+    if judgement.verdict is Verdict.WRONG_ANSWER:
+        return replace(judgement, reason=_WRONG)
+    return replace(judgement, reason=judgement.reason.replace(compared, _WRONG))
+
+
+def without_values(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
+    """A test's record without what tells of its values, where a student may read the verdict alone: how wrong it was,
+    and what the program printed, which can be its input."""
+    if not case.hidden or rules.show != "verdict":
+        return test
+    return test.model_copy(update={"output": "", "max_error": None, "wrong_elements": None})

@@ -1,15 +1,37 @@
-"""Points that a person gives: entered into a record, and kept when the submission is graded again."""
+"""Points put together: how they add up, and those that a person gives, entered into a record and kept when the
+submission is graded again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
 
 from grader.errors import UsageError
-from grader.record import PartRecord, Record, Scores
+from grader.record import PartRecord, Record, Scores, TestRecord
+from grader.verdict import Fault
 
 MANUAL = "entered by an assistant"
 """How the part of a rubric that a person fills in begins; see `grader.score`."""
+
+
+_CENT = Decimal("0.01")
+
+
+def sum_of(points: Iterable[float | None], penalty: float = 0.0) -> float:
+    """The known points together, less the share `penalty` of them, to two decimals as people round: half a cent up.
+    Computed in decimals: in binary, 92.35 x 0.9 is a little less than 83.115."""
+    known = sum((Decimal(repr(each)) for each in points if each is not None), Decimal(0))
+    kept = known * (1 - Decimal(repr(round(penalty, 9))))
+    return float(kept.quantize(_CENT, ROUND_HALF_UP))
+
+
+def total_of(parts: Sequence[PartRecord], tests: Sequence[TestRecord], *, practice: bool) -> float | None:
+    """A record's total: None for practice, and while an automatic part is not measured or a test is unjudged through a
+    fault of the grader or the machine."""
+    judged = all(test.fault not in (Fault.GRADER, Fault.MACHINE) for test in tests)
+    complete = all(part.points is not None for part in parts if not is_manual(part))
+    return sum_of(part.points for part in parts) if judged and complete and not practice else None
 
 
 def is_manual(part: PartRecord) -> bool:
@@ -51,9 +73,7 @@ def keep(old: Sequence[Record], new: Record) -> Record:
 
 def _with_parts(record: Record, parts: tuple[PartRecord, ...]) -> Record:
     points = {part.part: part.points for part in parts}
-    automatic = [part.points for part in parts if not is_manual(part)]
-    complete = not record.practice and all(given is not None for given in automatic)
-    total = round(sum(given or 0 for given in points.values()), 2) if complete else None
+    total = total_of(parts, record.tests, practice=record.practice)
     return record.model_copy(
         update={
             "parts": parts,

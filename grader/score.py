@@ -6,9 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from grader.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy, ReferenceRatio
+from grader.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy, ReferenceRatio, RubricPart
 from grader.record import PartRecord, TestRecord
 from grader.verdict import STUDENT_VERDICTS, Fault, Verdict
+
+_EXACT = ",.6g"
+"""A measured number in a formula: whoever puts it in comes to the points that are given."""
+
+_TIMED_DIGITS = 1
+"""Decimals of points for a measured number: GPU times repeat to some 0.1 %, which is 0.004 of 20 points for a logarithm
+over two decades, so a second decimal would differ from grading to grading."""
 
 
 @dataclass(frozen=True)
@@ -70,45 +77,50 @@ def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
     else:
         scaled = float(failed)
         how = f"{failed} of {len(judged)} tests failed"
-    points = max(0.0, part.points - part.per_failure * scaled)
+    share = 1 - part.per_failure * scaled / part.points
     formula = f"max(0, {part.points:g} - {part.per_failure:g} x {scaled:g})"
-    return PartRecord(part=part.part, points=round(points, 2), max=part.points, how=f"{how}: {formula}")
+    return _earned(part, share, f"{how}: {formula}", digits=2)
 
 
 def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
     """`points * log(speedup / zero_at) / log(full_at / zero_at)`, within 0 and `points`; `speedup` is the geometric
-    mean over the part's tests that ran, where a test failed by the student's fault, or whose time was refused,
-    counts as 1."""
+    mean over the part's tests that ran. A test failed by the student's fault, or whose time was refused, counts as 1
+    (as `zero_at`, should that be less), and so does a slower one: failing is never worth more than being slow."""
     found = _known(part, evidence, lambda test: test.speedup)
     if isinstance(found, PartRecord):
         return found
-    speedups = [1.0 if value is None else value for value in found]
+    least = min(1.0, part.zero_at)
+    speedups = [least if value is None else max(least, value) for value in found]
     mean = geometric_mean(speedups)
     share = math.log(mean / part.zero_at) / math.log(part.full_at / part.zero_at)
+    slower = sum(value is not None and value < least for value in found)
     how = (
-        f"geometric mean {mean:,.1f}x over {len(speedups)} tests ({part.tests}){_lost(found)}: "
-        f"{part.points:g} x log({mean:,.1f}/{part.zero_at:g}) / log({part.full_at:g}/{part.zero_at:g})"
+        f"geometric mean {mean:{_EXACT}}x over {len(speedups)} tests ({part.tests}){_lost(found)}"
+        f"{f', {slower} slower than {least:g}x and counted as that' if slower else ''}: "
+        f"{part.points:g} x log({mean:{_EXACT}}/{part.zero_at:g}) / log({part.full_at:g}/{part.zero_at:g})"
     )
-    return _timed_part(part, share, how)
+    return _earned(part, share, how, digits=_TIMED_DIGITS)
 
 
 def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:
     """`points * log(zero_at / ratio) / log(zero_at / full_within)`, within 0 and `points`; `ratio` is the geometric
     mean of time over the reference's time, where a test that failed or whose time was refused counts as
-    `zero_at`."""
+    `zero_at`, and so does a slower one: failing is never worth more than being slow."""
     found = _known(
         part, evidence, lambda test: test.gpu_ms / test.reference_ms if test.gpu_ms and test.reference_ms else None
     )
     if isinstance(found, PartRecord):
         return found
-    ratios = [part.zero_at if value is None else value for value in found]
+    ratios = [part.zero_at if value is None else min(part.zero_at, value) for value in found]
     mean = geometric_mean(ratios)
     share = math.log(part.zero_at / mean) / math.log(part.zero_at / part.full_within)
+    slower = sum(value is not None and value > part.zero_at for value in found)
     how = (
-        f"{mean:.3g} times as long as {part.reference} over {len(ratios)} tests ({part.tests}){_lost(found)}: "
-        f"{part.points:g} x log({part.zero_at:g}/{mean:.3g}) / log({part.zero_at:g}/{part.full_within:g})"
+        f"{mean:{_EXACT}} times as long as {part.reference} over {len(ratios)} tests ({part.tests}){_lost(found)}"
+        f"{f', {slower} slower than {part.zero_at:g} times and counted as that' if slower else ''}: "
+        f"{part.points:g} x log({part.zero_at:g}/{mean:{_EXACT}}) / log({part.zero_at:g}/{part.full_within:g})"
     )
-    return _timed_part(part, share, how)
+    return _earned(part, share, how, digits=_TIMED_DIGITS)
 
 
 def _known(
@@ -117,19 +129,16 @@ def _known(
     """The value of each of the part's tests that ran, None for one that failed or whose time was refused; or the
     part's record when it cannot be scored."""
 
-    def not_measured(why: str) -> PartRecord:
-        return PartRecord(part=part.part, points=None, max=part.points, how=f"not measured: {why}")
-
     if evidence.untimed_reason is not None:
-        return not_measured(evidence.untimed_reason)
+        return _not_measured(part, evidence.untimed_reason)
     wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
     lost = [test.verdict in STUDENT_VERDICTS or bool(test.timing_refused) for test in wanted]
     values = [None if gone else value(test) for test, gone in zip(wanted, lost, strict=True)]
     missing = sum(found is None and not gone for found, gone in zip(values, lost, strict=True))
     if len(values) == missing:
-        return not_measured(f"none of {part.tests} was timed")
+        return _not_measured(part, f"none of {part.tests} was timed")
     if missing:
-        return not_measured(f"{missing} of the tests {part.tests} have no GPU time")
+        return _not_measured(part, f"{missing} of the tests {part.tests} have no GPU time")
     return values
 
 
@@ -138,22 +147,36 @@ def _lost(values: Sequence[float | None]) -> str:
     return f", {count} of them failed or refused" if count else ""
 
 
-def _timed_part(part: LogSpeedup | ReferenceRatio, share: float, how: str) -> PartRecord:
-    """Points for a time, to one decimal: GPU times repeat to some 0.1 %, which is 0.004 of 20 points for a
-    logarithm over two decades, so a second decimal would differ from grading to grading."""
-    points = part.points * min(1.0, max(0.0, share))
-    return PartRecord(part=part.part, points=round(points, 1), max=part.points, how=how)
+def _not_measured(part: LogSpeedup | ReferenceRatio | Occupancy, why: str) -> PartRecord:
+    return PartRecord(part=part.part, points=None, max=part.points, how=f"not measured: {why}")
+
+
+def _earned(part: RubricPart, share: float, how: str, *, digits: int) -> PartRecord:
+    """`share` of a part's points. All of them are all of them: rounding neither takes from nor adds to the most."""
+    points = part.points if share >= 1 else min(part.points, round(part.points * max(0.0, share), digits))
+    return PartRecord(part=part.part, points=points, max=part.points, how=how)
 
 
 def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
-    """`points * min(1, achieved / full_at)`."""
-    if evidence.occupancy is None:
-        why = f"not measured: {evidence.no_occupancy_reason}"
-        return PartRecord(part=part.part, points=None, max=part.points, how=why)
-    points = part.points * min(1.0, evidence.occupancy / part.full_at)
-    formula = f"{part.points:g} x min(1, {evidence.occupancy:.3f}/{part.full_at:g})"
-    how = f"achieved {evidence.occupancy:.3f} on {part.tests}: {formula}; occupancy is a means, speed is the end"
-    return PartRecord(part=part.part, points=round(points, 1), max=part.points, how=how)
+    """`points * min(1, achieved / full_at)`; `achieved` is the mean over the part's tests that ran, where a test
+    failed by the student's fault counts as 0."""
+    wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
+    passed = sum(test.verdict is Verdict.PASSED for test in wanted)
+    failed = sum(test.verdict in STUDENT_VERDICTS for test in wanted)
+    if wanted and failed == len(wanted) and evidence.untimed_reason is None:
+        achieved = 0.0
+    elif evidence.occupancy is None:
+        return _not_measured(part, evidence.no_occupancy_reason)
+    elif passed + failed < len(wanted):
+        return _not_measured(part, f"{len(wanted) - passed - failed} of the tests {part.tests} could not be judged")
+    else:
+        achieved = evidence.occupancy * passed / len(wanted) if wanted else evidence.occupancy
+    lost = f", {failed} of {len(wanted)} tests failed and counted as 0" if failed else ""
+    how = (
+        f"achieved {achieved:{_EXACT}} on {part.tests}{lost}: {part.points:g} x min(1, {achieved:{_EXACT}}/"
+        f"{part.full_at:g}); occupancy is a means, speed is the end"
+    )
+    return _earned(part, achieved / part.full_at, how, digits=_TIMED_DIGITS)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -13,6 +13,10 @@ distribution is assumed. Of n independent runs, the number that fall below the t
 hence the k-th smallest and the k-th largest enclose it with probability 1 - 2 P(Binomial(n, 1/2) < k). (David and
 Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1.) Nothing is dropped: outliers are marked, and a median
 does not mind them.
+
+That probability is of a number of runs fixed beforehand. Stopping as soon as the interval is narrow favours runs that
+happen to agree: in a simulation of this rule (4,000 measurements) the interval held the true median in 98 % of cases
+where runs scatter by 0.1 %, 96 % at 0.4 %, 93 % at 1 % and 92 % at 2 %.
 """
 
 from __future__ import annotations

@@ -205,6 +205,13 @@ def test_a_time_below_what_the_gpu_can_do_is_refused_in_the_record(
     assert test.floor is not None and test.floor.ms == max(term.ms for term in test.floor.terms)
 
 
+def test_a_time_that_the_trace_contradicts_counts_as_not_accelerated(graded: Callable[..., Record]) -> None:
+    record = graded(1e6, program(RIGHT, 0.25))  # a kernel longer than the whole run
+    (test,) = record.tests
+    assert (test.verdict, test.gpu_ms, test.timing_refused) == ("passed", None, test.flags[0])
+    assert record.parts[1].points == 0, "not null: then a forged trace would keep a student without any total"
+
+
 def test_what_was_done_to_the_gpu_beforehand_is_recorded(graded: Callable[..., Record]) -> None:
     record = graded(0.3, program(RIGHT, 0.25))
     assert "whether the GPU was idle is not known" in record.machine.gpu_prepared

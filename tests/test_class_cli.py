@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from grader import classroom
+from grader.assignment import Deadline, load_assignment
 from grader.cli import main
 from grader.paths import course_root
-from grader.store import open_store
+from grader.store import HandIn, open_store
 from tests.batch_engine import PlainC
+from tests.records import made_record
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
 
@@ -143,3 +147,28 @@ def test_a_bundle_that_cannot_be_written_leaves_the_older_one(
     assert "could not be made: one.zip: No space left on device." in capsys.readouterr().err
     assert [path.name for path in Path().glob("*one.zip*")] == ["one.zip"]
     assert Path("one.zip").read_text() == "older"
+
+
+def test_grading_one_hand_in_again_forgets_no_lateness_and_a_new_one_is_the_latest(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = Deadline(due=datetime.fromtimestamp(86_400, UTC), penalty_per_day=0.1)
+    rules = load_assignment("hw4").model_copy(update={"deadline": due})
+    monkeypatch.setattr(classroom, "load_assignment", lambda name: rules)
+    source = folder / "alice" / "hw4.cu"
+    os.utime(source, (86_400 * 4, 86_400 * 4))
+    first = made_record("alice")
+    path = Path("class.sqlite")
+    with open_store(path, create=True) as store:  # the roster gave her two more days
+        entered = HandIn("hw4", "alice", first.submission.sha256, "p", datetime.fromtimestamp(86_400 * 4, UTC), 1, 0.1)
+        store.add_submission(entered)
+    graded = first.submission.model_copy(update={"path": str(source)})
+    classroom.keep([first.model_copy(update={"submission": graded})], path)
+    with open_store(path) as store:
+        assert [(one.days_late, one.penalty) for one in store.attempts("hw4")] == [(1, 0.1)]
+    os.utime(source, (86_400 * 5, 86_400 * 5))
+    second = graded.model_copy(update={"sha256": "2" * 64})
+    classroom.keep([first.model_copy(update={"submission": second})], path)
+    with open_store(path) as store:
+        found = [(one.number, one.sha256[0], one.days_late, one.penalty) for one in store.attempts("hw4")]
+    assert found == [(1, first.submission.sha256[0], 1, 0.1), (2, "2", 4, 0.4)]

@@ -69,6 +69,20 @@ def test_a_number_that_does_not_follow_is_said_so() -> None:
     assert "DOES NOT FOLLOW" in explain(final(timed()).model_copy(update={"scores": Scores(total=99, max=90)}))
 
 
+def test_an_interval_that_is_not_that_of_the_runs_is_said_so() -> None:
+    times = (6.0, 6.1, 6.2, 6.3, 6.4, 6.5, 6.6)
+    runs = tuple(TimedRunRecord(gpu_ms=ms, copy_ms=1, idle_ms=1, cpu_s=0.2, wall_s=0.4) for ms in times)
+
+    def said(low: float) -> str:
+        how = TimingRecord(
+            runs=runs, median_ms=6.3, low_ms=low, high_ms=6.6, confidence=0.98, stopped="budget", rule="the rule"
+        )
+        return explain(final(timed(6.3).model_copy(update={"timing": how})))
+
+    assert "98.0% interval 6 to 6.6" in said(6.0) and "DOES NOT FOLLOW" not in said(6.0)
+    assert "DOES NOT FOLLOW: recomputed it is 6;" in said(6.25)
+
+
 def test_records_against_different_baselines_warn() -> None:
     one = final(timed())
     assert differences(one, one) == []

@@ -91,3 +91,46 @@ def test_an_unknown_architecture_has_no_floor() -> None:
     limits = H200.limits
     unknown = GpuFacts(1, 1.0, 1.0, 1, 1, type(limits)(**{**vars(limits), "compute_capability": (99, 0)}))
     assert least_time(ATTENTION, T23, unknown, ("fp32",)) is None
+
+
+def test_what_fits_into_the_cache_before_and_after_need_not_pass_through_memory() -> None:
+    softmax = load_operator("row_softmax")
+    floor = least_time(softmax, (1024, 12288), H200, ("fp32",))  # 50 MB in, 50 MB out, and 63 MB of cache
+    assert floor is not None
+    memory = next(term for term in floor.terms if term.name.startswith("the transfers"))
+    assert memory.ms == pytest.approx(2 * 4 * 1024 * 12288 / H200.bandwidth * 1e3)
+    assert memory.hard_ms == 0
+    large = least_time(softmax, (4096, 12288), H200, ("fp32",))
+    assert large is not None
+    memory = next(term for term in large.terms if term.name.startswith("the transfers"))
+    assert memory.hard_ms == pytest.approx(2 * (4 * 4096 * 12288 - H200.l2_bytes) / H200.bandwidth * 1e3)
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape", "flops", "exponentials", "values"),
+    # counted by loops over what the definitions say, one operation at a time
+    [
+        ("attention_forward", (3, 128, 32), 3 * 128 * 128 * 32 * 2 * 2, 3 * 128 * 128, 4 * 3 * 128 * 32),
+        ("attention_gradient", (2, 128, 32), 2 * 128 * 128 * 32 * 2 * 7, 2 * 2 * 128 * 128, 8 * 2 * 128 * 32),
+        ("attention_heads", (2, 3, 5, 16, 0, 0.25), 6 * 25 * 16 * 4, 6 * 25, 4 * 6 * 5 * 16),
+        ("attention_heads", (2, 3, 5, 16, 1, 0.25), 6 * (1 + 2 + 3 + 4 + 5) * 16 * 4, 6 * 15, 4 * 6 * 5 * 16),
+        ("matrix_product", (7, 5, 3), 7 * 5 * 3 * 2, 0, 7 * 3 + 3 * 5 + 7 * 5),
+        ("row_softmax", (7, 5), 7 * 5 * 4, 7 * 5, 2 * 7 * 5),
+    ],
+)
+def test_work_and_traffic_are_those_of_the_definition(
+    operator: str, shape: tuple[float, ...], flops: int, exponentials: int, values: int
+) -> None:
+    found = load_operator(operator)
+    assert (found.flops(shape), found.exponentials(shape)) == (flops, exponentials)
+    assert found.min_bytes(shape) == 4 * values == sum(found.traffic(shape))
+
+
+def test_a_backward_pass_that_keeps_the_probabilities_is_believed() -> None:
+    shape = (10, 8192, 64)
+    floor = least_time(load_operator("attention_gradient"), shape, H200, ("fp32",))
+    assert floor is not None
+    arithmetic, exponentials, _ = floor.terms
+    assert arithmetic.hard_ms == pytest.approx(arithmetic.ms * 12 / 14), "S and P are not computed a second time"
+    assert exponentials.hard_ms == pytest.approx(exponentials.ms / 4)
+    assert floor.refusal(0.9 * floor.ms) == "" != floor.refusal(0.8 * floor.ms)

@@ -11,7 +11,16 @@ from grader.assignment import HiddenInputs, load_assignment
 from grader.catalogue import TestcaseFiles, generate, state
 from grader.errors import MachineFault
 from grader.grading import Grading, grade
-from grader.hidden import both, drawn_sentence, fresh_files, kept_hidden, shows_diagnosis, shuffled, to_draw_again
+from grader.hidden import (
+    both,
+    drawn_sentence,
+    fresh_files,
+    kept_hidden,
+    shows_diagnosis,
+    shuffled,
+    to_draw_again,
+    without_values,
+)
 from grader.judge import Judgement
 from grader.progress import Silent
 from grader.record import TestRecord
@@ -150,6 +159,30 @@ def test_a_student_reads_of_hidden_cases_what_the_instructor_allows(
     rules = HiddenInputs.model_validate({"show": show})
     wrong = Judgement(Verdict.WRONG_ANSWER, Fault.STUDENT, "12 differ.")
     assert shows_diagnosis(rules, suite.cases["t01"]) is diagnosis
-    assert kept_hidden(wrong, rules, suite.cases["t01"]).reason == reason
+    assert kept_hidden(wrong, rules, suite.cases["t01"], "12 differ.").reason == reason
     assert shows_diagnosis(rules, suite.cases["s01"])
-    assert kept_hidden(wrong, rules, suite.cases["s01"]).reason == "12 differ."
+    assert kept_hidden(wrong, rules, suite.cases["s01"], "12 differ.").reason == "12 differ."
+
+
+@pytest.mark.parametrize(("show", "hidden"), [("values", False), ("verdict", True)])
+def test_neither_an_error_nor_what_a_program_prints_gets_around_it(suite: Suite, show: str, hidden: bool) -> None:
+    rules, case = HiddenInputs.model_validate({"show": show}), suite.cases["t01"]
+    crashed = Judgement(Verdict.RUNTIME_ERROR, Fault.STUDENT, "cudaFree failed. Element 3 is 1, not 2.")
+    told = kept_hidden(crashed, rules, case, "Element 3 is 1, not 2.").reason
+    assert told == ("cudaFree failed. The output is wrong." if hidden else crashed.reason)
+    values = {"output": "my input is 0.25", "max_error": 1.5, "wrong_elements": 12}
+    test = record("t01", Verdict.WRONG_ANSWER).model_copy(update=values)
+    kept = without_values(test, rules, case)
+    assert (kept.output, kept.max_error, kept.wrong_elements) == (
+        ("", None, None) if hidden else tuple(values.values())
+    )
+    assert without_values(test, rules, suite.cases["s01"]) == test
+
+
+def test_a_time_that_is_doubted_on_a_fresh_draw_is_not_compared_any_more() -> None:
+    timed = record("t01").model_copy(update={"gpu_ms": 1.0, "speedup": 1000.0})
+    doubted = record("t01").model_copy(update={"flags": ("Odd.",), "timing_refused": "Odd."})
+    judged = both(timed, doubted)
+    assert (judged.verdict, judged.timing_refused, judged.flags) == (Verdict.PASSED, "Odd.", ("Odd.",))
+    assert (judged.gpu_ms, judged.speedup) == (None, None)
+    assert both(timed, record("t01")) == timed

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 import pytest
 
-from grader.assignment import Assignment
+from grader.assignment import Assignment, FailedTests, LogSpeedup, Occupancy, ReferenceRatio
 from grader.record import PartRecord, TestRecord
-from grader.score import Evidence, is_practice, score
+from grader.score import Evidence, failed_tests, is_practice, log_speedup, occupancy, reference_ratio, score
 from grader.verdict import Fault, Verdict
 
 GRADED = tuple(f"t{number:02}" for number in range(1, 31))
@@ -76,3 +79,82 @@ def test_what_was_not_measured_has_null_points_and_a_reason(hw4: Assignment) -> 
 def test_occupancy_points_are_capped(hw4: Assignment, achieved: float, points: float) -> None:
     given = parts(hw4, [record(name) for name in GRADED], occupancy=achieved)
     assert given["occupancy"].points == pytest.approx(points)
+
+
+def ratio(points: float = 20) -> ReferenceRatio:
+    return ReferenceRatio(
+        part="speed", kind="reference_ratio", points=points, tests="x", reference="r.cu", full_within=1, zero_at=100
+    )
+
+
+def log(points: float = 20, zero_at: float = 10) -> LogSpeedup:
+    return LogSpeedup(part="speedup", kind="log_speedup", points=points, tests="x", zero_at=zero_at, full_at=1000)
+
+
+def in_all_parts(*tests: TestRecord, occupancy: float | None = None) -> Evidence:
+    names = frozenset(test.name for test in tests)
+    return Evidence(tests, names, dict.fromkeys(("speed", "speedup", "occupancy"), names), None, occupancy, "no ncu")
+
+
+def timed(name: str, speedup: float) -> TestRecord:
+    return record(name, speedup=speedup).model_copy(update={"gpu_ms": 1000 / speedup, "reference_ms": 1.0})
+
+
+def test_failing_a_test_is_never_worth_more_than_being_slow_on_it() -> None:
+    """Whatever the times of the others are: thousands of made-up classes, by both formulas for times."""
+    dice = random.Random(1)
+    for _ in range(5000):
+        tests = [timed(f"t{number}", 10 ** dice.uniform(-4, 4)) for number in range(dice.randint(1, 6))]
+        tests = [record(test.name, Verdict.TIME_LIMIT) if dice.random() < 0.3 else test for test in tests]
+        place = dice.randrange(len(tests))
+        if tests[place].verdict is not Verdict.PASSED:
+            continue
+        failed = [*tests[:place], record(tests[place].name, Verdict.WRONG_ANSWER), *tests[place + 1 :]]
+        faster = [*tests[:place], timed(tests[place].name, (tests[place].speedup or 0) * 3), *tests[place + 1 :]]
+        rule = log(zero_at=dice.choice([0.3, 1, 10]))
+        for part in (
+            lambda evidence, rule=rule: log_speedup(rule, evidence),
+            lambda evidence: reference_ratio(ratio(), evidence),
+        ):
+            now = part(in_all_parts(*tests)).points
+            assert part(in_all_parts(*failed)).points <= now <= part(in_all_parts(*faster)).points
+
+
+def test_failing_everything_earns_nothing_for_speed_wherever_its_points_begin() -> None:
+    failed = in_all_parts(record("t01", Verdict.WRONG_ANSWER))
+    assert log_speedup(log(zero_at=0.5), failed).points == 0
+    assert reference_ratio(ratio(), failed).points == 0
+
+
+@pytest.mark.parametrize("most", [6.66, 12.25, 33.333, 20])
+def test_full_points_are_all_of_them_and_never_more(most: float) -> None:
+    fast = in_all_parts(timed("t01", 1e6), occupancy=1.0)
+    given = [log_speedup(log(most), fast), reference_ratio(ratio(most), fast)]
+    given.append(occupancy(Occupancy(part="occupancy", kind="occupancy", points=most, tests="x", full_at=0.15), fast))
+    given.append(failed_tests(FailedTests(part="c", kind="failed_tests", points=most, per_failure=3), fast))
+    assert [part.points for part in given] == [most] * 4
+
+
+def test_the_numbers_in_a_formula_give_the_points_beside_it() -> None:
+    dice = random.Random(2)
+    rule = Occupancy(part="occupancy", kind="occupancy", points=10, tests="t23", full_at=0.15)
+    for _ in range(500):
+        given = in_all_parts(timed("t23", 10 ** dice.uniform(1, 3)), occupancy=dice.uniform(0.01, 0.15))
+        for part in (occupancy(rule, given), log_speedup(log(), given), reference_ratio(ratio(), given)):
+            formula = part.how.replace(",", "").split(": ", 1)[1].split(";")[0].replace(" x ", " * ")
+            formula = formula.replace("min(1 ", "min(1, ")
+            told = max(0.0, eval(formula, {"log": math.log, "min": min}))
+            assert part.points == pytest.approx(told, abs=0.0501), part.how
+
+
+def test_occupancy_is_lost_with_its_test_and_unknown_where_the_machine_failed() -> None:
+    rule = Occupancy(part="occupancy", kind="occupancy", points=10, tests="t23,t24", full_at=0.2)
+    passed, failed = record("t23"), record("t24", Verdict.RUNTIME_ERROR)
+    half = occupancy(rule, in_all_parts(passed, failed, occupancy=0.2))
+    assert half.points == 5
+    assert "1 of 2 tests failed and counted as 0" in half.how
+    assert occupancy(rule, in_all_parts(failed)).points == 0
+    spoilt = in_all_parts(passed, record("t24", Verdict.GRADER_ERROR), occupancy=0.2)
+    assert occupancy(rule, spoilt).points is None
+    without_gpu = Evidence((failed,), frozenset({"t24"}), {"occupancy": frozenset({"t24"})}, "no GPU", None, "no GPU")
+    assert occupancy(rule, without_gpu).points is None

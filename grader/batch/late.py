@@ -26,4 +26,4 @@ def lateness(handed_in: datetime, deadline: Deadline | None, student: Student) -
         return days, 0.0
     if deadline.max_days is not None and days > deadline.max_days:
         return days, 1.0
-    return days, min(1.0, deadline.penalty_per_day * max(0, days - deadline.free_days))
+    return days, round(min(1.0, deadline.penalty_per_day * max(0, days - deadline.free_days)), 9)  # 0.3, not 0.30…04

@@ -30,7 +30,8 @@ class Setup:
     @property
     def conditions(self) -> str:
         """What makes gradings comparable: see `store.exchange.conditions`."""
-        return conditions(self.assignment.rules_sha256, [case.name for case in self.cases], self.engine.name)
+        tests = [(case.name, case.shape) for case in self.cases]
+        return conditions(self.assignment.rules_sha256, tests, self.engine.name)
 
     @contextlib.contextmanager
     def grading(self) -> Iterator[Grading]:

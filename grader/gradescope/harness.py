@@ -20,8 +20,11 @@ def grade_there(
 ) -> dict[str, Any]:
     """Grade ROOT/submission with `grade` and write the results, whatever happens. Gives what was written."""
     began = time.monotonic()
+    kept = 0.0
     try:
-        found = gradescope.refusal(_metadata(root), assignment.gradescope)
+        metadata = _metadata(root)
+        kept = gradescope.kept_score(metadata)
+        found = gradescope.refusal(metadata, assignment.gradescope)
         if found is None:
             record = grade(root / "submission")
             found = gradescope.results(record, assignment, hidden=hidden, seconds=time.monotonic() - began)
@@ -30,7 +33,8 @@ def grade_there(
     except Exception as error:
         found = gradescope.message(
             "The autograder failed. That is not your fault: please tell the course staff, with these words. "
-            f"{type(error).__name__}: {error}"
+            f"The score of your last graded run is kept. {type(error).__name__}: {error}",
+            score=kept,
         )
     write(root, found)
     return found

@@ -63,6 +63,11 @@ class AttentionGradient(Operator):
         b, n, _ = sizes(shape)
         return 2 * b * n * n
 
+    def unavoidable(self, shape: Shape) -> tuple[int, int]:
+        """Who keeps S or P, N² numbers for each batch, need not compute them again for the backward pass."""
+        b, n, d = sizes(shape)
+        return 12 * b * n * n * d, b * n * n
+
     def shrink(self, shape: Shape, units: int) -> Shape:
         return (units, *shape[1:])
 

@@ -156,6 +156,11 @@ class Operator(ABC):
         """Exponentials of the whole problem, counted apart from `flops`."""
         return 0
 
+    def unavoidable(self, shape: Shape) -> tuple[int, int]:
+        """(`flops`, `exponentials`) that no program can do without: less than those where they are counted, by
+        convention, with what some programs compute again and others keep."""
+        return self.flops(shape), self.exponentials(shape)
+
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
         """The oracle as a CUDA kernel for inputs whose values are at most `largest` in magnitude; None where there
         is none. Only for operators whose units follow one another in both files."""
@@ -246,7 +251,11 @@ class Operator(ABC):
 
     def min_bytes(self, shape: Shape) -> int:
         """Least traffic with device memory: every input value read once, every output value written once."""
-        return self.units(shape) * (self.unit_input_bytes(shape) + self.unit_output_bytes(shape))
+        return sum(self.traffic(shape))
+
+    def traffic(self, shape: Shape) -> tuple[int, int]:
+        """(bytes of input, bytes of output): what must be read and what must be written."""
+        return self.units(shape) * self.unit_input_bytes(shape), self.output_bytes(shape)
 
     # ---- places in files ------------------------------------------------------------------------------------
 

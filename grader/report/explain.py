@@ -12,6 +12,7 @@ from statistics import median
 
 from grader.operators import shape_words
 from grader.record import ProfileRecord, Record, TestRecord, TimingRecord
+from grader.stopping import median_interval
 from grader.stopwatch import overhead
 
 WIDTH = 110
@@ -43,7 +44,9 @@ def _total(record: Record) -> Iterator[str]:
     points = [part.points for part in record.parts if part.points is not None]
     total = record.scores.total
     if total is None:
-        yield "There is no total: " + ("this was practice." if record.practice else "; ".join(record.not_measured))
+        unjudged = ["a test could not be judged, through no fault of the student"] * record.infrastructure_failed
+        why = "this was practice" if record.practice else "; ".join([*unjudged, *record.not_measured])
+        yield f"There is no total: {why}."
     else:
         parts = " + ".join(f"{point:g}" for point in points)
         yield f"total {total:g} of {record.scores.max:g} = {parts}{_agrees(sum(points), total, 0.006)}"
@@ -102,6 +105,9 @@ def _timing(what: str, gpu_ms: float, timing: TimingRecord) -> Iterator[str]:
         else ", too few runs for an interval"
     )
     agrees = _agrees(median(counted), gpu_ms, _CLOSE * gpu_ms) if counted else ""
+    if (again := median_interval(counted)) is not None and timing.low_ms is not None and timing.high_ms is not None:
+        for end, told in ((again.low, timing.low_ms), (again.high, timing.high_ms)):
+            agrees = agrees or _agrees(end, told, _CLOSE * told)
     yield f"  {what} {gpu_ms:.6g} ms: median of {len(counted)} runs{interval}{agrees}"
     yield from _wrapped(f"stopped: {timing.stopped}; rule: {timing.rule}", "    ")
     for run in timing.runs:

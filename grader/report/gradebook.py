@@ -7,12 +7,12 @@ Moodle: any CSV with a column that identifies the user (ID number) and one per g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from grader.comparable import rules_of
 from grader.csv_table import csv_text
 from grader.errors import UsageError
-from grader.gradebook import Line
-from grader.store.database import Student
+from grader.gradebook import Absent, Line, share_words
 
 FORMATS = ("csv", "canvas", "moodle")
 
@@ -36,6 +36,7 @@ _COLUMNS: dict[str, Callable[[Line], object]] = {
     "device": lambda line: line.attempt.record.engine.device,
     "graded": lambda line: line.attempt.record.created,
     "sha256": lambda line: line.attempt.sha256,
+    "rules": lambda line: rules_of(line.attempt.record),
 }
 _USUAL = ("id", "name", "section", "attempt", "handed_in", "days_late", "penalty", "passed", "tests")
 _USUAL_END = ("points", "total", "max", "missing", "fault")
@@ -48,11 +49,12 @@ def render(
     title: str,
     columns: Sequence[str] = (),
     partial: bool = False,
-    absent: Sequence[Student] = (),
+    absent: Sequence[Absent] = (),
 ) -> str:
-    """The gradebook of `lines`, and in a spreadsheet's form of those who handed in nothing. `title` names the grade
-    item. In Canvas's and Moodle's form a student without a total has an empty cell, which they take for no grade,
-    unless `partial` asks for the points so far; who is not in them keeps what they have there."""
+    """The gradebook of `lines`, and of the `absent`, who have no graded hand-in. `title` names the grade item. In
+    Canvas's and Moodle's form a student without a total has an empty cell, which they take for no grade, unless
+    `partial` asks for the points so far; who is not in them keeps what they have there: of the absent, those without
+    points are left out of both."""
     if form not in FORMATS:
         raise UsageError(f"There is no gradebook format {form!r}: choose one of {', '.join(FORMATS)}.")
     if columns and form != "csv":
@@ -60,26 +62,33 @@ def render(
     if form == "csv":
         table = _csv(lines, columns, absent)
     else:
-        table = _canvas(lines, title, partial) if form == "canvas" else _moodle(lines, title, partial)
+        table = (_canvas if form == "canvas" else _moodle)(lines, [one for one in absent if one.parts], title, partial)
     return csv_text(table, line_end="\r\n" if form != "csv" else "\n")
 
 
-def _csv(lines: Sequence[Line], columns: Sequence[str], absent: Sequence[Student]) -> list[list[object]]:
-    parts = list(dict.fromkeys(part for line in lines for part in line.parts))
-    chosen: list[str] = list(columns) or [*_USUAL, *parts, *_USUAL_END]
+def _csv(lines: Sequence[Line], columns: Sequence[str], absent: Sequence[Absent]) -> list[list[object]]:
+    named: list[Mapping[str, float | None]] = [*(line.parts for line in lines), *(one.parts for one in absent)]
+    parts = list(dict.fromkeys(part for parts in named for part in parts))
+    rules = ["rules"] * (len({rules_of(line.attempt.record) for line in lines}) > 1)
+    chosen: list[str] = list(columns) or [*_USUAL, *parts, *_USUAL_END, *rules]
     for name in chosen:
         if name not in _COLUMNS and name not in parts:
             known = ", ".join([*_COLUMNS, *parts])
             raise UsageError(f"There is no column {name!r}; there are {known}.")
     rows = [[_cell(line, name) for name in chosen] for line in lines]
-    rows += [[_cell_of_absent(student, name) for name in chosen] for student in absent]
+    rows += [[_cell_of_absent(one, name) for name in chosen] for one in absent]
     return [list[object](chosen), *rows]
 
 
-def _cell_of_absent(student: Student, name: str) -> object:
-    if name == "attempts":
-        return 0
-    return getattr(student, name) if name in ("id", "name", "nickname", "section") else ""
+def _cell_of_absent(one: Absent, name: str) -> object:
+    if name in ("id", "name", "nickname", "section"):
+        return getattr(one.student, name)
+    of_all = {
+        "attempts": "" if one.waiting else 0,
+        "points": "" if one.points is None else one.points,
+        "missing": "the hand-in is not graded yet" if one.waiting else "",
+    }
+    return of_all.get(name, one.parts.get(name, ""))
 
 
 def _cell(line: Line, name: str) -> object:
@@ -89,19 +98,24 @@ def _cell(line: Line, name: str) -> object:
     return "" if points is None else points
 
 
-def _canvas(lines: Sequence[Line], title: str, partial: bool) -> list[list[object]]:
+def _canvas(lines: Sequence[Line], absent: Sequence[Absent], title: str, partial: bool) -> list[list[object]]:
     header: list[object] = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title]
     possible: list[object] = ["    Points Possible", "", "", "", "", lines[0].max if lines else ""]
     rows: list[list[object]] = []
     for line in lines:
         student = line.attempt.student
         rows.append([student.name or student.id, "", "", student.id, student.section, _grade(line, partial)])
+    for one in absent:
+        points = one.points if partial else ""
+        rows.append([one.student.name or one.student.id, "", "", one.student.id, one.student.section, points])
     return [header, possible, *rows]
 
 
-def _moodle(lines: Sequence[Line], title: str, partial: bool) -> list[list[object]]:
+def _moodle(lines: Sequence[Line], absent: Sequence[Absent], title: str, partial: bool) -> list[list[object]]:
     header: list[object] = ["ID number", title, f"{title} feedback"]
-    return [header, *([line.attempt.student.id, _grade(line, partial), _feedback(line)] for line in lines)]
+    rows: list[list[object]] = [[line.attempt.student.id, _grade(line, partial), _feedback(line)] for line in lines]
+    rows += [[one.student.id, one.points if partial else "", _comments(one.parts, one.comments)] for one in absent]
+    return [header, *rows]
 
 
 def _grade(line: Line, partial: bool) -> object:
@@ -109,10 +123,15 @@ def _grade(line: Line, partial: bool) -> object:
 
 
 def _feedback(line: Line) -> str:
-    parts = [
+    late = (
+        f"; {line.attempt.days_late} days late, -{share_words(line.attempt.penalty)}" if line.attempt.days_late else ""
+    )
+    return _comments(line.parts, line.comments) + late
+
+
+def _comments(parts: Mapping[str, float | None], comments: Mapping[str, str]) -> str:
+    return "; ".join(
         f"{name}: {'not measured' if points is None else f'{points:g}'}"
-        + (f" ({line.comments[name]})" if name in line.comments else "")
-        for name, points in line.parts.items()
-    ]
-    late = f"; {line.attempt.days_late} days late, -{line.attempt.penalty:.0%}" if line.attempt.days_late else ""
-    return "; ".join(parts) + late
+        + (f" ({comments[name]})" if name in comments else "")
+        for name, points in parts.items()
+    )

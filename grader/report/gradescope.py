@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from grader.assignment import Assignment, Gradescope
+from grader.points import sum_of
 from grader.record import Record, TestRecord
 from grader.report import timing
 from grader.score import geometric_mean
@@ -33,14 +34,18 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
     entries += [_test(test, assignment.gradescope, hidden(test.name)) for test in record.tests]
     known = [part for part in record.parts if part.points is not None and part.part not in manual]
     whole: dict[str, Any] = {
-        "score": round(sum(part.points or 0 for part in known), 2),
+        "score": sum_of(part.points for part in known),
         "execution_time": round(seconds),
         "output": _summary(record),
         "output_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",
         "tests": entries,
-        "extra_data": {"grader": record.grader, "sha256": record.submission.sha256, "graded": True},
+        "extra_data": {
+            "grader": record.grader,
+            "sha256": record.submission.sha256,
+            "graded": not record.infrastructure_failed,  # a fault of the machine takes nobody's run away
+        },
     }
     if assignment.gradescope.leaderboard and (board := _leaderboard(record)):
         whole["leaderboard"] = board
@@ -100,21 +105,30 @@ def message(text: str, *, score: float = 0.0, graded: bool = False) -> dict[str,
     }
 
 
+def kept_score(metadata: dict[str, Any]) -> float:
+    """What a student keeps when a run fails through no fault of theirs: the score of the last that was graded, else 0.
+    Gradescope takes the newest run's score, so a failure would cost it."""
+    return next((score for _, score in reversed(_graded(metadata))), 0.0)
+
+
+def _graded(metadata: dict[str, Any]) -> list[tuple[datetime, float]]:
+    """(time, score) of a student's earlier runs that were graded, oldest first."""
+    return sorted(
+        (datetime.fromisoformat(previous["submission_time"]), float(previous.get("score") or 0))
+        for previous in metadata.get("previous_submissions") or []
+        if ((previous.get("results") or {}).get("extra_data") or {}).get("graded", False)
+    )
+
+
 def refusal(metadata: dict[str, Any], rules: Gradescope) -> dict[str, Any] | None:
     """results.json for a student who had all graded runs of the window, keeping the score of the last; None when this
     run may go on. `metadata` is submission_metadata.json; runs that were refused or failed do not count."""
     if rules.runs is None:
         return None
     now = datetime.fromisoformat(metadata["created_at"])
-    earlier = []
-    for previous in metadata.get("previous_submissions") or []:
-        time = datetime.fromisoformat(previous["submission_time"])
-        graded = ((previous.get("results") or {}).get("extra_data") or {}).get("graded", False)
-        if graded and now - time < timedelta(hours=rules.window_hours):
-            earlier.append((time, float(previous.get("score") or 0)))
+    earlier = [(time, score) for time, score in _graded(metadata) if now - time < timedelta(hours=rules.window_hours)]
     if len(earlier) < rules.runs:
         return None
-    earlier.sort()
     again = earlier[-rules.runs][0] + timedelta(hours=rules.window_hours)
     return message(
         f"This submission was not graded: {rules.runs} runs within {rules.window_hours:g} hours are allowed, and you "

@@ -1,7 +1,7 @@
 """The leaderboard: who ranks where by one metric, and as terminal table, Markdown, CSV, JSON or LaTeX.
 
 Entries whose intervals overlap share a rank, and so do all that are linked by such overlaps: what the measurement
-cannot tell apart is not ranked apart. Without intervals only equal values share one.
+cannot tell apart is not ranked apart. A value without an interval overlaps what holds it.
 
 A place is given for what was run again on a second draw (see `grader.recheck`). What was not is shown where its value
 puts it, without a rank; what did not pass is left out and told apart.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -80,7 +81,7 @@ class Board:
 
     @property
     def title(self) -> str:
-        where = self.tests[0] if len(self.tests) == 1 else f"{self.tests[0]}..{self.tests[-1]}" if self.tests else ""
+        where = ", ".join(_spans(self.tests))
         kind = {"speedup": "speedup over sequential C", "gpu_ms": "GPU time", "wall_s": "wall time"}
         mean = "geometric-mean " if len(self.tests) > 1 and self.metric in kind else ""
         return f"{self.assignment}: {mean}{kind.get(self.metric, self.metric)}{f' on {where}' if where else ''}"
@@ -89,9 +90,26 @@ class Board:
 _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] = {
     "speedup": (timing.speedup, "x", True),
     "gpu_ms": (timing.gpu_ms, "ms", False),
-    "wall_s": (lambda test: None if test.wall_s is None else Measured(test.wall_s), "s", False),
+    "wall_s": (timing.wall_s, "s", False),
 }
 """Metrics of single tests: how to read one, its unit, whether more is better."""
+
+
+def _spans(names: Sequence[str]) -> list[str]:
+    """t21, t22, t23, t25 → t21..t23, t25: a span holds all that lies between its ends."""
+    spans: list[list[str]] = []
+    for name in names:
+        if spans and _number_of(name) == _number_of(spans[-1][-1], following=1):
+            spans[-1].append(name)
+        else:
+            spans.append([name])
+    return [f"{span[0]}..{span[-1]}" if len(span) > 1 else span[0] for span in spans]
+
+
+def _number_of(name: str, *, following: int = 0) -> tuple[str, int] | None:
+    """(letters, number) of a testcase's name, `following` later; None where it has another form."""
+    form = re.fullmatch(r"(\D+)(\d+)", name)
+    return (form[1], int(form[2]) + following) if form else None
 
 
 def metrics_of(lines: Sequence[Line]) -> tuple[str, ...]:
@@ -121,15 +139,14 @@ def leaderboard(
     if metric not in known:
         raise UsageError(f"There is no metric {metric!r}; there are {', '.join(known)}.")
     per_test = metric in _PER_TEST
-    chosen = tuple(tests) if tests or not per_test else _common_tests(lines, metric)
     more_is_better = not per_test or _PER_TEST[metric][2]
-    valued = [(line, value) for line in lines if (value := _value(line, metric, chosen)) is not None]
+    chosen, valued = values_of(lines, metric, tests)
     if not valued:
         raise UsageError(
             f"Nobody has a {metric}{f' on {chosen[0]}' if len(chosen) == 1 else ''}: it was not measured. Rank by "
             f"something that was, such as --metric correctness."
         )
-    _refuse_mixed([line.attempt.record for line, _ in valued], metric, mix_devices)
+    _refuse_mixed([line.attempt.record for line, _ in valued], metric, chosen, mix_devices)
     students = [(line, value) for line, value in valued if not line.is_model]
     students.sort(key=lambda pair: (-pair[1].value if more_is_better else pair[1].value, pair[0].attempt.student.id))
     states = {id(line): state_of(line.attempt.record, chosen) for line, _ in students}
@@ -155,6 +172,14 @@ def leaderboard(
     )
 
 
+def values_of(
+    lines: Sequence[Line], metric: str, tests: Sequence[str] = ()
+) -> tuple[tuple[str, ...], list[tuple[Line, Measured]]]:
+    """(tests that count, every line that has a value with it): over the named tests, else over all in common."""
+    chosen = tuple(tests) if tests or metric not in _PER_TEST else _common_tests(lines, metric)
+    return chosen, [(line, value) for line in lines if (value := _value(line, metric, chosen)) is not None]
+
+
 def _why_refused(line: Line) -> str:
     found = line.attempt.record.recheck
     return found.reason if found is not None else ""
@@ -173,10 +198,12 @@ def _common_tests(lines: Sequence[Line], metric: str) -> tuple[str, ...]:
 
 def _value(line: Line, metric: str, tests: Sequence[str]) -> Measured | None:
     record = line.attempt.record
-    if metric == "occupancy":
-        return None if record.occupancy is None else Measured(record.occupancy)
     if metric == "total":
         return None if line.total is None else Measured(line.total)
+    if metric not in _PER_TEST and record.infrastructure_failed:
+        return None
+    if metric == "occupancy":
+        return None if record.occupancy is None else Measured(record.occupancy)
     if metric not in _PER_TEST:
         points = line.parts.get(metric)
         return None if points is None else Measured(points)
@@ -187,8 +214,8 @@ def _value(line: Line, metric: str, tests: Sequence[str]) -> Measured | None:
         test = by_name.get(name)
         value = read(test) if test is not None else None
         lost = test is not None and (test.verdict in STUDENT_VERDICTS or timing.refused(test))
-        if value is None and metric == "speedup" and lost:
-            value = Measured(1.0, 1.0, 1.0)  # as the rubric counts it: failed, or not believed, is not accelerated
+        if metric == "speedup" and len(tests) > 1 and (lost or (value is not None and value.value < 1)):
+            value = Measured(1.0, 1.0, 1.0)  # as the rubric counts it: failed, not believed or slow: not accelerated
         if value is None or value.value <= 0:
             return None
         values.append(value)
@@ -202,21 +229,36 @@ def _value(line: Line, metric: str, tests: Sequence[str]) -> Measured | None:
     )
 
 
-def _refuse_mixed(records: Sequence[Record], metric: str, mix: bool) -> None:
+def _refuse_mixed(records: Sequence[Record], metric: str, tests: Sequence[str], mix: bool) -> None:
     devices = sorted({record.engine.device for record in records})
     if metric in _PER_TEST and len(devices) > 1 and not mix:
         raise UsageError(
             f"These {metric} values come from different GPU models ({', '.join(devices)}) and cannot be compared: "
             "grade all on one model, or say --mix-gpus."
         )
+    used = [test.baseline for record in records for test in record.tests if test.baseline and test.name in tests]
+    cpus = sorted({baseline.cpu for baseline in used})
+    programs = {baseline.source_sha256 for baseline in used}
+    if metric == "speedup" and (len(cpus) > 1 or len(programs) > 1) and not mix:
+        what = f"on different CPUs ({', '.join(cpus)})" if len(cpus) > 1 else "with different sequential programs"
+        raise UsageError(
+            f"These speedups are over times taken {what} and cannot be compared: rank by --metric gpu_ms, grade all on "
+            "one model, or say --mix-gpus."
+        )
 
 
 def _ranks(values: Sequence[Measured]) -> list[int]:
-    """Ranks of values in order. A rank is shared along a chain of overlaps; the next counts all before it."""
+    """Ranks of values in order. A rank is shared along a chain of overlaps; the next counts all before it.
+
+    What overlaps something before it shares the rank of all from there on: the values between lie between the two, so
+    each overlaps one of them.
+    """
     ranks: list[int] = []
     for place, value in enumerate(values):
-        linked = place > 0 and any(value.overlaps(values[other]) for other in range(place) if ranks[other] == ranks[-1])
-        ranks.append(ranks[-1] if linked else place + 1)
+        first = next((other for other in range(place) if value.overlaps(values[other])), place)
+        shared = ranks[first] if first < place else place + 1
+        ranks[first:] = [shared] * (place - first)
+        ranks.append(shared)
     return ranks
 
 
@@ -290,7 +332,7 @@ def render(board: Board, form: str = "terminal") -> str:
 def _closing(board: Board, form: str) -> Iterator[str]:
     """What is said below a table. Why a recheck did not pass is for the staff: it is not in what is published."""
     if board.unranked:
-        yield f"{board.unranked} not ranked: nothing was measured for them."
+        yield f"{board.unranked} not ranked: a test failed, was not measured or could not be judged."
     if form != "terminal":
         return
     if board.unchecked:

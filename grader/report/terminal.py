@@ -200,6 +200,11 @@ def _score(record: Record) -> str:
             f"Practice score: {points:g} of {most:g} points for what ran. "
             "There is no final total: that needs all graded testcases."
         )
+    elif record.infrastructure_failed:
+        closing = (
+            f"So far {points:g} of {most:g} points; no total, since a test could not be judged, through no fault of "
+            "yours."
+        )
     elif record.scores.total is None:
         closing = f"So far {points:g} of {most:g} points; no total, since a part of the score was not measured."
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.record import TestRecord
+from grader.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -15,16 +16,20 @@ class Measured:
     low: float | None = None
     high: float | None = None
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval; of a number without one, the number alone."""
+        return (self.value, self.value) if self.low is None or self.high is None else (self.low, self.high)
+
     def overlaps(self, other: Measured) -> bool:
-        """Whether the two may be equal: their intervals overlap. Without both intervals, only if they are equal."""
-        if self.low is None or self.high is None or other.low is None or other.high is None:
-            return self.value == other.value
-        return self.low <= other.high and other.low <= self.high
+        """Whether the two may be equal: their intervals overlap."""
+        (low, high), (other_low, other_high) = self.ends, other.ends
+        return low <= other_high and other_low <= high
 
 
 def gpu_ms(test: TestRecord) -> Measured | None:
-    """GPU time in milliseconds."""
-    if test.gpu_ms is None or refused(test):
+    """GPU time in milliseconds. How long a wrong answer took is no result."""
+    if test.gpu_ms is None or test.verdict is not Verdict.PASSED or refused(test):
         return None
     timing = test.timing
     return Measured(test.gpu_ms, *((timing.low_ms, timing.high_ms) if timing is not None else ()))
@@ -33,6 +38,11 @@ def gpu_ms(test: TestRecord) -> Measured | None:
 def refused(test: TestRecord) -> bool:
     """Whether the measured time is not believed; the rubric then counts the test as not accelerated."""
     return bool(test.timing_refused or test.flags)
+
+
+def wall_s(test: TestRecord) -> Measured | None:
+    """Wall time of the whole process in seconds, of a test that passed."""
+    return None if test.wall_s is None or test.verdict is not Verdict.PASSED else Measured(test.wall_s)
 
 
 def speedup(test: TestRecord) -> Measured | None:

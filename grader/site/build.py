@@ -21,7 +21,7 @@ from typing import Any
 from grader.batch.policy import Which
 from grader.csv_table import csv_text
 from grader.errors import MachineFault, UsageError
-from grader.gradebook import Line, gradebook, standing, students_only
+from grader.gradebook import Line, absent, gradebook, standing, students_only
 from grader.paths import shown
 from grader.report.leaderboard import Board, Names, leaderboard
 from grader.report.leaderboard import table as board_table
@@ -44,9 +44,17 @@ class Built:
 
 
 def build_site(
-    store: Store, assignment: str, out: Path, *, which: Which = Which.LATEST, metric: str = "speedup", mix: bool = False
+    store: Store,
+    assignment: str,
+    out: Path,
+    *,
+    which: Which = Which.LATEST,
+    metric: str = "speedup",
+    mix: bool = False,
+    notes: Sequence[str] = (),
 ) -> Built:
-    """Write the site to `out`, replacing an older one there. Raises UsageError when something else is in the way."""
+    """Write the site to `out`, replacing an older one there; `notes` are for the assistants' page. Raises UsageError
+    when something else is in the way."""
     _refuse_strangers(out)
     lines = gradebook(store, assignment, which)
     if not lines:
@@ -55,7 +63,7 @@ def build_site(
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
             new = Path(scratch) / "site"
-            built = _write(store, assignment, lines, new, metric, mix)
+            built = _write(store, assignment, lines, new, metric, mix, notes)
             old = Path(scratch) / "old"
             if out.exists():
                 out.rename(old)
@@ -75,8 +83,10 @@ def _refuse_strangers(out: Path) -> None:
         raise UsageError(f"{shown(out)} is a file, expected a folder for the site.")
 
 
-def _write(store: Store, assignment: str, lines: Sequence[Line], out: Path, metric: str, mix: bool) -> Built:
-    notes: list[str] = []
+def _write(
+    store: Store, assignment: str, lines: Sequence[Line], out: Path, metric: str, mix: bool, said: Sequence[str]
+) -> Built:
+    notes = list(said)
     boards = {names: _board(lines, metric, names, mix, notes) for names in (Names.NICKNAME, Names.ID)}
     numbers = statistics(students_only(lines))
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -88,10 +98,24 @@ def _write(store: Store, assignment: str, lines: Sequence[Line], out: Path, metr
             (folder / name).write_text(asset(name), encoding="utf-8")
     (out / _MARKER).write_text("Written by `grader site`; it is replaced as a whole.\n")
     _page(public / "index.html", "public.html.j2", board=_shown(boards[Names.NICKNAME]), **common)
-    _page(staff / "index.html", "assistants.html.j2", board=_shown(boards[Names.ID]), lines=lines, **common)
+    _page(
+        staff / "index.html",
+        "assistants.html.j2",
+        board=_shown(boards[Names.ID]),
+        lines=lines,
+        parts_of_all=_parts(lines),
+        notes=said,
+        absent=absent(store, assignment),
+        **common,
+    )
     (staff / "links.csv").write_text(_links(lines), encoding="utf-8")
     pages = sum(_student(store, assignment, line, public, written) for line in lines)
     return Built(len(lines), pages + 2, tuple(dict.fromkeys(notes)))
+
+
+def _parts(lines: Sequence[Line]) -> list[str]:
+    """Every part that somebody has points in: rules can have changed in between."""
+    return list(dict.fromkeys(part for line in lines for part in line.parts))
 
 
 def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:

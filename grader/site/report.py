@@ -10,7 +10,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from grader.gradebook import Line
+from grader.gradebook import Line, share_words
 from grader.record import Record, TestRecord
 from grader.report import timing
 from grader.report.leaderboard import number
@@ -153,6 +153,7 @@ def environment() -> jinja2.Environment:
     env.filters["number"] = lambda value: "–" if value is None else number(value)
     env.filters["points"] = lambda value: "–" if value is None else f"{value:g}"
     env.filters["percent"] = lambda value: "–" if value is None else f"{value:.0%}"
+    env.filters["share"] = share_words
     env.filters["interval"] = lambda timed: (
         f"{number(timed.low_ms)} to {number(timed.high_ms)}" if timed and timed.low_ms and timed.high_ms else "–"
     )

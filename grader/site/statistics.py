@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from grader.gradebook import Line
-from grader.report import timing
-from grader.score import geometric_mean
+from grader.report.leaderboard import values_of
 from grader.site import charts
 from grader.verdict import Fault, Verdict
 
@@ -101,13 +100,12 @@ def _pass_rates(lines: Sequence[Line]) -> list[tuple[str, int, int]]:
 
 
 def _occupancy(lines: Sequence[Line]) -> Markup:
+    """Speedups as the leaderboard has them: over the same tests for all, a failed one counted as no speedup."""
     points = []
-    for line in lines:
-        record = line.attempt.record
-        speedups = [speedup.value for test in record.tests if (speedup := timing.speedup(test)) is not None]
-        if record.occupancy is not None and speedups:
-            mean = geometric_mean(speedups)
-            points.append(charts.Point(record.occupancy * 100, mean, f"{record.occupancy:.0%} occupancy, {mean:,.1f}x"))
+    for line, mean in values_of(lines, "speedup")[1]:
+        if (achieved := line.attempt.record.occupancy) is not None:
+            title = f"{achieved:.0%} occupancy, {mean.value:,.1f}x"
+            points.append(charts.Point(achieved * 100, mean.value, title))
     return charts.scatter(
         points,
         label="Speedup against achieved occupancy",

@@ -178,7 +178,7 @@ class Store:
     def close(self) -> None:
         """Give back claims and close the file."""
         if self._grader is not None:
-            with told(self.path), self._transaction():
+            with told(self.path), self.transaction():
                 self._db.execute("DELETE FROM graders WHERE id = ?", (self._grader,))
         if self._alive is not None:
             self._alive.close()
@@ -186,7 +186,8 @@ class Store:
         self._db.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
+        """All of the block's writes, or none. For upkeep and exchange too, which live beside this module."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -200,7 +201,7 @@ class Store:
 
     def add_student(self, student: str, *, name: str = "", nickname: str = "", section: str = "") -> None:
         """Add a student, or what the roster knows of one; what is empty leaves what is there."""
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             self._add_student(student, name, nickname, section)
 
     def _add_student(self, student: str, name: str = "", nickname: str = "", section: str = "", page: str = "") -> None:
@@ -214,14 +215,31 @@ class Store:
 
     def add_submission(self, handed: HandIn) -> int:
         """Add an attempt, or find it; its number in this store. Time and lateness are set to what is known now."""
+        return self._enter(
+            handed,
+            "path = excluded.path, handed_in = coalesce(excluded.handed_in, handed_in), "
+            "days_late = excluded.days_late, penalty = excluded.penalty",
+        )
+
+    def merge_submission(self, handed: HandIn) -> int:
+        """As `add_submission`, of another store's attempt: what this store knows of it stays. Without a time, nothing
+        is known of how late it was."""
+        return self._enter(
+            handed,
+            "days_late = iif(handed_in IS NULL, excluded.days_late, days_late), "
+            "penalty = iif(handed_in IS NULL, excluded.penalty, penalty), "
+            "handed_in = coalesce(handed_in, excluded.handed_in)",
+        )
+
+    def _enter(self, handed: HandIn, known: str) -> int:
+        """`known`: what to set of an attempt that is there already, in SQL."""
         time = handed.handed_in.astimezone(UTC).isoformat(timespec="seconds") if handed.handed_in else None
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             self._add_student(handed.student)
             (number,) = self._db.execute(
                 "INSERT INTO submissions (assignment, student, sha256, path, handed_in, days_late, penalty) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, sha256) DO UPDATE SET "
-                "path = excluded.path, handed_in = coalesce(excluded.handed_in, handed_in), "
-                "days_late = excluded.days_late, penalty = excluded.penalty RETURNING id",
+                f"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, sha256) DO UPDATE SET {known} "
+                "RETURNING id",
                 (
                     handed.assignment,
                     handed.student,
@@ -251,7 +269,7 @@ class Store:
         """Keep a record and give back the claim on its attempt; False when this very record is there already."""
         text = record.model_dump_json(by_alias=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             added = self._db.execute(
                 "INSERT INTO records (submission, conditions, created, faulted, digest, json) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (digest) DO NOTHING",
@@ -266,7 +284,7 @@ class Store:
     def bring_forward(self, submission: int, conditions: str) -> None:
         """Make the record that counts under `conditions` the newest of its attempt: whoever grades under them again,
         with everything graded already, means these records and not those of other rules or an engine in between."""
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             self._db.execute(
                 "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
                 "submission = ?1 AND conditions = ?2 ORDER BY faulted, id DESC LIMIT 1) AND EXISTS (SELECT 1 FROM "
@@ -285,7 +303,7 @@ class Store:
     def set_points(self, assignment: str, points: Sequence[Points]) -> None:
         """Enter points by hand, all or none; an earlier entry for the same student and part is replaced."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             for entry in points:
                 self._add_student(entry.student)
                 self._db.execute(
@@ -298,7 +316,7 @@ class Store:
     def claim(self, submission: int, conditions: str) -> bool:
         """Take an attempt for this process; False while another living grader has it. Given back by `add_record`,
         `release`, `close`, or this process's end."""
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             alive, me = self._announced()
             row = self._db.execute(
                 "SELECT grader FROM claims WHERE submission = ? AND conditions = ?", (submission, conditions)
@@ -310,7 +328,7 @@ class Store:
 
     def release(self, submission: int, conditions: str) -> None:
         """Give an attempt back ungraded."""
-        with told(self.path), self._transaction():
+        with told(self.path), self.transaction():
             self._db.execute(
                 "DELETE FROM claims WHERE submission = ? AND conditions = ? AND grader IS ?",
                 (submission, conditions, self._grader),
@@ -419,15 +437,23 @@ class Store:
         """For upkeep and exchange, which live beside this module."""
         return self._db.execute(query, parameters)
 
-    def silent(self, assignment: str) -> list[Student]:
-        """Those of the class who handed in nothing, by id."""
+    def without_result(self, assignment: str) -> list[tuple[Student, bool]]:
+        """Those of the class without a graded hand-in, by id, and whether they have one that is not graded yet."""
+        query = """
+            SELECT student, name, nickname, section, page,
+                   EXISTS (SELECT 1 FROM submissions WHERE assignment = ?1 AND student = s.student)
+            FROM students AS s WHERE NOT EXISTS (
+                SELECT 1 FROM submissions AS h JOIN records ON submission = h.id
+                WHERE h.assignment = ?1 AND h.student = s.student
+            ) ORDER BY student
+        """
         with told(self.path):
-            rows = self._db.execute(
-                "SELECT student, name, nickname, section, page FROM students AS s WHERE NOT EXISTS (SELECT 1 FROM "
-                "submissions WHERE assignment = ? AND student = s.student) ORDER BY student",
-                (assignment,),
-            ).fetchall()
-        return [Student(*row) for row in rows]
+            return [(Student(*row[:5]), bool(row[5])) for row in self._db.execute(query, (assignment,))]
+
+    def students(self) -> frozenset[str]:
+        """Ids of everybody in the store: who handed in anything, and who is on a roster that was given."""
+        with told(self.path):
+            return frozenset(row[0] for row in self._db.execute("SELECT student FROM students"))
 
     def counts(self) -> dict[str, int]:
         """Rows by table."""
@@ -437,5 +463,6 @@ class Store:
 
 
 _HEADER = ("application_id", "user_version")
-_PRACTICE = "CASE WHEN json_valid(r.json) THEN json_extract(r.json, '$.practice') END"
-"""Whether a record is of practice: such a one gives no total, and takes nobody's away."""
+PRACTICE_OF = "CASE WHEN json_valid({0}.json) THEN json_extract({0}.json, '$.practice') END"
+"""Whether a record of table {0} is of practice: such a one gives no total, and takes nobody's away."""
+_PRACTICE = PRACTICE_OF.format("r")

@@ -1,7 +1,10 @@
 """A store as JSON lines and back: for backups, for moving between machines, for merging what several graders did.
 
 The first line is a header; each other line is one row that names what it belongs to by its natural key, never by a
-row number, so importing is merging: what is there already stays, and importing twice changes nothing.
+row number, so importing is merging: what is there already stays, and importing twice changes nothing. Where two files
+say different things of one student, the order of importing does not matter either: of points entered by hand the later
+entry counts, and of an attempt's records the later one of those that counted in each. Only how late a hand-in was
+has no date: that stays as it is.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.errors import MachineFault, UsageError
+from grader.operators import Shape
 from grader.paths import shown
 from grader.record import SCHEMA, Record
-from grader.store.database import HandIn, Points, Store
+from grader.store.database import HandIn, Points, Store, Student
 from grader.store.faults import told
+from grader.store.merge import merge_points, merge_student, settle_records
 
 FORMAT = "grader-store-1"
 
@@ -37,7 +42,7 @@ _QUERIES = {
     "ORDER BY id",
     "record": "SELECT assignment, student, sha256, conditions, json FROM records "
     "JOIN submissions ON submissions.id = submission ORDER BY records.id",
-    "points": "SELECT assignment, student, part, points, comment FROM manual_points ORDER BY rowid",
+    "points": "SELECT assignment, student, part, points, comment, entered FROM manual_points ORDER BY rowid",
 }
 
 
@@ -97,10 +102,15 @@ def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
     Raises UsageError naming the file and the line that is not understood; the lines before it are kept."""
     added = known = 0
     for path in paths:
-        for where, line in _lines(path):
-            new = _merge(store, path, where, line)
-            added += new is True
-            known += new is False
+        with told(store.path):
+            (last,) = store.execute("SELECT coalesce(max(id), 0) FROM records").fetchone()
+        try:
+            for where, line in _lines(path):
+                new = _merge(store, path, where, line)
+                added += new is True
+                known += new is False
+        finally:
+            settle_records(store, last)
     return added, known
 
 
@@ -188,6 +198,8 @@ class _PointsRow(_Row):
     part: _Name
     points: float = Field(ge=0)
     comment: str
+    entered: str = ""
+    """Older exports do not have it."""
 
 
 _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = TypeAdapter(
@@ -200,18 +212,14 @@ def _merge(store: Store, path: Path, where: str, content: Any) -> bool | None:
     try:
         match _ANY_ROW.validate_python(content):
             case _StudentRow() as row:
-                with told(store.path):
-                    store.execute(
-                        "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
-                        "ON CONFLICT DO NOTHING",
-                        [row.student, row.name, row.nickname, row.section, row.page],
-                    )
+                merge_student(store, Student(row.student, row.name, row.nickname, row.section, row.page))
             case _SubmissionRow() as row:
-                store.add_submission(row.hand_in())
+                store.merge_submission(row.hand_in())
             case _RecordRow() as row:
                 return _merge_record(store, row)
             case _PointsRow() as row:
-                store.set_points(row.assignment, [Points(row.student, row.part, row.points, row.comment)])
+                entry = Points(row.student, row.part, row.points, row.comment)
+                merge_points(store, row.assignment, entry, row.entered)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
@@ -241,12 +249,15 @@ def _merge_record(store: Store, row: _RecordRow) -> bool:
 
 def conditions_of(record: Record) -> str:
     """What makes gradings comparable: the rules as applied, the testcases, the engine."""
-    return conditions(record.assignment_sha256, [test.name for test in record.tests], record.engine.name)
+    tests = [(test.name, test.shape) for test in record.tests]
+    return conditions(record.assignment_sha256, tests, record.engine.name)
 
 
-def conditions(rules_sha256: str, tests: Sequence[str], engine: str) -> str:
-    """As `conditions_of`, before there is a record."""
-    digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *tests]).encode()).hexdigest()
+def conditions(rules_sha256: str, tests: Sequence[tuple[str, Shape]], engine: str) -> str:
+    """As `conditions_of`, before there is a record. A testcase is its name and shape: what is changed in either is
+    another one."""
+    told = [f"{name} {json.dumps(shape)}" for name, shape in tests]
+    digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *told]).encode()).hexdigest()
     return f"{engine}-{digest[:16]}"
 
 

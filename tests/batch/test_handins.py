@@ -136,6 +136,7 @@ def test_an_unreadable_roster_is_told(tmp_path: Path) -> None:
         (12, 0, Student("a"), (2, 0.1)),
         (12, 0, Student("a", extension_days=1), (1, 0.0)),
         (12, 0, Student("a", due=datetime(2026, 12, 12, tzinfo=UTC)), (0, 0.0)),
+        (14, 0, Student("a"), (4, 0.3)),  # not 0.30000000000000004
         (16, 0, Student("a"), (6, 1.0)),  # later than max_days
     ],
 )

@@ -29,6 +29,7 @@ from grader.errors import MachineFault
 from grader.paths import course_root
 from grader.record import Record
 from grader.store import State, Store, check_store, open_store
+from grader.store.exchange import conditions_of
 from grader.verdict import Fault, Verdict
 from tests.batch_engine import PlainC
 
@@ -132,6 +133,17 @@ def test_other_rules_mean_grading_again(setup: Setup, store: Store, tmp_path: Pa
     graded(setup, store, folder)
     stricter = replace(setup, assignment=setup.assignment.model_copy(update={"tolerance": 1e-6}))
     assert graded(stricter, store, folder).tally.graded == 2
+
+
+def test_a_testcase_of_another_shape_means_grading_again(setup: Setup, store: Store, tmp_path: Path) -> None:
+    folder = a_class(tmp_path / "class", alice=BROKEN)
+    graded(setup, store, folder)
+    (case,) = setup.cases
+    larger = replace(setup, cases=(replace(case, shape=(3, *case.shape[1:])),))
+    assert larger.conditions != setup.conditions
+    assert graded(larger, store, folder).tally.graded == 1
+    (attempt,) = store.attempts("hw4")
+    assert conditions_of(attempt.record) == larger.conditions, "a record that is imported is known by its own"
 
 
 def test_rerun_grades_again_what_it_names(setup: Setup, store: Store, tmp_path: Path) -> None:
@@ -293,6 +305,7 @@ from pathlib import Path
 from grader.batch import find_class, grade_class
 from grader.batch.view import Log
 from grader.store import open_store
+from grader.store.exchange import conditions_of
 from rich.console import Console
 import pickle
 setup = pickle.loads(Path(sys.argv[1]).read_bytes())

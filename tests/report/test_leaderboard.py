@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+import random
 from datetime import UTC, datetime
 
 import pytest
 
 from grader.errors import UsageError
 from grader.gradebook import Line, standing
-from grader.record import BaselineRecord, FloorRecord, Record, TimingRecord
+from grader.record import BaselineRecord, FloorRecord, Record, TestRecord, TimingRecord
 from grader.report import leaderboard as board_module
 from grader.report import timing
 from grader.report.leaderboard import Names, display_name, leaderboard, render
@@ -83,7 +85,8 @@ def test_without_intervals_only_equal_values_share_a_rank_and_no_interval_is_sho
 def test_intervals_that_touch_overlap() -> None:
     assert Measured(2, 1, 3).overlaps(Measured(4, 3, 5))
     assert not Measured(2, 1, 2.9).overlaps(Measured(4, 3, 5))
-    assert not Measured(2, 1, 3).overlaps(Measured(2.5)), "without an interval nothing is claimed"
+    assert Measured(2, 1, 3).overlaps(Measured(2.5)), "nothing says that they differ"
+    assert not Measured(2, 1, 3).overlaps(Measured(3.5))
 
 
 def test_gpu_models_are_not_mixed_unless_told_to() -> None:
@@ -207,3 +210,95 @@ def test_a_nickname_is_no_formula_in_a_spreadsheet() -> None:
     board = leaderboard([line_of(made_record("a", speedups=[2.0]), "=1+1")])
     (row,) = csv.DictReader(io.StringIO(render(board, "csv")))
     assert row["name"] == "'=1+1"
+
+
+def timed(name: str, ms: float, noise: float | None = None, verdict: Verdict = Verdict.PASSED) -> TestRecord:
+    """One test of `ms`, repeated with an interval of `noise` on both sides, or run once."""
+    repeated = noise is not None and verdict is Verdict.PASSED
+    ends = {"low_ms": ms * (1 - (noise or 0)), "high_ms": ms * (1 + (noise or 0))}
+    how = TimingRecord(runs=(), median_ms=ms, stopped="stable", rule="", **ends) if repeated else None
+    speedup = 1000 / ms if verdict is Verdict.PASSED else None
+    return made_test(name, verdict, gpu_ms=ms, speedup=speedup, timing=how)
+
+
+def test_how_long_a_wrong_answer_took_has_no_place_by_time() -> None:
+    wrong = line_of(made_record("wrong", tests=[timed("t21", 0.01, verdict=Verdict.WRONG_ANSWER)]), "wrong")
+    right = line_of(made_record("right", tests=[timed("t21", 5.0)]), "right")
+    assert ranking([wrong, right], metric="gpu_ms") == [(1, "right")]
+    crashed = line_of(made_record("x", tests=[made_test("t21", Verdict.RUNTIME_ERROR, wall_s=0.01)]), "crashed")
+    assert ranking([crashed, right], metric="wall_s") == [(1, "right")]
+
+
+def test_an_entry_that_overlaps_two_others_joins_them() -> None:
+    """The last is uncertain enough to be either of the others, so none of the three can be told from another."""
+    rows = [("a", timed("t21", 1.0, 0.05)), ("b", timed("t21", 1.2, 0.05)), ("c", timed("t21", 1.3, 0.25))]
+    lines = [line_of(made_record(name, tests=[test]), name) for name, test in rows]
+    assert ranking(lines, metric="gpu_ms") == [(1, "a"), (1, "b"), (1, "c")]
+
+
+def test_ranks_are_those_of_linked_groups_in_whatever_order_the_records_come() -> None:
+    dice = random.Random(4)
+    for _ in range(400):
+        tests = [timed("t21", dice.uniform(1, 3), dice.choice([None, 0.01, 0.1])) for _ in range(dice.randint(1, 9))]
+        lines = [line_of(made_record(f"s{n}", tests=[test]), f"s{n}") for n, test in enumerate(tests)]
+        found = {row.name: row.rank for row in leaderboard(lines, metric="gpu_ms").rows}
+        dice.shuffle(lines)
+        board = leaderboard(lines, metric="gpu_ms")
+        assert {row.name: row.rank for row in board.rows} == found
+        times = {row.name: row.measured for row in board.rows}
+        group = {name: {name} for name in times}
+        for one, other in ((one, other) for one in times for other in times if times[one].overlaps(times[other])):
+            group[one] |= group[other]
+            for member in group[one]:
+                group[member] = group[one]
+        for name, members in group.items():
+            fastest = min(times[member].value for member in members)
+            assert found[name] == 1 + sum(time.value < fastest for time in times.values())
+
+
+def test_failing_one_more_test_never_helps_on_the_board() -> None:
+    dice = random.Random(5)
+    for _ in range(500):
+        tests = [timed(f"t{n}", 10 ** dice.uniform(-2, 6)) for n in range(21, 21 + dice.randint(2, 5))]
+        place = dice.randrange(len(tests))
+        worse = [*tests[:place], timed(tests[place].name, 0.001, verdict=Verdict.WRONG_ANSWER), *tests[place + 1 :]]
+        names = [test.name for test in tests]
+        others = named(("other", [dice.uniform(0.5, 100) for _ in tests]))
+        before, after = (
+            leaderboard([line_of(made_record("a", tests=each), "a"), *others], tests=names) for each in (tests, worse)
+        )
+        value = {row.name: row.measured.value for row in before.rows}["a"]
+        assert {row.name: row.measured.value for row in after.rows}["a"] <= value * (1 + 1e-12)
+
+
+def test_speedups_over_different_processors_are_not_mixed() -> None:
+    def line(name: str, cpu: str) -> Line:
+        baseline = BaselineRecord(seconds=1.0, description="", source_sha256="0", cpu=cpu)
+        test = made_test("t21", gpu_ms=2.0, speedup=500.0, baseline=baseline)
+        return line_of(made_record(name, tests=[test]), name)
+
+    lines = [line("a", "Xeon"), line("b", "EPYC")]
+    with pytest.raises(UsageError, match=r"times taken on different CPUs \(EPYC, Xeon\)"):
+        leaderboard(lines)
+    assert ranking(lines, metric="gpu_ms")[:2] == [(1, "a"), (1, "b")]
+    assert len(leaderboard(lines, mix_devices=True).rows) == 3
+
+
+def test_points_of_a_record_that_could_not_be_judged_are_not_ranked() -> None:
+    faulted = line_of(made_record("f", tests=[made_test("t01"), made_test("t02", Verdict.GRADER_ERROR)]), "f")
+    board = leaderboard([faulted, *named(("a", [1.0]))], metric="correctness")
+    assert [row.name for row in board.rows] == ["a"]
+    assert board.unranked == 1
+
+
+def test_the_title_names_the_tests_that_count_and_no_others() -> None:
+    lines = [line_of(made_record("a", tests=[timed(name, 1.0) for name in ("t21", "t22", "t23", "t25", "s09", "s10")]))]
+    assert leaderboard(lines).title.endswith("on t21..t23, t25, s09..s10")
+
+
+def test_a_mean_is_the_root_of_the_product() -> None:
+    dice = random.Random(6)
+    for _ in range(200):
+        speedups = [dice.uniform(1, 1000) for _ in range(dice.randint(1, 8))]
+        (row,) = leaderboard(named(("a", speedups))).rows
+        assert row.measured.value == pytest.approx(math.prod(speedups) ** (1 / len(speedups)))

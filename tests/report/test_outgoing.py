@@ -8,6 +8,8 @@ import json
 import re
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +21,7 @@ from gradescope_utils.autograder_utils.json_test_runner import JSONTestRunner
 
 from grader.assignment import Assignment, Gradescope
 from grader.errors import MachineFault, UsageError
+from grader.gradebook import Absent
 from grader.gradescope import grade_there
 from grader.points_file import read_points
 from grader.record import Record
@@ -149,6 +152,21 @@ def test_too_many_runs_keep_the_last_score_and_say_when_to_come_back() -> None:
     assert "hand in again from 2026-11-22 08:00" in refused["output"]
 
 
+def test_a_fault_of_the_machine_takes_neither_a_run_nor_the_score_before_it(tmp_path: Path, hw4: Assignment) -> None:
+    faulted = on_gradescope(made_record(tests=[made_test("s01", Verdict.GRADER_ERROR)]), hw4)
+    assert faulted["extra_data"]["graded"] is False
+    assert on_gradescope(made_record(), hw4)["extra_data"]["graded"] is True
+    runs = metadata(("2026-11-21T10:00:00-08:00", 83.5, True), ("2026-11-21T11:00:00-08:00", 0.0, False))
+    (tmp_path / "submission_metadata.json").write_text(json.dumps(runs))
+
+    def fails(path: Path) -> Record:
+        raise MachineFault("The GPU is gone.")
+
+    found = valid(grade_there(tmp_path, hw4, fails, lambda name: False))
+    assert found["score"] == 83.5
+    assert "not your fault" in found["output"]
+
+
 def test_runs_that_are_long_past_refused_or_failed_do_not_count() -> None:
     runs = metadata(("2026-11-19T10:00:00-08:00", 40.0, True), ("2026-11-21T08:00:00-08:00", 60.0, False))
     assert gradescope.refusal(runs, Gradescope(runs=1)) is None
@@ -197,6 +215,13 @@ def test_junit_counts_add_up_and_faults_are_told_apart() -> None:
     assert suite.findtext("testcase[@name='s05']/system-out") == "�[31m�red"
 
 
+def test_the_times_of_a_suites_cases_add_up_to_its_own() -> None:
+    tests = [made_test(f"s{number}", wall_s=0.0006) for number in range(30)]
+    (suite,) = ElementTree.fromstring(junit.render([made_record(tests=tests)]))
+    shown = sum(Decimal(case.get("time") or "") for case in suite)
+    assert Decimal(suite.get("time") or "") == shown
+
+
 def test_junit_keeps_to_the_published_schema() -> None:
     """Element order and attribute types of the Jenkins xunit plugin's junit-10.xsd."""
     record = made_record(tests=[made_test("s01", output="hello"), made_test("s02", Verdict.WRONG_ANSWER, output="x")])
@@ -227,7 +252,7 @@ def test_the_spreadsheet_has_parts_lateness_and_what_is_missing() -> None:
 
 
 def test_who_handed_in_nothing_stands_in_the_spreadsheet_without_points_and_in_no_import() -> None:
-    silent = [Student("bob", "Bob B.", "", "B", "page")]
+    silent = [Absent(Student("bob", "Bob B.", "", "B", "page"), {}, {}, waiting=False)]
     alice, bob = read(gradebook.render([line_of(made_record("alice"))], title="t", absent=silent))
     assert (bob["id"], bob["name"], bob["section"]) == ("bob", "Bob B.", "B")
     assert set(bob) == set(alice) and not any(bob[name] for name in bob if name not in ("id", "name", "section"))
@@ -235,6 +260,30 @@ def test_who_handed_in_nothing_stands_in_the_spreadsheet_without_points_and_in_n
     assert text.splitlines()[-1] == "bob,0,"
     for form in ("canvas", "moodle"):
         assert "bob" not in gradebook.render([line_of(made_record("alice"))], form, title="t", absent=silent)
+
+
+def test_points_for_who_handed_in_nothing_stand_with_the_others() -> None:
+    bob = Absent(Student("bob", "Bob", "", "", "page"), {"report": 7.5}, {"report": "on paper"}, waiting=False)
+    lines = [line_of(made_record("alice"), report=8)]
+    _, row = read(gradebook.render(lines, title="t", absent=[bob]))
+    assert (row["report"], row["correctness"], row["points"], row["total"]) == ("7.5", "", "7.5", "")
+    for partial, grade in ((True, "7.5"), (False, "")):
+        canvas = gradebook.render(lines, "canvas", title="t", absent=[bob], partial=partial)
+        assert canvas.splitlines()[-1] == f"Bob,,,bob,,{grade}"
+        _, moodle = read(gradebook.render(lines, "moodle", title="t", absent=[bob], partial=partial))
+        assert moodle == {"ID number": "bob", "t": grade, "t feedback": "report: 7.5 (on paper)"}
+
+
+def test_a_hand_in_that_is_not_graded_yet_is_no_missing_one() -> None:
+    bob = Absent(Student("bob", "", "", "", "page"), {}, {}, waiting=True)
+    _, row = read(gradebook.render([line_of(made_record("alice"))], title="t", absent=[bob]))
+    assert (row["id"], row["missing"]) == ("bob", "the hand-in is not graded yet")
+
+
+def test_rules_stand_in_the_spreadsheet_where_there_are_several() -> None:
+    lines = [line_of(made_record("a")), line_of(made_record("b", assignment_sha256="1" * 64))]
+    assert [row["rules"] for row in read(gradebook.render(lines, title="t"))] == ["0" * 12, "1" * 12]
+    assert "rules" not in gradebook.render(lines[:1], title="t")
 
 
 def test_columns_can_be_chosen_and_unknown_ones_are_told() -> None:
@@ -264,6 +313,13 @@ def test_moodle_gets_an_id_number_a_grade_and_feedback() -> None:
         "HW4": "68.0",
         "HW4 feedback": "correctness: 60; speedup: not measured; occupancy: not measured; report: 8",
     }
+
+
+def test_the_penalty_that_is_told_is_the_one_that_was_taken() -> None:
+    line = line_of(complete("a"), penalty=0.125)
+    late = replace(line, attempt=replace(line.attempt, days_late=1))
+    (row,) = read(gradebook.render([late], "moodle", title="t"))
+    assert (row["t"], row["t feedback"]) == ("49.88", "correctness: 57; 1 days late, -12.5%")
 
 
 def test_a_name_that_a_spreadsheet_would_run_stays_text() -> None:

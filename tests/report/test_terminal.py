@@ -5,6 +5,7 @@ from __future__ import annotations
 from grader.record import PartRecord, Scores, TestRecord
 from grader.report.terminal import render, render_check, summary
 from grader.verdict import Fault, Verdict
+from tests.records import made_record, made_test
 from tests.test_record import a_record
 
 
@@ -57,6 +58,11 @@ def test_a_score_with_an_unmeasured_part_has_no_total() -> None:
     )
     text = render(a_record(practice=False, parts=parts, scores=Scores(total=None, max=80)))
     assert text.endswith("So far 60 of 60 points; no total, since a part of the score was not measured.")
+
+
+def test_a_test_that_could_not_be_judged_is_no_passed_one_in_the_total() -> None:
+    text = render(made_record(tests=[made_test("t01"), made_test("t02", Verdict.GRADER_ERROR)]))
+    assert text.endswith("no total, since a test could not be judged, through no fault of yours.")
 
 
 def test_a_compilers_long_log_is_cut_unless_asked_for() -> None:

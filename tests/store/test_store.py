@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import MachineFault, UsageError
-from grader.record import Record
+from grader.record import PartRecord, Record
 from grader.store import (
     HandIn,
     State,
@@ -186,6 +186,62 @@ def test_an_export_imported_twice_into_a_new_store_gives_the_same_class_once(tmp
         assert list(copy.attempts("hw4")) == original
         assert copy.points("hw4")["alice"]["report"].points == 8
         assert copy.sources(1) == (("hw4.cu", b"\xff\x00"),)
+
+
+def test_an_older_backup_takes_back_neither_points_nor_lateness(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s", create=True) as store:
+        due = datetime(2026, 11, 20, tzinfo=UTC)
+        keep(store, made_record(), days_late=2, penalty=0.2, handed_in=due)
+        store.set_points("hw4", [Points("alice", "report", 3, "")])
+        store.execute("UPDATE manual_points SET entered = '2026-11-20T00:00:00+00:00'")
+        export_store(store, tmp_path / "backup.jsonl")
+        keep(store, made_record(), days_late=0, penalty=0.0, handed_in=due)
+        store.set_points("hw4", [Points("alice", "report", 9, "after the complaint")])
+        import_files(store, [tmp_path / "backup.jsonl"])
+        assert store.points("hw4")["alice"]["report"].points == 9
+        (attempt,) = store.attempts("hw4")
+        assert (attempt.days_late, attempt.penalty) == (0, 0.0)
+
+
+def test_lateness_and_names_come_with_a_merge_where_nothing_was_known(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a", create=True) as store:
+        store.add_student("alice", nickname="fox")
+        keep(store, made_record(), days_late=1, penalty=0.1, handed_in=datetime(2026, 11, 20, tzinfo=UTC))
+        export_store(store, tmp_path / "a.jsonl")
+    (tmp_path / "r.json").write_text(made_record().model_dump_json(by_alias=True))
+    with open_store(tmp_path / "b", create=True) as store:
+        import_files(store, [tmp_path / "r.json", tmp_path / "a.jsonl"])
+        (attempt,) = store.attempts("hw4")
+        assert (attempt.days_late, attempt.penalty, attempt.student.nickname) == (1, 0.1, "fox")
+
+
+def test_stores_merged_in_either_order_are_the_same_class(tmp_path: Path) -> None:
+    """What one grader graded again at noon counts over what another did in the morning, whichever comes first."""
+
+    def graded(at: str, points: float, **changes: object) -> Record:
+        part = PartRecord(part="correctness", points=points, max=60, how="")
+        return made_record(created=f"2026-11-21T{at}:00+00:00", parts=(part,), **changes)
+
+    def exported(name: str, entered: str, points: float, *records: Record) -> Path:
+        with open_store(tmp_path / name, create=True) as store:
+            for number, record in enumerate(records):
+                keep(store, record, f"c{number}", handed_in=datetime(2026, 11, 20, tzinfo=UTC))
+            store.set_points("hw4", [Points("alice", "report", points, name)])
+            store.execute("UPDATE manual_points SET entered = ?", [entered])
+            export_store(store, tmp_path / f"{name}.jsonl")
+        return tmp_path / f"{name}.jsonl"
+
+    noon = exported("noon", "2026-11-22", 4, graded("12:00", 57))
+    fault = [made_test("t01", Verdict.GRADER_ERROR)]
+    morning = exported(
+        "morning", "2026-11-23", 5, graded("09:00", 30), graded("10:00", 33), graded("13:00", 9, tests=fault)
+    )
+    for number, files in enumerate(([noon, morning], [morning, noon], [morning, noon, morning, noon])):
+        with open_store(tmp_path / f"merged{number}", create=True) as store:
+            import_files(store, files)
+            (attempt,) = store.attempts("hw4")
+            assert [part.points for part in attempt.record.parts] == [57]
+            assert store.points("hw4")["alice"]["report"].comment == "morning"
 
 
 def test_what_grade_wrote_as_json_can_be_imported(tmp_path: Path) -> None:

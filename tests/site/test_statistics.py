@@ -1,0 +1,56 @@
+"""The class in numbers: each recomputed from the records."""
+
+from __future__ import annotations
+
+import random
+import re
+from fractions import Fraction
+from statistics import mean, median
+
+import pytest
+
+from grader.record import PartRecord
+from grader.site.statistics import statistics
+from grader.verdict import Verdict
+from tests.records import made_record, made_test
+from tests.report.test_leaderboard import line_of
+
+
+def scored(name: str, points: float, **changes: object) -> object:
+    parts = (
+        PartRecord(part="correctness", points=points, max=60, how=""),
+        PartRecord(part="speedup", points=None, max=20, how="not measured: no GPU"),
+    )
+    return line_of(made_record(name, parts=parts, **changes))
+
+
+def test_the_histogram_holds_everybody_once_and_mean_and_median_are_those_of_the_shares() -> None:
+    dice = random.Random(7)
+    for _ in range(200):
+        points = [dice.randrange(0, 601) / 10 for _ in range(dice.randint(1, 40))]
+        found = statistics([scored(f"s{n}", each) for n, each in enumerate(points)])  # type: ignore[misc]
+        shares = [Fraction(repr(each)) / 60 for each in points]
+        assert sum(count for _, count in found.scores) == found.graded == len(points)
+        tenth = [sum(min(9, int(share * 10)) == number for share in shares) for number in range(10)]
+        assert [count for _, count in found.scores] == tenth
+        assert found.mean == pytest.approx(float(mean(shares)))
+        assert found.median == pytest.approx(float(median(shares)))
+
+
+def test_what_was_not_judged_counts_neither_as_passed_nor_as_failed() -> None:
+    tests = [made_test("t01"), made_test("t02", Verdict.WRONG_ANSWER), made_test("t03", Verdict.NOT_RUN, fault=None)]
+    faulted = [made_test("t01", Verdict.GRADER_ERROR), made_test("t02"), made_test("t03")]
+    found = statistics([scored("a", 57, tests=tests), scored("b", 60, tests=faulted)])  # type: ignore[list-item]
+    assert found.graded == 1
+    assert found.pass_rates == [("t01", 1, 1), ("t02", 0, 1)]
+
+
+def test_speedup_beside_occupancy_is_the_leaderboards_and_failing_does_not_raise_it() -> None:
+    slow, fast = made_test("t21", gpu_ms=100.0, speedup=10.0), made_test("t22", gpu_ms=1.0, speedup=1000.0)
+    failed = made_test("t21", Verdict.WRONG_ANSWER)
+    lines = [
+        line_of(made_record("a", tests=[slow, fast], occupancy=0.5)),
+        line_of(made_record("b", tests=[failed, fast], occupancy=0.25)),
+    ]
+    chart = str(statistics(lines).occupancy_chart)
+    assert re.findall(r"<title>(.+?)</title>", chart) == ["50% occupancy, 100.0x", "25% occupancy, 31.6x"]
