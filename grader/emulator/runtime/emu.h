@@ -11,6 +11,7 @@
  *   shadow.c    races and uninitialised reads in shared and global memory
  *   order.c     which accesses of a launch barriers, fences and atomics put in order
  *   written.c   which bytes of global memory hold a value
+ *   apart.c     lanes of a warp that wait for each other
  *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
  *   counters.c  what a program built to count has counted
  *   mbarrier.c  barrier objects in shared memory
@@ -195,6 +196,7 @@ extern struct launch *volatile current_launch;
 void fiber_switch(void **save, void *to);
 void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
+void yield_warp(struct warp *w); /* until its turn comes again */
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);
 void barrier_orders(struct block *b); /* what lies before this moment in the block and what lies behind it, where races are looked for */

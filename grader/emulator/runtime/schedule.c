@@ -42,7 +42,7 @@ static void warp_main(void *argument) {
     leave_warp(w, WARP_DONE);
 }
 
-static void yield(struct warp *w) {
+void yield_warp(struct warp *w) {
     struct block *b = w->block;
     fiber_switch(&b->fibers[w->index].stack_pointer, b->worker->scheduler_stack_pointer);
 }
@@ -50,7 +50,7 @@ static void yield(struct warp *w) {
 void leave_warp(struct warp *w, int state) {
     struct block *b = w->block;
     b->state[w->index] = (u8)state;
-    yield(w);
+    yield_warp(w);
     __builtin_unreachable();
 }
 
@@ -108,7 +108,7 @@ void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int al
     b->state[w->index] = WARP_WAITS;
     b->waits_at[w->index] = (u8)id;
     b->wait_site[w->index] = site;
-    yield(w);
+    yield_warp(w);
 }
 
 void rt_barrier_arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes) {
@@ -136,14 +136,21 @@ void rt_poll(struct warp *w, u32 site) {
     if (time_limit_ns && now_ns() - b->launch->start_ns > time_limit_ns)
         rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout,
                  "the kernel still runs after %.1f s; this thread is in the loop at this line, which may never end", (double)(now_ns() - b->launch->start_ns) / 1e9);
-    yield(w);
+    yield_warp(w);
+}
+
+/* A loop in which threads may wait for others gives up the processor more often. */
+void rt_wait(struct warp *w, u32 site) {
+    if (!w->fuel) rt_poll(w, site);
+    else if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
+    else yield_warp(w);
 }
 
 void rt_nanosleep(struct warp *w, u32 ns) {
     (void)ns;
     if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     w->block->polls++;
-    yield(w);
+    yield_warp(w);
 }
 
 void rt_fence(struct warp *w) {

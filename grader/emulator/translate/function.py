@@ -40,6 +40,9 @@ class Layout:
     counting: FunctionCounting | None = None
     watched: bool = False  # every access to shared and global memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)
+    looking: frozenset[str] = frozenset()  # functions that read what other threads change
+    waiting: frozenset[int] = frozenset()  # headers of the loops in which lanes may wait for others of their warp
+    meetings: frozenset[int] = frozenset()  # where such a function has lanes that ran apart meet
 
 
 # Families whose text depends on nothing but operands, the first of which is the result.
