@@ -12,6 +12,7 @@ that take part have come, at the latest where nothing else can go on.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from grader.emulator.analysis.cfg import Block, Branch, Goto, Graph, Switch, is_barrier
 from grader.emulator.analysis.effects import read, written
@@ -24,28 +25,41 @@ _LOOKS = {"cas", "exch", "and", "or", "min", "max"}
 _EVERY_LANE = Imm(-1)
 
 
-def waiting_loops(graph: Graph, looking: frozenset[str]) -> frozenset[int]:
-    """Headers of the loops in which lanes may wait. `looking` names the functions that read what other threads change."""
+@dataclass(frozen=True, slots=True)
+class Callees:
+    """What functions of a module do, themselves or in what they call, by name: which read what other threads change, and
+    in which lanes meet."""
+
+    looking: frozenset[str] = frozenset()
+    meeting: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(functions: Iterable[Function]) -> Callees:
+        bodies = {f.name: [item for item in f.body if isinstance(item, Instr)] for f in functions if f.defined}
+        found = Callees()
+        while True:
+            more = Callees(
+                frozenset(name for name, body in bodies.items() if any(_look(i, found) for i in body)),
+                frozenset(name for name, body in bodies.items() if any(meeting_lanes(i, found) for i in body)),
+            )
+            if more == found:
+                return found
+            found = more
+
+
+def waiting_loops(graph: Graph, callees: Callees) -> frozenset[int]:
+    """Headers of the loops in which lanes may wait."""
     if not graph.reducible:  # then the loops are not known either
-        if not _looks(graph.blocks, looking):
+        if not any(_look(i, callees) for b in graph.blocks for i in b.instrs):
             return frozenset()
         return frozenset(s for b in graph.blocks for s in b.successors if s <= b.number)
-    return frozenset(h for h, body in graph.loops.items() if _may_wait([graph.blocks[n] for n in body], looking))
+    return frozenset(h for h, body in graph.loops.items() if _may_wait([graph.blocks[n] for n in body], callees))
 
 
-def looking_functions(functions: Iterable[Function]) -> frozenset[str]:
-    """Names of the functions that read what other threads change, or that call such functions."""
-    bodies = {f.name: [item for item in f.body if isinstance(item, Instr)] for f in functions if f.defined}
-    found: frozenset[str] = frozenset()
-    while True:
-        more = frozenset(name for name, body in bodies.items() if any(_look(i, found) for i in body))
-        if more == found:
-            return found
-        found = more
-
-
-def meeting_lanes(instr: Instr) -> Operand | None:
+def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
     """The mask of the lanes that an instruction brings together; None when it brings none together."""
+    if instr.op == "call":
+        return _EVERY_LANE if isinstance(instr.callee, Sym) and instr.callee.name in callees.meeting else None
     if is_barrier(instr) or instr.op in ("mma", "wmma", "ldmatrix", "stmatrix"):
         return _EVERY_LANE
     if instr.op in ("bar", "barrier"):
@@ -58,29 +72,29 @@ def meeting_lanes(instr: Instr) -> Operand | None:
     return instr.operands[at] if at is not None and at < len(instr.operands) else None
 
 
-def meetings(graph: Graph) -> frozenset[int]:
+def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
     """Ids of the instructions that must begin a block so that lanes can stay before them: of each block, and for each
     mask, the first. Behind it the lanes are together as far as the block goes."""
     found = set()
     for block in graph.blocks:
         together: set[Operand] = set()
         for instr in block.instrs:
-            mask = meeting_lanes(instr)
+            mask = meeting_lanes(instr, callees)
             if mask is not None and mask not in together:
                 together.add(mask)
                 found.add(id(instr))
     return frozenset(found)
 
 
-def idle_until_meeting(graph: Graph, number: int) -> bool:
+def idle_until_meeting(graph: Graph, number: int, callees: Callees) -> bool:
     """Whether lanes at the start of a block can do nothing that others see before the whole warp meets."""
     seen: set[int] = set()
     while number not in seen:
         seen.add(number)
         block = graph.blocks[number]
         for instr in block.instrs:
-            mask = meeting_lanes(instr)
-            if isinstance(mask, Imm) and mask.value & 0xFFFFFFFF == 0xFFFFFFFF:
+            mask = meeting_lanes(instr, callees)
+            if instr.op != "call" and isinstance(mask, Imm) and mask.value & 0xFFFFFFFF == 0xFFFFFFFF:
                 return True
             if mask is not None or instr.op in ("st", "atom", "red", "call", "cp", "mbarrier", "trap"):
                 return False
@@ -93,11 +107,7 @@ def idle_until_meeting(graph: Graph, number: int) -> bool:
 # ---- what a loop reads ------------------------------------------------------------------------------------------
 
 
-def _looks(blocks: Iterable[Block], looking: frozenset[str]) -> bool:
-    return any(_look(i, looking) for b in blocks for i in b.instrs)
-
-
-def _look(instr: Instr, looking: frozenset[str]) -> bool:
+def _look(instr: Instr, callees: Callees) -> bool:
     """Whether an instruction, by itself, reads what other threads change."""
     if instr.op == "ld":
         return not _STRONG.isdisjoint(instr.mods)
@@ -105,14 +115,14 @@ def _look(instr: Instr, looking: frozenset[str]) -> bool:
         amount = instr.operands[2]
         return not _LOOKS.isdisjoint(instr.mods) or (isinstance(amount, Imm) and amount.value == 0)
     if instr.op == "call":
-        return not isinstance(instr.callee, Sym) or instr.callee.name in looking
+        return not isinstance(instr.callee, Sym) or instr.callee.name in callees.looking
     return instr.op == "mbarrier" and instr.mods[0] in ("test_wait", "try_wait")
 
 
-def _may_wait(body: list[Block], looking: frozenset[str]) -> bool:
+def _may_wait(body: list[Block], callees: Callees) -> bool:
     instrs = [i for b in body for i in b.instrs]
     pauses = any(i.op in _PAUSES for i in instrs)
-    looks = [i for i in instrs if _look(i, looking) or (pauses and i.op == "ld" and "param" not in i.mods)]
+    looks = [i for i in instrs if _look(i, callees) or (pauses and i.op == "ld" and "param" not in i.mods)]
     if not looks:
         return False
     definitions: dict[str, list[Instr]] = {}

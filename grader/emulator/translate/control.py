@@ -93,7 +93,7 @@ class FormWriter(Writer):
     def _hold(self, block: Block) -> None:
         """Has lanes stay where lanes meet while others that take part have waited elsewhere and are still to come."""
         self.instr = block.instrs[0]
-        mask = meeting_lanes(self.instr)
+        mask = meeting_lanes(self.instr, self.layout.callees_do)
         assert mask is not None
         self.line("if (UNLIKELY(apart.waited & ~m)) { u32 expected = 0;")
         if self.uniform(mask):

@@ -37,8 +37,9 @@ class _FunctionText:
         )
         floats = frozenset(name for name, t in function.registers.items() if t in ("f32", "f64"))
         linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True, floats=floats)
+        callees = self.layout.callees_do
         graph = build(function)
-        meet = meetings(graph) if waiting_loops(graph, self.layout.looking) else frozenset()
+        meet = meetings(graph, callees) if waiting_loops(graph, callees) else frozenset()
         ssa = Ssa(graph, _predicate)
         values = analyse(ssa, linear_rules)
         guards = {
@@ -53,7 +54,7 @@ class _FunctionText:
             values = analyse(ssa, linear_rules)
         self.layout.guards = guards
         self.layout.meetings = meet
-        self.layout.waiting = waiting_loops(graph, self.layout.looking)
+        self.layout.waiting = waiting_loops(graph, callees)
         general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
         general = analyse(ssa, general_rules)
         self.blocks = len(graph.blocks)
@@ -152,7 +153,7 @@ class _FunctionText:
         apart = bool(self.layout.waiting)
         due = "pend[next] & ~(apart.waiting | apart.held)" if apart else "pend[next]"
         if apart:
-            idle = ", ".join(str(int(idle_until_meeting(graph, b))) for b in range(n))
+            idle = ", ".join(str(int(idle_until_meeting(graph, b, self.layout.callees_do))) for b in range(n))
             writer.line("struct apart apart = {.patience = PATIENCE};")
             writer.line(f"static const u8 idle[] = {{{idle}}};")
         writer.line("dispatch:;")
