@@ -11,7 +11,10 @@
  * the rest, and the slow form keeps the warp to its end. They do not where they could only meet the whole warp.
  *
  * A lane that comes to a barrier or a warp function is held there while lanes that take part have waited and are not
- * there yet. When all that is left is held, the lanes go on as if nobody had been: sanitizers then tell what is wrong. */
+ * there yet. When all that is left is held, the lanes go on as if nobody had been: sanitizers then tell what is wrong.
+ *
+ * All this is for the lanes that are in one call of a function. Lanes that have left a call in which others wait, or are yet
+ * to make it, cannot go on; the report of such a loop says so (rt_wait). */
 
 #include "emu.h"
 
@@ -29,8 +32,10 @@ int rt_take_turns(struct warp *w, struct apart *a, u32 beyond) {
     return 0;
 }
 
-int rt_hold(struct apart *a, const u32 *pend, u32 blocks, u32 missing) {
-    u32 elsewhere = 0;
-    for (u32 b = 0; b < blocks; b++) elsewhere |= pend[b];
-    return (missing & a->waited & elsewhere) != 0;
+u32 rt_pending(const u32 *pend, u32 blocks) {
+    u32 lanes = 0;
+    for (u32 b = 0; b < blocks; b++) lanes |= pend[b];
+    return lanes;
 }
+
+int rt_hold(struct apart *a, const u32 *pend, u32 blocks, u32 missing) { return (missing & a->waited & rt_pending(pend, blocks)) != 0; }

@@ -144,6 +144,7 @@ struct worker {
     u32 site_capacity;
     struct allocation **site_allocations; /* when accesses are watched: what each site last touched */
     void *scheduler_stack_pointer;
+    struct fiber *running; /* the last warp that was given the processor */
     struct block *free_blocks; /* of the capacity below */
     u32 capacity_warps, capacity_shared, capacity_local;
     struct counters *counters;
@@ -196,6 +197,7 @@ extern struct launch *volatile current_launch;
 void fiber_switch(void **save, void *to);
 void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
+#define GUARD_BYTES (1u << 18) /* below it, where no frame can step over */
 void yield_warp(struct warp *w); /* until its turn comes again */
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);

@@ -147,7 +147,7 @@ void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int al
 void rt_barrier_arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes);
 u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, u32 predicate, int how);
 void rt_poll(struct warp *w, u32 site) COLD;
-void rt_wait(struct warp *w, u32 site) COLD;
+void rt_wait(struct warp *w, u32 site, u32 inside) COLD;
 void rt_trap(struct warp *w, u32 site, u32 m) COLD;
 void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) COLD;
 void rt_divided_barrier(struct warp *w, u32 site, u32 m) COLD;
@@ -172,6 +172,7 @@ struct apart {
 };
 /* Nobody else can go on. Whether lanes that are `beyond` the divided region, waiting for the others there, must leave it. */
 int rt_take_turns(struct warp *w, struct apart *a, u32 beyond);
+u32 rt_pending(const u32 *pend, u32 blocks);
 /* Whether lanes of the mask `missing` are pending anywhere and have waited. */
 int rt_hold(struct apart *a, const u32 *pend, u32 blocks, u32 missing);
 

@@ -222,7 +222,10 @@ class FormWriter(Writer):
         site = self.layout.site(self._end_loc(), "LOOP", 0, 0)
         waits = header in self.layout.waiting
         if waits:
-            self.line(f"if (UNLIKELY(--w->fuel % WARP_PATIENCE == 0)) rt_wait(w, {site});")
+            inside = "~0u"
+            if not self.function.entry:
+                inside = f"m | rt_pending(pend, {len(self.graph.blocks)})" if self.slow else "m"
+            self.line(f"if (UNLIKELY(--w->fuel % WARP_PATIENCE == 0)) rt_wait(w, {site}, {inside});")
         else:
             self.line(f"if (UNLIKELY(--w->fuel == 0)) rt_poll(w, {site});")
         if waits and self.slow:
