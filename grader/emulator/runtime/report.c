@@ -155,13 +155,13 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     u64 address = (u64)info->si_addr;
     static int taken;
     static __thread int again;
+    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread, which crashed too, ends the program */
     signal(signal_number, SIG_DFL);
     if (again) { /* while reporting */
         raise(signal_number);
         return;
     }
     again = 1;
-    while (__atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread ends the program */
     host_call = this_worker ? NULL : code_address(context);
     struct launch *l = this_worker ? current_launch : NULL;
     int memory = signal_number == SIGSEGV || signal_number == SIGBUS;
