@@ -1,9 +1,9 @@
 """Where lanes of a warp may wait for other lanes of it.
 
-Since compute capability 7.0 each lane of a divided warp goes on in the end, so a lane may spin until another lane of its
-warp releases a lock or sets a flag (CUDA C++ Programming Guide, "Independent Thread Scheduling"). A loop that may do so
-ends, or not, by what it reads of memory that other threads change; runtime/apart.c says what becomes of it. All other
-loops end whatever the other lanes do.
+Since compute capability 7.0 each lane of a divided warp goes on in the end, so a lane may spin until another lane of
+its warp releases a lock or sets a flag (CUDA C++ Programming Guide, "Independent Thread Scheduling"). Whether such a
+loop ends depends on what it reads of memory that other threads change; runtime/apart.c says what becomes of it. All
+other loops end whatever the other lanes do.
 
 Lanes meet at barriers, at warp functions and at matrix instructions: whoever comes there first stays until the others
 that take part have come, at the latest where nothing else can go on.
@@ -27,8 +27,8 @@ _EVERY_LANE = Imm(-1)
 
 @dataclass(frozen=True, slots=True)
 class Callees:
-    """What functions of a module do, themselves or in what they call, by name: which read what other threads change, and
-    in which lanes meet."""
+    """What a module's functions do, themselves or in what they call, by name: which read what other threads change,
+    and in which lanes meet."""
 
     looking: frozenset[str] = frozenset()
     meeting: frozenset[str] = frozenset()

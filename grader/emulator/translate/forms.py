@@ -151,14 +151,14 @@ class _FunctionText:
         table = ", ".join(f"&&B{i}" if i in needed else "&&missing" for i in range(n + 1))
         writer.line(f"static const void *const to[] = {{{table}}};")
         apart = bool(self.layout.waiting)
-        due = "pend[next] & ~(apart.waiting | apart.held)" if apart else "pend[next]"
+        due = "(pend[next] & ~(apart.waiting | apart.held))" if apart else "pend[next]"
         if apart:
             idle = ", ".join(str(int(idle_until_meeting(graph, b, self.layout.callees_do))) for b in range(n))
             writer.line("struct apart apart = {.patience = PATIENCE};")
             writer.line(f"static const u8 idle[] = {{{idle}}};")
         writer.line("dispatch:;")
         # `next` is the lowest pending block; when it was `stop` and nothing else is pending, all lanes are there.
-        writer.line(f"while (next < {n}u && ({due}) == 0) next++;")
+        writer.line(f"while (next < {n}u && {due} == 0) next++;")
         if apart:
             writer.line(f"if (UNLIKELY(apart.waiting | apart.held) && (next >= {n}u || (int)next == stop)) {{")
             writer.line(f"if (rt_take_turns(w, &apart, next < {n}u && !idle[next])) stop = -1;")
@@ -186,7 +186,7 @@ class _FunctionText:
             f"if ((int)next == stop) {{ {'' if self.function.entry else '*exited_out |= exited; '}return pend[next]; }}"
         )
         writer.line(f"m = {due}; pend[next] &= ~m;" if apart else "m = pend[next]; pend[next] = 0;")
-        writer.line(f"{{ const u32 at = next++; while (next < {n}u && ({due}) == 0) next++; goto *to[at]; }}")
+        writer.line(f"{{ const u32 at = next++; while (next < {n}u && {due} == 0) next++; goto *to[at]; }}")
         for block in graph.blocks:
             if block.number in needed:
                 writer.write_block(block)
