@@ -39,7 +39,7 @@ def line_of(text: str) -> int:
             "one_lane_outside",
             700,
             "if (threadIdx.x == 17)",
-            "12 bytes past the end of the 256 bytes of cudaMalloc at faults.cu:47",
+            "12 bytes past the end of the 256 bytes of cudaMalloc at faults.cu:53",
         ),
         ("null_pointer", 700, "*p = 1", "a null pointer"),
         ("host_pointer", 700, "p[threadIdx.x] = 7", "host pointer"),

@@ -156,8 +156,8 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     static int taken;
     static __thread int again;
     while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread, which crashed too, ends the program */
-    signal(signal_number, SIG_DFL);
     if (again) { /* while reporting */
+        signal(signal_number, SIG_DFL);
         raise(signal_number);
         return;
     }
@@ -186,6 +186,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
                      "host code accessed address 0x%llx, which it may not (segmentation fault)", (unsigned long long)address);
     }
     finish();
+    signal(signal_number, SIG_DFL); /* not before: the next thread to crash would end the report */
     raise(signal_number);
 }
 
