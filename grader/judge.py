@@ -58,6 +58,8 @@ def judge(
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
         reason = f"A kernel was still running when {limit_name} of {limit_s:g} s came near, and was stopped."
         return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason + _told(trace))
+    if (failure := _emulator_failure(run)) is not None:
+        return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
     verdict, reason = _failure(run, check)
     if verdict is Verdict.WRONG_ANSWER and diagnosis:
         reason = f"{reason} {diagnosis}"
@@ -121,6 +123,15 @@ def _machine_error(trace: Trace | None) -> str | None:
         if error.code in _MACHINE_ERRORS:
             return f"The GPU or its driver failed: {error.function} said {error.name} (error {error.code})."
     return None
+
+
+def _emulator_failure(run: Run) -> str | None:
+    """What the emulator said of a crash of its own code. A program could write as much, and would then be looked at by
+    someone, without points."""
+    if run.trace is None or run.trace.engine != "emulator" or run.outcome.signal is None:
+        return None
+    told = (d for d in run.trace.diagnostics if d.tool == "emulator")
+    return next((f"{_sentence(d.message)}. {d.advice}" for d in told), None)
 
 
 def _told(trace: Trace | None) -> str:

@@ -63,6 +63,8 @@ without a line will do. "elsewhere" means that the tool reports something of the
   to the host of 16 bytes or more that nothing wrote.
 - sync (always on): barriers that not all threads of a warp reach, warp functions and `__syncwarp()` with masks that do
   not name the caller or name lanes that never come, deadlock, also at barrier objects, kernels that run for too long.
+  Lanes that wait in a loop for other lanes of their warp, at a lock or for a flag, let these go on, as on GPUs since
+  compute capability 7.0; only not in a function that was not inlined, and the report of such a loop then says so.
 
 The sample looked at is the smallest that failed, or else the smallest that is worth it; its name is printed.
 

@@ -11,7 +11,7 @@ from typing import Literal
 Dim3 = tuple[int, int, int]
 Direction = Literal["HtoD", "DtoH", "DtoD", "HtoH"]
 Severity = Literal["error", "warning", "note"]
-Tool = Literal["memory", "race", "init", "sync", "api"]
+Tool = Literal["memory", "race", "init", "sync", "api", "emulator"]
 Space = Literal["global", "shared", "local"]
 Operation = Literal["load", "store", "atomic", "reduction", "async_copy"]
 

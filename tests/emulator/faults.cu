@@ -26,6 +26,12 @@ __global__ void stuck(int *p) {
         asm volatile("bar.sync 1, 96;");
     p[threadIdx.x] = s;
 }
+__device__ __noinline__ void acquire(int *lock) { while (atomicCAS(lock, 0, 1) != 0); }
+__global__ void locking(int *p) { acquire(p); p[1] += 1; atomicExch(p, 0); }
+__global__ void waiting_for_lanes_that_wait(volatile int *p) {
+    if (threadIdx.x < 16) { while (p[0] == 0); p[1] = 1; }
+    else { while (p[1] == 0); p[0] = 1; } // either side waits for the other
+}
 __global__ void asserting(int n) { assert(threadIdx.x < n); }
 __global__ void trapping() { if (threadIdx.x == 3) __trap(); }
 __global__ void plain(int *p) { p[threadIdx.x] = 7; }
@@ -59,6 +65,8 @@ int main(int, char **argv) {
     CASE("assertion") asserting<<<1, 64>>>(40), after_launch();
     CASE("trap") trapping<<<1, 32>>>(), after_launch();
     CASE("endless") endless<<<1, 32>>>(p), after_launch();
+    CASE("lock_in_a_function") locking<<<1, 32>>>(p), after_launch();
+    CASE("lanes_wait_in_a_circle") waiting_for_lanes_that_wait<<<1, 32>>>(p), after_launch();
     CASE("deadlock") stuck<<<1, 64>>>(p), after_launch();
     CASE("stack_overflow") overflow<<<1, 1>>>(p), after_launch();
     CASE("too_many_threads") plain<<<1, 1025>>>(q), after_launch();

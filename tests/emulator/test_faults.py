@@ -1,11 +1,20 @@
 """Programs that fault or that a GPU would refuse: the same error code, at the same call, and a report that names the
 place."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.emulator.programs import HERE, Execution, build, execute
+from grader.check import Check
+from grader.emulator import compile_program
+from grader.emulator.translate.function import HANDLERS
+from grader.judge import judge
+from grader.run import Run
+from grader.sandbox import Outcome
+from grader.trace import read_trace
+from grader.verdict import Fault, Verdict
+from tests.emulator.programs import HERE, Execution, build, execute, nvcc, run
 
 SOURCE = HERE / "faults.cu"
 
@@ -30,7 +39,7 @@ def line_of(text: str) -> int:
             "one_lane_outside",
             700,
             "if (threadIdx.x == 17)",
-            "12 bytes past the end of the 256 bytes of cudaMalloc at faults.cu:47",
+            "12 bytes past the end of the 256 bytes of cudaMalloc at faults.cu:53",
         ),
         ("null_pointer", 700, "*p = 1", "a null pointer"),
         ("host_pointer", 700, "p[threadIdx.x] = 7", "host pointer"),
@@ -72,6 +81,21 @@ def test_an_endless_loop_ends_at_its_limit_and_names_the_line(tmp_path: Path) ->
     assert "sync 702" in done.output
     (found,) = done.diagnostics("sync")
     assert found["line"] == line_of("while (*flag == 0)") and "loop" in found["message"]
+
+
+def test_lanes_that_wait_in_a_circle_end_at_the_limit(tmp_path: Path) -> None:
+    done = fault("lanes_wait_in_a_circle", tmp_path, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
+    assert "sync 702" in done.output
+    (found,) = done.diagnostics("sync")
+    assert found["line"] in (line_of("while (p[0] == 0)"), line_of("while (p[1] == 0)"))
+    assert "may never end" in found["message"]
+
+
+def test_lanes_that_wait_in_a_function_for_lanes_outside_are_told_why(tmp_path: Path) -> None:
+    done = fault("lock_in_a_function", tmp_path, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
+    (found,) = done.diagnostics("sync")
+    assert found["line"] == line_of("while (atomicCAS(lock, 0, 1) != 0)")
+    assert "waits in the loop at this line, in a function" in found["message"] and "__forceinline__" in found["message"]
 
 
 def test_a_deadlock_is_found_and_says_who_waits(tmp_path: Path) -> None:
@@ -120,3 +144,82 @@ def test_host_code_that_dereferences_a_device_pointer_is_named(tmp_path: Path) -
     (found,) = done.diagnostics("memory")
     assert "host code dereferenced a device pointer" in found["message"]
     assert "offset 20 of the 256 bytes of cudaMalloc" in found["message"]
+
+
+DEEP = """
+__device__ __noinline__ int sum(int n, const int *p) { return n == 0 ? p[0] : sum(n - 1, p) + p[n & 7]; }
+__global__ void deep(int *p) { p[0] = sum(1 << 28, p); }
+int main() {
+    int *p;
+    cudaMalloc(&p, 4096);
+    deep<<<1, 1>>>(p);
+    return cudaDeviceSynchronize();
+}
+"""
+HOST_CRASH = """
+#include <csignal>
+__global__ void kernel() {}
+int main(int argc, char **) {
+    kernel<<<1, 32>>>();
+    cudaDeviceSynchronize();
+    if (argc > 1) raise(SIGILL);
+    *(volatile int *)8 = 1;
+}
+"""
+DEVICE_CRASH = """
+__global__ void unlucky(int *p) {
+    asm volatile("pmevent 1;");
+    p[threadIdx.x] = 1;
+}
+int main() {
+    int *p;
+    cudaMalloc(&p, 4096);
+    unlucky<<<8, 64>>>(p);
+    return cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mistake", "number"), [("__builtin_trap();", signal.SIGILL), ("*(volatile int *)8 = 1;", signal.SIGSEGV)]
+)
+def test_a_crash_of_translated_code_is_the_emulators_and_says_so(
+    mistake: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HANDLERS, "pmevent", lambda w, instr: w.line(mistake))
+    (tmp_path / "crash.cu").write_text(DEVICE_CRASH)
+    made = compile_program(
+        [tmp_path / "crash.cu"], tmp_path / "crash", work=tmp_path / "work", nvcc=nvcc(), run=run, flags=()
+    )
+    done = execute(made.path, folder=tmp_path)
+    assert done.exit_code == -number
+    (found,) = done.diagnostics()
+    assert (found["tool"], found["kernel"]) == ("emulator", "unlucky(int*)")
+    assert f"the emulator itself failed with {number.name} in kernel unlucky(int*)" in found["message"]
+    assert "not of this program" in found["message"] and found["message"] in done.errors
+    ended = Outcome(None, number.name, "", 0.1, 0.1, 1, "", "", 0)
+    judgement = judge(
+        Run(ended, Path("output"), read_trace(tmp_path / "trace.jsonl"), ""),
+        Check("missing", "There is no output.", 4),
+        limit_s=1,
+        limit_name="the limit",
+    )
+    assert (judgement.verdict, judgement.fault) == (Verdict.GRADER_ERROR, Fault.GRADER)
+    assert judgement.reason.startswith("The emulator itself failed")
+
+
+@pytest.mark.parametrize(("arguments", "number"), [((), signal.SIGSEGV), (("raise",), signal.SIGILL)])
+def test_a_crash_of_host_code_stays_the_programs(
+    arguments: tuple[str, ...], number: signal.Signals, tmp_path: Path
+) -> None:
+    (tmp_path / "crash.cu").write_text(HOST_CRASH)
+    done = execute(build(tmp_path / "crash.cu"), *arguments, folder=tmp_path)
+    assert done.exit_code == -number
+    assert not done.diagnostics("emulator") and "emulator" not in done.errors
+
+
+def test_calls_deeper_than_the_stack_are_the_programs_fault(tmp_path: Path) -> None:
+    (tmp_path / "deep.cu").write_text(DEEP)
+    done = execute(build(tmp_path / "deep.cu"), folder=tmp_path)
+    (found,) = done.diagnostics()
+    assert found["tool"] == "memory" and "stack overflow inside kernel deep" in found["message"]

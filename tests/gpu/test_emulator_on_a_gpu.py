@@ -31,6 +31,8 @@ EMULATOR_ONLY = {
     "host_pointer": "a driver with heterogeneous memory management lets kernels read host memory",
     "endless": _NEVER_ENDS,
     "deadlock": _NEVER_ENDS,
+    "lanes_wait_in_a_circle": _NEVER_ENDS,
+    "lock_in_a_function": "it ends on a GPU, since compute capability 7.0",
     "stack_overflow": "how deep a GPU's stack is, and what happens beyond, depends on its driver",
 }
 """Why a GPU gives no error, or none that can be relied on, for some of the fault programs."""

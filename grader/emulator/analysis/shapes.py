@@ -10,6 +10,10 @@ analysis (Karrenberg and Hack, "Whole-Function Vectorization"; Rosemann, Moll an
 SPMD Divergence"): a phi where paths that lanes parted on meet again is a VECTOR, and so is a value of a loop, used
 outside it, which lanes leave at different times.
 
+That holds while lanes that part meet again before any of them goes on. Where they may run apart for longer
+(analysis/waiting.py), lanes at different places share what is kept once for all: then only a value that is computed
+once, from values like it, is the same in all lanes.
+
 SSA values joined by phis came from one PTX register and cannot interfere, so each such web becomes one C variable.
 """
 
@@ -77,11 +81,11 @@ class Values:
         return self.web_at[(id(instr), name, True)]
 
 
-def analyse(ssa: Ssa, rule: ShapeRule) -> Values:
-    """Shapes of a function's webs by one rule."""
+def analyse(ssa: Ssa, rule: ShapeRule, *, apart: bool = False) -> Values:
+    """Shapes of a function's webs by one rule. `apart`: lanes may be anywhere in the function at the same time."""
     webs = ssa.webs
     merged: list[Shape | None] = [None] * len(webs.register)
-    for value, shape in enumerate(_solve(ssa, rule)):
+    for value, shape in enumerate(_solve(ssa, rule, apart)):
         merged[webs.of_value[value]] = join(merged[webs.of_value[value]], shape)
     shapes = [s if s is not None else UNIFORM for s in merged]
     divergent = {
@@ -239,7 +243,7 @@ class Ssa:
 # ---- shapes ---------------------------------------------------------------------------------------------------
 
 
-def _solve(ssa: Ssa, rule: ShapeRule) -> list[Shape | None]:
+def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
     graph = ssa.graph
     count = len(ssa.register)
     shapes: list[Shape | None] = [None] * count
@@ -254,6 +258,10 @@ def _solve(ssa: Ssa, rule: ShapeRule) -> list[Shape | None]:
     forced: set[int] = set()  # values that control flow makes VECTOR
     divergent: set[int] = set()
     changed = True
+    if apart:
+        forced = {value for values in members.values() if len(values) > 1 for value in values}
+        for value in forced:
+            shapes[value] = VECTOR
 
     def operand(value: int) -> Shape | None:
         """What an instruction sees. nvcc leaves registers unwritten whose bits nobody looks at: half of a pair, say."""

@@ -445,6 +445,8 @@ class _Parser:
             rest = rest.replace("|", ",", 1)
             words.append("with_pred")
         operands = tuple(self._renamed(_operand(part)) for part in _split(rest))
+        if "L2__cache_hint" in words:  # the last operand is the policy, which changes no result
+            operands = operands[:-1]
         targets: tuple[str, ...] = ()
         if words[0] == "brx":
             last = operands[-1]

@@ -11,6 +11,7 @@
  *   shadow.c    races and uninitialised reads in shared and global memory
  *   order.c     which accesses of a launch barriers, fences and atomics put in order
  *   written.c   which bytes of global memory hold a value
+ *   apart.c     lanes of a warp that wait for each other
  *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
  *   counters.c  what a program built to count has counted
  *   mbarrier.c  barrier objects in shared memory
@@ -143,6 +144,7 @@ struct worker {
     u32 site_capacity;
     struct allocation **site_allocations; /* when accesses are watched: what each site last touched */
     void *scheduler_stack_pointer;
+    struct fiber *running; /* the last warp that was given the processor */
     struct block *free_blocks; /* of the capacity below */
     u32 capacity_warps, capacity_shared, capacity_local;
     struct counters *counters;
@@ -195,6 +197,8 @@ extern struct launch *volatile current_launch;
 void fiber_switch(void **save, void *to);
 void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
+#define GUARD_BYTES (1u << 18) /* below it, where no frame can step over */
+void yield_warp(struct warp *w); /* until its turn comes again */
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);
 void barrier_orders(struct block *b); /* what lies before this moment in the block and what lies behind it, where races are looked for */

@@ -1,5 +1,5 @@
 /* Switching between stacks. A switch saves what the C calling convention says a callee must preserve, and nothing else:
- * no signal mask, hence no system call. Each stack ends in a page that cannot be touched; running into it is reported
+ * no signal mask, hence no system call. Each stack ends in pages that cannot be touched; running into them is reported
  * as a stack overflow by the handler in report.c. */
 
 #include "emu.h"

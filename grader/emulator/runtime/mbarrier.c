@@ -86,7 +86,7 @@ u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m
                  "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for %llu more of %llu arrivals, and %s",
                  (unsigned long long)left, (unsigned long long)expected,
                  m == w->live ? "all other threads of the block wait too"
-                              : "the other lanes of its warp took another branch: the emulator lets them go on only when this lane does, so let whole warps wait, or run on a GPU");
+                              : "the threads that still run wait too, or are lanes of its warp outside the function it waits in, which the emulator cannot run: make it __forceinline__");
     rt_nanosleep(w, 0);
     return done;
 }

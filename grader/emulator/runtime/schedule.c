@@ -42,7 +42,7 @@ static void warp_main(void *argument) {
     leave_warp(w, WARP_DONE);
 }
 
-static void yield(struct warp *w) {
+void yield_warp(struct warp *w) {
     struct block *b = w->block;
     fiber_switch(&b->fibers[w->index].stack_pointer, b->worker->scheduler_stack_pointer);
 }
@@ -50,7 +50,7 @@ static void yield(struct warp *w) {
 void leave_warp(struct warp *w, int state) {
     struct block *b = w->block;
     b->state[w->index] = (u8)state;
-    yield(w);
+    yield_warp(w);
     __builtin_unreachable();
 }
 
@@ -108,7 +108,7 @@ void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int al
     b->state[w->index] = WARP_WAITS;
     b->waits_at[w->index] = (u8)id;
     b->wait_site[w->index] = site;
-    yield(w);
+    yield_warp(w);
 }
 
 void rt_barrier_arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes) {
@@ -125,7 +125,7 @@ u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, 
     return how == 0 ? r->last_count : how == 1 ? -(u32)r->last_all : -(u32)r->last_any;
 }
 
-void rt_poll(struct warp *w, u32 site) {
+static void poll(struct warp *w, u32 site, u32 inside) {
     struct block *b = w->block;
     w->fuel = b->launch->fuel;
     if (!w->asked_in_vain) b->asked_in_vain = 0;
@@ -133,17 +133,35 @@ void rt_poll(struct warp *w, u32 site) {
     if (b->launch->abort) leave_warp(w, WARP_DEAD);
     b->poll_site[w->index] = site;
     b->polls++;
-    if (time_limit_ns && now_ns() - b->launch->start_ns > time_limit_ns)
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout,
-                 "the kernel still runs after %.1f s; this thread is in the loop at this line, which may never end", (double)(now_ns() - b->launch->start_ns) / 1e9);
-    yield(w);
+    if (time_limit_ns && now_ns() - b->launch->start_ns > time_limit_ns) {
+        double seconds = (double)(now_ns() - b->launch->start_ns) / 1e9;
+        u32 outside = w->live & ~inside;
+        if (outside)
+            rt_fault(w, site, lowest_lane(w->live & inside), cudaErrorLaunchTimeout,
+                     "the kernel still runs after %.1f s; this thread waits in the loop at this line, in a function, while lanes 0x%08x of its warp are not in the "
+                     "same call: where they are what it waits for, the emulator cannot run them, nor can a GPU before compute capability 7.0; take a lock with one "
+                     "lane of a warp, or make the function __forceinline__",
+                     seconds, outside);
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "the kernel still runs after %.1f s; this thread is in the loop at this line, which may never end", seconds);
+    }
+    yield_warp(w);
+}
+
+void rt_poll(struct warp *w, u32 site) { poll(w, site, ~0u); }
+
+/* A loop in which threads may wait for others gives up the processor more often. `inside` are the warp's lanes that can
+ * go on while others wait: those in the same call. */
+void rt_wait(struct warp *w, u32 site, u32 inside) {
+    if (!w->fuel) poll(w, site, inside);
+    else if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
+    else yield_warp(w);
 }
 
 void rt_nanosleep(struct warp *w, u32 ns) {
     (void)ns;
     if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     w->block->polls++;
-    yield(w);
+    yield_warp(w);
 }
 
 void rt_fence(struct warp *w) {
@@ -207,7 +225,7 @@ static void release_block_memory(struct worker *k) {
     while (k->free_blocks) {
         struct block *b = k->free_blocks;
         k->free_blocks = b->pool_next;
-        for (u32 i = 0; i < k->capacity_warps; i++) munmap(b->fibers[i].stack - 4096, FIBER_STACK + 4096);
+        for (u32 i = 0; i < k->capacity_warps; i++) munmap(b->fibers[i].stack - GUARD_BYTES, FIBER_STACK + GUARD_BYTES);
         munmap(b->shared, k->capacity_shared + 4096);
         munmap(b->local, (u64)k->capacity_warps * k->capacity_local * 32 + 4096);
         shadow_end(b);
@@ -228,9 +246,9 @@ static struct block *take_block(struct worker *k) {
     b->fibers = calloc(n, sizeof *b->fibers);
     b->state = calloc(n, 1), b->waits_at = calloc(n, 1), b->wait_site = calloc(n, 4), b->poll_site = calloc(n, 4);
     for (u32 i = 0; i < n; i++) {
-        u8 *p = map(FIBER_STACK + 4096);
-        mprotect(p, 4096, PROT_NONE);
-        b->fibers[i].stack = p + 4096;
+        u8 *p = map(FIBER_STACK + GUARD_BYTES);
+        mprotect(p, GUARD_BYTES, PROT_NONE);
+        b->fibers[i].stack = p + GUARD_BYTES;
     }
     b->shared = map(k->capacity_shared + 4096);
     b->local = map((u64)n * k->capacity_local * 32 + 4096);
@@ -306,6 +324,7 @@ static enum slice run_slice(struct worker *k, struct block *b) {
         u32 i = schedule_kind == 1 ? n - 1 - step : (step + offset) % n;
         if (b->state[i] != WARP_READY) continue;
         progress = 1;
+        k->running = &b->fibers[i];
         fiber_switch(&k->scheduler_stack_pointer, b->fibers[i].stack_pointer);
         if (b->state[i] == WARP_DONE) {
             b->done++;
@@ -416,7 +435,7 @@ static void *worker_main(void *argument) {
     this_worker = k;
     sigset_t all;
     sigfillset(&all);
-    sigdelset(&all, SIGSEGV), sigdelset(&all, SIGBUS), sigdelset(&all, SIGFPE), sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGSEGV), sigdelset(&all, SIGBUS), sigdelset(&all, SIGFPE), sigdelset(&all, SIGILL), sigdelset(&all, SIGTRAP);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     u8 *stack = map(65536);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);

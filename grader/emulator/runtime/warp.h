@@ -10,7 +10,7 @@
  * branches are plain gotos, `m` is the mask of live lanes, and register writes need no mask because dead lanes'
  * registers are never read. Where lanes part, the `slow` form runs, block by block under a mask, always the
  * lowest-numbered pending block, until all lanes are at the branch's immediate post-dominator (or have left); the fast
- * form then goes on there.
+ * form then goes on there. Lanes that wait in a loop for others of their warp let these go on (apart.c).
  *
  * Registers live in a frame in memory, F, where the slow form finds them; a register that a form knows to be more even
  * than the general form does has a second place there and is copied when lanes part. Between branches, instructions are
@@ -147,6 +147,7 @@ void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int al
 void rt_barrier_arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes);
 u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, u32 predicate, int how);
 void rt_poll(struct warp *w, u32 site) COLD;
+void rt_wait(struct warp *w, u32 site, u32 inside) COLD;
 void rt_trap(struct warp *w, u32 site, u32 m) COLD;
 void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) COLD;
 void rt_divided_barrier(struct warp *w, u32 site, u32 m) COLD;
@@ -158,6 +159,23 @@ void rt_free(struct warp *w, u32 lane, u64 address);
 u64 rt_clock(void);
 u64 rt_nanoseconds(void);
 void rt_nanosleep(struct warp *w, u32 ns);
+
+/* Lanes of a divided warp that may wait for each other (apart.c). */
+#define PATIENCE 16u /* times round a loop, until other lanes' turn */
+#define WARP_PATIENCE 64u /* until other warps'; a divisor of what fuel is filled up to */
+struct apart {
+    u32 waiting;  /* lanes whose patience is at an end: the others' turn */
+    u32 held;     /* lanes that have come to where lanes meet, before some that take part */
+    u32 waited;   /* lanes that were ever waiting */
+    u32 patience; /* of the lanes that run: times round a loop */
+    u32 turns;
+};
+/* Nobody else can go on. Whether lanes that are `beyond` the divided region, waiting for the others there, must leave it. */
+int rt_take_turns(struct warp *w, struct apart *a, u32 beyond);
+u32 rt_pending(const u32 *pend, u32 blocks);
+/* Whether lanes of the mask `missing` are pending anywhere and have waited. */
+int rt_hold(struct apart *a, const u32 *pend, u32 blocks, u32 missing);
+
 /* Atomics: old values replace vv[0..31]; vv[32..63] is the new value of a compare-and-swap. */
 #define ATOMIC(how, type) void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv);
 #define ATOMICS                                                                                                        \

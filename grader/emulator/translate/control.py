@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from grader.emulator.analysis.cfg import Block, Branch, Goto, Leave, Switch, is_barrier
 from grader.emulator.analysis.effects import read, written
+from grader.emulator.analysis.waiting import meeting_lanes
 from grader.emulator.ptx import Instr
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.barriers import barrier_operands
@@ -22,6 +23,8 @@ class FormWriter(Writer):
         self.line("{")
         if self.form == "linear" and block.instrs and id(block.instrs[0]) in self.layout.guards:
             self._guard_entry(block)
+        if self.slow and block.instrs and id(block.instrs[0]) in self.layout.meetings:
+            self._hold(block)
         if self.layout.counting:
             self.layout.counting.enter(self, block)
         if compiled:
@@ -87,6 +90,23 @@ class FormWriter(Writer):
             return f"{form.vector} {', '.join(f'{name}_{i}' for i in self.pieces(kept))};"
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.kind == 1 and shape.stride is None else "")
 
+    def _hold(self, block: Block) -> None:
+        """Has lanes stay where lanes meet while others that take part have waited elsewhere and are still to come."""
+        self.instr = block.instrs[0]
+        mask = meeting_lanes(self.instr, self.layout.callees_do)
+        assert mask is not None
+        self.line("if (UNLIKELY(apart.waited & ~m)) { u32 expected = 0;")
+        if self.uniform(mask):
+            self.line(f"expected = {self.s(mask, 'u32')};")
+        else:
+            self.line("u32 masks[32] __attribute__((aligned(64)));")
+            for i in self.pieces("u32"):
+                self.line(f"*(VU *)&masks[{i * self.lanes}] = {self.v(mask, 'u32', i)};")
+            self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) expected |= masks[l];")
+        self.line(
+            f"if (rt_hold(&apart, pend, {len(self.graph.blocks)}, expected & ~m)) {{ pend[{block.number}] |= m; apart.held |= m; goto dispatch; }} }}"
+        )
+
     def _guard_entry(self, block: Block) -> None:
         """Leaves the linear form for good when an affine index would wrap around in 32 bits."""
         instr = block.instrs[0]
@@ -136,7 +156,9 @@ class FormWriter(Writer):
             kept = self.declared(self.values.register[web])
             general, shape = self.frame.general.shape[web], self.web_shape(web)
             dynamic = shape.kind == 1 and shape.stride is None
-            if kept == "pred" or general.kind == 0:
+            if kept == "pred" and shape.kind == 0 and general.kind == 2:  # lanes that have left keep what they had
+                self.line(f"{self.cell(web)} = -(u32)(({self.frame_cell(web)} & m) != 0);")
+            elif kept == "pred" or general.kind == 0:
                 self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
             elif shape.kind == 2:
                 for i in self.pieces(kept):
@@ -166,8 +188,10 @@ class FormWriter(Writer):
         after = self.values.live_in[stop] if meet else set()
         changed = {self.values.of_write(i, name) for b in region for i in b.instrs for name in written(i)}
         needed = live | after
-        # A barrier may keep the slow form to the warp's end. Otherwise it sees only what its region names.
-        if not any(is_barrier(i) for b in region for i in b.instrs):
+        # A barrier or lanes that wait for others may keep the slow form to the warp's end. Otherwise it sees only what
+        # its region names.
+        stays = any(is_barrier(i) for b in region for i in b.instrs)
+        if not stays and not any(b.number in self.layout.waiting for b in region):
             reads = {self.values.of_read(i, name) for b in region for i in b.instrs for name in read(i)}
             needed &= changed | reads | {web for b in region for web in self.values.web_at_end[b.number].values()}
         self._spill(needed)
@@ -185,18 +209,29 @@ class FormWriter(Writer):
         back = target <= self.block
         if self.slow:
             if back:
-                self._poll()
+                self._go_round(target)
             self.line(f"if ({target}u < next) goto B{target};")
             self.line(f"pend[{target}] |= m; goto dispatch;")
             return
         if back:
-            self._poll()
+            self._go_round(target)
         self.line(f"goto B{target};")
 
-    def _poll(self) -> None:
-        loc = self._end_loc()
-        site = self.layout.site(loc, "LOOP", 0, 0)
-        self.line(f"if (UNLIKELY(--w->fuel == 0)) rt_poll(w, {site});")
+    def _go_round(self, header: int) -> None:
+        """The back edge of a loop."""
+        site = self.layout.site(self._end_loc(), "LOOP", 0, 0)
+        waits = header in self.layout.waiting
+        if waits:
+            inside = "~0u"
+            if not self.function.entry:
+                inside = f"m | rt_pending(pend, {len(self.graph.blocks)})" if self.slow else "m"
+            self.line(f"if (UNLIKELY(--w->fuel % WARP_PATIENCE == 0)) rt_wait(w, {site}, {inside});")
+        else:
+            self.line(f"if (UNLIKELY(--w->fuel == 0)) rt_poll(w, {site});")
+        if waits and self.slow:
+            self.line(
+                f"if (UNLIKELY(--apart.patience == 0)) {{ apart.patience = PATIENCE; apart.waiting |= m; apart.waited |= m; pend[{header}] |= m; goto dispatch; }}"
+            )
 
     def _end_loc(self) -> Loc:
         block = self.graph.blocks[self.block]
@@ -263,7 +298,7 @@ class FormWriter(Writer):
             self.line(f"pend[{second}] |= mb; if ({second}u < next) next = {second};")
             self.line("m = ma;")
             if first <= self.block:
-                self._poll()
+                self._go_round(first)
             self.line(f"if ({first}u < next) goto B{first};")
             self.line(f"pend[{first}] |= m; goto dispatch; }}")
             return

@@ -73,7 +73,7 @@ def testp(w: Writer, instr: Instr) -> None:
 
 def half(w: Writer, instr: Instr, t: str) -> None:
     """fp16 and bf16 arithmetic: each lane's value widened to f32, computed and rounded once. For add, sub and mul that
-    is exact rounding (f32 has more than 2p+2 bits for p = 11 or 8); fma goes through f64 for the same reason."""
+    is exact rounding (f32 has more than 2p+2 bits for p = 11 or 8); fma goes through f64."""
     base = t[:-2] if t.endswith("x2") else t
     op = instr.op
     operands = list(instr.operands[1:])

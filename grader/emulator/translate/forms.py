@@ -7,6 +7,7 @@ import re
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
 from grader.emulator.analysis.effects import CARRY, written
 from grader.emulator.analysis.shapes import Ssa, Values, analyse
+from grader.emulator.analysis.waiting import idle_until_meeting, meetings, waiting_loops
 from grader.emulator.ptx import Instr
 from grader.emulator.translate.control import FormWriter
 from grader.emulator.translate.frame import Frame
@@ -36,7 +37,9 @@ class _FunctionText:
         )
         floats = frozenset(name for name, t in function.registers.items() if t in ("f32", "f64"))
         linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True, floats=floats)
+        callees = self.layout.callees_do
         graph = build(function)
+        meet = meetings(graph, callees) if waiting_loops(graph, callees) else frozenset()
         ssa = Ssa(graph, _predicate)
         values = analyse(ssa, linear_rules)
         guards = {
@@ -45,20 +48,26 @@ class _FunctionText:
             for i in b.instrs
             if is_widening_guard(i) and i.guard is None and _affine_result(values, i)
         }
-        if guards:
-            graph = build(function, frozenset(guards))
+        if guards or meet:
+            graph = build(function, frozenset(guards) | meet)
             ssa = Ssa(graph, _predicate)
             values = analyse(ssa, linear_rules)
         self.layout.guards = guards
+        self.layout.meetings = meet
+        self.layout.waiting = waiting_loops(graph, callees)
         general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
         general = analyse(ssa, general_rules)
         self.blocks = len(graph.blocks)
-        self.frame = Frame(ssa, general, self._kept)
+        slow = general
+        if self.layout.waiting:
+            apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats, apart=True)
+            slow = analyse(ssa, apart_rules, apart=True)
+        self.frame = Frame(ssa, slow, self._kept)
         fast = graph.reducible
         needed = self._slow_blocks(graph, general, values, bool(guards))
         texts = []
         if needed:
-            texts.append(self._slow(graph, general, needed))
+            texts.append(self._slow(graph, slow, needed))
         if fast:
             compiled = self._inner_blocks(graph)
             texts.append(self._fast(graph, values, "linear", compiled))
@@ -97,7 +106,7 @@ class _FunctionText:
 
     def _slow_blocks(self, graph: Graph, general: Values, linear: Values, guards: bool) -> set[int]:
         everything = {b.number for b in graph.blocks}
-        if guards or not graph.reducible:
+        if guards or self.layout.waiting or not graph.reducible:
             return everything
         # Each region whole, whatever the others hold: a region within it may stop before it does.
         needed = set().union(*(graph.region(number) for number in general.divergent | linear.divergent))
@@ -141,9 +150,19 @@ class _FunctionText:
             )
         table = ", ".join(f"&&B{i}" if i in needed else "&&missing" for i in range(n + 1))
         writer.line(f"static const void *const to[] = {{{table}}};")
+        apart = bool(self.layout.waiting)
+        due = "(pend[next] & ~(apart.waiting | apart.held))" if apart else "pend[next]"
+        if apart:
+            idle = ", ".join(str(int(idle_until_meeting(graph, b, self.layout.callees_do))) for b in range(n))
+            writer.line("struct apart apart = {.patience = PATIENCE};")
+            writer.line(f"static const u8 idle[] = {{{idle}}};")
         writer.line("dispatch:;")
         # `next` is the lowest pending block; when it was `stop` and nothing else is pending, all lanes are there.
-        writer.line(f"while (next < {n}u && pend[next] == 0) next++;")
+        writer.line(f"while (next < {n}u && {due} == 0) next++;")
+        if apart:
+            writer.line(f"if (UNLIKELY(apart.waiting | apart.held) && (next >= {n}u || (int)next == stop)) {{")
+            writer.line(f"if (rt_take_turns(w, &apart, next < {n}u && !idle[next])) stop = -1;")
+            writer.line("else { next = 0; goto dispatch; } }")
         writer.line(f"if (next >= {n}u) {{")
         if has_barrier:
             writer.line("if (waiting) {")
@@ -166,8 +185,8 @@ class _FunctionText:
         writer.line(
             f"if ((int)next == stop) {{ {'' if self.function.entry else '*exited_out |= exited; '}return pend[next]; }}"
         )
-        writer.line("m = pend[next]; pend[next] = 0;")
-        writer.line("{ const u32 at = next++; while (next < " + f"{n}u && pend[next] == 0) next++; goto *to[at]; }}")
+        writer.line(f"m = {due}; pend[next] &= ~m;" if apart else "m = pend[next]; pend[next] = 0;")
+        writer.line(f"{{ const u32 at = next++; while (next < {n}u && {due} == 0) next++; goto *to[at]; }}")
         for block in graph.blocks:
             if block.number in needed:
                 writer.write_block(block)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from grader.emulator.analysis.cfg import Graph
 from grader.emulator.analysis.effects import CARRY, is_special
 from grader.emulator.analysis.shapes import UNIFORM, Shape, Values
+from grader.emulator.analysis.waiting import Callees
 from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.counting import FunctionCounting
@@ -40,6 +41,9 @@ class Layout:
     counting: FunctionCounting | None = None
     watched: bool = False  # every access to shared and global memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)
+    callees_do: Callees = field(default_factory=Callees)
+    waiting: frozenset[int] = frozenset()  # headers of the loops in which lanes may wait for others of their warp
+    meetings: frozenset[int] = frozenset()  # where such a function has lanes that ran apart meet
 
 
 # Families whose text depends on nothing but operands, the first of which is the result.

@@ -217,7 +217,8 @@ def load(w: Writer, instr: Instr) -> None:
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
         return
-    uniform_result = kind == 0
+    # At one generic address each lane may find local memory of its own.
+    uniform_result = kind == 0 and space != "generic"
     raw = declare_raw(w, count, bits, uniform_result)
     # Divided warps are rare: keep their code small.
     if w.slow or w.layout.watched:
@@ -230,7 +231,10 @@ def load(w: Writer, instr: Instr) -> None:
     for c in range(count):
         names = raw.names[c]
         if kind == 0:
-            w.line(f"{names[0]} = {scalar_read('p', c * size, bits)};")
+            value = scalar_read("p", c * size, bits)
+            broadcast = "" if uniform_result else "BQ" if bits == 64 else "BU"
+            for name in names:
+                w.line(f"{name} = {broadcast}({value});")
         else:
             fetch(w, names, kind, mem, space, c, size, total, bits)
     w.line("} else {")

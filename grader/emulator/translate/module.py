@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grader.emulator.analysis.waiting import Callees
 from grader.emulator.ptx import Function, Instr, Module, Sym, Variable
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate import (
@@ -108,6 +109,7 @@ class _ModuleWriter:
         self._used_cache: set[str] | None = None
         self._addressed_cache: set[str] | None = None
         self.names = {name: f"{prefix}_f{i}" for i, name in enumerate(module.functions)}
+        self._callees_do = Callees.of(module.functions.values())
 
     def run(self) -> tuple[Translation, list[Finding]]:
         parts: list[str] = []
@@ -239,6 +241,7 @@ class _ModuleWriter:
             self._addresses(), self.sites.add, self.lanes,
         )  # fmt: skip
         layout.watched = bool(self.sanitize)
+        layout.callees_do = self._callees_do
         layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)
 

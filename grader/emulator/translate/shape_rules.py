@@ -32,15 +32,23 @@ def wrap32(stride: int, bits: int) -> int:
 class ShapeRules:
     """`linear`: blockDim.x is a multiple of 32. `formals`: names of the function's own .param variables that hold
     values per lane. `guards`: widening an affine value may assume that no lane wraps (checked at run time). `floats`:
-    registers that hold floats, whose bits may grow with the lane when they are an integer's, but are not kept so."""
+    registers that hold floats, whose bits may grow with the lane when they are an integer's, but are not kept so.
+    `apart`: lanes may make one load at different times, with a store in between."""
 
     def __init__(
-        self, *, linear: bool, per_lane_params: frozenset[str], guards: bool, floats: frozenset[str] = frozenset()
+        self,
+        *,
+        linear: bool,
+        per_lane_params: frozenset[str],
+        guards: bool,
+        floats: frozenset[str] = frozenset(),
+        apart: bool = False,
     ) -> None:
         self.linear = linear
         self.per_lane = per_lane_params
         self.guards = guards
         self.floats = floats
+        self.apart = apart
 
     def __call__(self, instr: Instr, shape_of: ShapeOf, name: str) -> Shape | None:
         op, mods = instr.op, instr.mods
@@ -97,6 +105,8 @@ class ShapeRules:
         if isinstance(address.base, Sym) and address.base.name in self.per_lane:
             return VECTOR
         if not any(s in mods for s in ("global", "shared", "const", "param", "shared__cta")):
+            return VECTOR
+        if self.apart and not ("const" in mods or "param" in mods):
             return VECTOR
         shape = self._operand(address.base, shape_of)
         if shape is None or shape == UNIFORM:

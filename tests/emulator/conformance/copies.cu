@@ -289,3 +289,26 @@ TEST(copies_of_cooperative_groups) {
     by_cooperative_groups<<<1, 96>>>(in.device, out.device);
     return finished() && equal(out.down(), [](size_t i) { return value(i / 256 * 256 + 255 - i % 256); });
 }
+
+// A cache policy, here the one of evict_first, is the last operand and changes nothing; before it may stand how many bytes
+// are copied.
+#define EVICT_FIRST "0x12F0000000000000"
+__global__ void with_cache_policy(const int4 *in, int4 *out) {
+    __shared__ int4 s[2][32];
+    const unsigned t = threadIdx.x, bytes = t % 5 * 4;
+    const unsigned long long policy = 0x12F0000000000000ull;
+    unsigned to[2] = {(unsigned)__cvta_generic_to_shared(&s[0][t]), (unsigned)__cvta_generic_to_shared(&s[1][t])};
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, " EVICT_FIRST ";" ::"r"(to[0]), "l"(in + t) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(to[1]), "l"(in + t), "r"(bytes), "l"(policy) : "memory");
+    wait_all();
+    int4 v;
+    asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(in + t), "l"(policy));
+    out[t] = s[0][t];
+    out[32 + t] = s[1][t];
+    asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(out + 64 + t), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "l"(policy) : "memory");
+}
+TEST(copies_with_a_cache_policy) {
+    Array<int> in(128, value, 0), out(384);
+    with_cache_policy<<<1, 32>>>((const int4 *)in.device, (int4 *)out.device);
+    return finished() && equal(out.down(), [](size_t i) { return i / 128 == 1 && i % 4 >= i % 128 / 4 % 5 ? 0 : value(i % 128); });
+}

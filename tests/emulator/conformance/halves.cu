@@ -171,3 +171,17 @@ TEST(half_softmax) {
         for (int k = 0; k < n; k++) s += exp(x[i / n * n + k]);
         return exp(x[i]) / s; }, 1e-3);
 }
+// A product in the middle between two numbers, and a summand too small for a double to show on which side the sum lies.
+__global__ void nearly_ties(const unsigned short *a, const unsigned short *b, const unsigned short *c, unsigned short *out) {
+    int i = threadIdx.x;
+    out[i] = __bfloat16_as_ushort(__hfma(__ushort_as_bfloat16(a[i]), __ushort_as_bfloat16(b[i]), __ushort_as_bfloat16(c[i])));
+}
+TEST(bf16_fma_rounds_once) {
+    // 129/128 · 3/2 = 193.5/128, plus or minus 2^-100, or nothing
+    Array<unsigned short> a(6, 0x3f81), b(6), c(6), out(6);
+    const unsigned short tiny[3] = {0x0d80, 0x8d80, 0}, want[6] = {0x3fc2, 0x3fc1, 0x3fc2, 0xbfc1, 0xbfc2, 0xbfc2};
+    for (int i = 0; i < 6; i++) b.host[i] = i < 3 ? 0x3fc0 : 0xbfc0, c.host[i] = tiny[i % 3];
+    b.up(), c.up();
+    nearly_ties<<<1, 6>>>(a.device, b.device, c.device, out.device);
+    return finished() && equal(out.down(), [&](size_t i) { return want[i]; });
+}

@@ -443,3 +443,14 @@ TEST(dynamic_shared_memory_is_aligned_as_declared) {
     aligned_dynamic<<<1, 1, 256>>>(out.device);
     return finished() && equal(out.down(), [](size_t i) { return i ? 0 : 8; });
 }
+// One generic address, another place for each thread: local memory.
+__global__ void own_local_memory(int *out) {
+    int a[2] = {(int)threadIdx.x * 3, (int)threadIdx.x * 5}, x, y;
+    asm volatile("ld.u32 %0, [%2];\n\tld.u32 %1, [%2+4];" : "=r"(x), "=r"(y) : "l"(a) : "memory");
+    out[threadIdx.x] = x + 1000 * y;
+}
+TEST(generic_loads_from_local_memory) {
+    Array<int> out(64);
+    own_local_memory<<<1, 64>>>(out.device);
+    return finished() && equal(out.down(), [](size_t i) { return (int)i * 5003; });
+}

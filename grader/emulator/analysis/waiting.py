@@ -1,0 +1,171 @@
+"""Where lanes of a warp may wait for other lanes of it.
+
+Since compute capability 7.0 each lane of a divided warp goes on in the end, so a lane may spin until another lane of
+its warp releases a lock or sets a flag (CUDA C++ Programming Guide, "Independent Thread Scheduling"). Whether such a
+loop ends depends on what it reads of memory that other threads change; runtime/apart.c says what becomes of it. All
+other loops end whatever the other lanes do.
+
+Lanes meet at barriers, at warp functions and at matrix instructions: whoever comes there first stays until the others
+that take part have come, at the latest where nothing else can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.emulator.analysis.cfg import Block, Branch, Goto, Graph, Switch, is_barrier
+from grader.emulator.analysis.effects import read, written
+from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
+
+_STRONG = {"volatile", "relaxed", "acquire"}
+_PAUSES = {"nanosleep", "membar", "fence"}
+# Atomics with which programs look at memory. Counters (add, inc, dec, xor) tell each lane what no other lane waits for.
+_LOOKS = {"cas", "exch", "and", "or", "min", "max"}
+_EVERY_LANE = Imm(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Callees:
+    """What a module's functions do, themselves or in what they call, by name: which read what other threads change,
+    and in which lanes meet."""
+
+    looking: frozenset[str] = frozenset()
+    meeting: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(functions: Iterable[Function]) -> Callees:
+        bodies = {f.name: [item for item in f.body if isinstance(item, Instr)] for f in functions if f.defined}
+        found = Callees()
+        while True:
+            more = Callees(
+                frozenset(name for name, body in bodies.items() if any(_look(i, found) for i in body)),
+                frozenset(name for name, body in bodies.items() if any(meeting_lanes(i, found) for i in body)),
+            )
+            if more == found:
+                return found
+            found = more
+
+
+def waiting_loops(graph: Graph, callees: Callees) -> frozenset[int]:
+    """Headers of the loops in which lanes may wait."""
+    if not graph.reducible:  # then the loops are not known either
+        if not any(_look(i, callees) for b in graph.blocks for i in b.instrs):
+            return frozenset()
+        return frozenset(s for b in graph.blocks for s in b.successors if s <= b.number)
+    return frozenset(h for h, body in graph.loops.items() if _may_wait([graph.blocks[n] for n in body], callees))
+
+
+def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
+    """The mask of the lanes that an instruction brings together; None when it brings none together."""
+    if instr.op == "call":
+        return _EVERY_LANE if isinstance(instr.callee, Sym) and instr.callee.name in callees.meeting else None
+    if is_barrier(instr) or instr.op in ("mma", "wmma", "ldmatrix", "stmatrix"):
+        return _EVERY_LANE
+    if instr.op in ("bar", "barrier"):
+        return instr.operands[0] if instr.mods[0] == "warp" else None
+    if "sync" not in instr.mods:
+        return None
+    at = {"shfl": 5 if "with_pred" in instr.mods else 4, "vote": 2, "match": 2, "redux": 2}.get(instr.op)
+    if instr.op == "match" and "with_pred" in instr.mods:
+        at = 3
+    return instr.operands[at] if at is not None and at < len(instr.operands) else None
+
+
+def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
+    """Ids of the instructions that must begin a block so that lanes can stay before them: of each block, and for each
+    mask, the first. Behind it the lanes are together as far as the block goes."""
+    found = set()
+    for block in graph.blocks:
+        together: set[Operand] = set()
+        for instr in block.instrs:
+            mask = meeting_lanes(instr, callees)
+            if mask is not None and mask not in together:
+                together.add(mask)
+                found.add(id(instr))
+    return frozenset(found)
+
+
+def idle_until_meeting(graph: Graph, number: int, callees: Callees) -> bool:
+    """Whether lanes at the start of a block can do nothing that others see before the whole warp meets."""
+    seen: set[int] = set()
+    while number not in seen:
+        seen.add(number)
+        block = graph.blocks[number]
+        for instr in block.instrs:
+            mask = meeting_lanes(instr, callees)
+            if instr.op != "call" and isinstance(mask, Imm) and mask.value & 0xFFFFFFFF == 0xFFFFFFFF:
+                return True
+            if mask is not None or instr.op in ("st", "atom", "red", "call", "cp", "mbarrier", "trap"):
+                return False
+        if not isinstance(block.end, Goto):
+            return False
+        number = block.end.target
+    return False
+
+
+# ---- what a loop reads ------------------------------------------------------------------------------------------
+
+
+def _look(instr: Instr, callees: Callees) -> bool:
+    """Whether an instruction, by itself, reads what other threads change."""
+    if instr.op == "ld":
+        return not _STRONG.isdisjoint(instr.mods)
+    if instr.op == "atom":
+        amount = instr.operands[2]
+        return not _LOOKS.isdisjoint(instr.mods) or (isinstance(amount, Imm) and amount.value == 0)
+    if instr.op == "call":
+        return not isinstance(instr.callee, Sym) or instr.callee.name in callees.looking
+    return instr.op == "mbarrier" and instr.mods[0] in ("test_wait", "try_wait")
+
+
+def _may_wait(body: list[Block], callees: Callees) -> bool:
+    instrs = [i for b in body for i in b.instrs]
+    pauses = any(i.op in _PAUSES for i in instrs)
+    looks = [i for i in instrs if _look(i, callees) or (pauses and i.op == "ld" and "param" not in i.mods)]
+    if not looks:
+        return False
+    definitions: dict[str, list[Instr]] = {}
+    for instr in instrs:
+        for name in written(instr):
+            definitions.setdefault(name, []).append(instr)
+    ends = {name for b in body for name in _tested(b)}
+    deciding = _sources(ends, definitions)
+    decide = {id(i) for i in deciding}
+    if any(i.op == "ld" and _is_private(i) for i in deciding):
+        return True  # by way of a local variable or a parameter: anything
+    return any(id(i) in decide and not _follows_memory(i, definitions) for i in looks)
+
+
+def _tested(block: Block) -> tuple[str, ...]:
+    if isinstance(block.end, Branch):
+        return (block.end.condition.name,)
+    return (block.end.index.name,) if isinstance(block.end, Switch) else ()
+
+
+def _is_private(instr: Instr) -> bool:
+    return not any(s in instr.mods for s in ("global", "shared", "const"))
+
+
+def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr]:
+    """The instructions, of those given, that registers get their values from."""
+    seen = set(names)
+    work = list(names)
+    found: dict[int, Instr] = {}
+    while work:
+        for instr in definitions.get(work.pop(), ()):
+            found[id(instr)] = instr
+            new = set(read(instr)) - seen
+            seen |= new
+            work += new
+    return list(found.values())
+
+
+def _follows_memory(instr: Instr, definitions: dict[str, list[Instr]]) -> bool:
+    """Whether a compare-and-swap expects what memory held a moment ago: it fails only when another thread's succeeded,
+    so that no lane waits for a lane that cannot run."""
+    if instr.op != "atom" or "cas" not in instr.mods:
+        return False
+    expected = instr.operands[2]
+    sources = _sources({expected.name}, definitions) if isinstance(expected, Reg) else []
+    return any(i.op in ("atom", "ld") for i in sources)
