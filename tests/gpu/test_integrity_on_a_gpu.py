@@ -45,6 +45,6 @@ def test_an_overflow_shows_on_the_testcases_that_are_large_enough(gpu: CudaEngin
 
 
 def test_a_gpu_that_works_is_told_from_one_that_is_not_there(gpu: CudaEngine) -> None:
-    assert gpu.works()
+    assert gpu.problem() == ""
     gone = CudaEngine(gpu.toolkit, replace(gpu.gpu, uuid="GPU-00000000-0000-0000-0000-000000000000"))
-    assert not gone.works()
+    assert "failed with error" in gone.problem()
