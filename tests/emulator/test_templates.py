@@ -1,5 +1,8 @@
 """Threaded code: which instructions share a template, and what is kept of the templates' object code."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -126,3 +129,22 @@ def test_a_kept_object_that_is_gone_is_compiled_anew(kept: Path, tmp_path: Path)
         path.unlink()
     made, compiled = objects(templates, tmp_path / "second")
     assert compiled >= 1 and made
+
+
+LOOP = (
+    "mov.u32 %r2, 0;", "mov.u32 %r3, 1;", "mov.u32 %r4, 2;", "mov.f32 %f2, 0f00000000;", "mov.f32 %f3, 0f00000000;",
+    "$again:", "add.u32 %r2, %r2, %r1;", "add.u32 %r3, %r3, %r2;", "add.u32 %r4, %r4, %r3;", "add.f32 %f2, %f2, %f1;",
+    "add.f32 %f3, %f3, %f2;", "setp.lt.u32 %p1, %r4, 100;", "@%p1 bra $again;", "add.f32 %f1, %f2, %f3;",
+)  # fmt: skip
+
+
+def test_the_same_program_is_translated_to_the_same_c_each_time() -> None:
+    script = "from tests.emulator import test_templates as t; print(t.translate('.reg .pred %p<2>;', *t.LOOP))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "1234"
+    }
+    assert len(said) == 1
+    assert len(said.pop()) > 1000

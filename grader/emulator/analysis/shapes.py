@@ -175,7 +175,7 @@ class Ssa:
                         runner = idom[runner]
         sites: dict[str, list[int]] = {}
         for b in blocks:
-            for name in self.kill[b.number]:
+            for name in sorted(self.kill[b.number]):  # by name, so that builds are the same each time
                 sites.setdefault(name, []).append(b.number)
         for name, places in sites.items():
             work = list(places)
