@@ -20,7 +20,7 @@ from typing import Literal
 from grader.errors import GraderFault
 from grader.operators import Operator, Shape
 from grader.operators.base import BYTES_PER_VALUE
-from grader.output_file import open_untrusted
+from grader.sandbox.quarantine import open_output
 from grader.scan import Scan, TensorErrors, Wrong
 
 Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
@@ -77,7 +77,7 @@ def check_output(
                 f"{expected}: the expected output has {kept:,} bytes, {size:,} expected; generate the testcase again."
             )
         try:
-            descriptor = open_untrusted(got)
+            descriptor = open_output(got)
         except OSError as error:
             return _unopened(error, size)
         try:

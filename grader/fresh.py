@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from grader.errors import MachineFault
 from grader.operators.base import tolerance_of
-from grader.output_file import open_untrusted
+from grader.sandbox.quarantine import open_output
 from grader.scratch import scratch_folder
 from grader.seeds import Seed, draw_unit
 from grader.testcase import Case
@@ -132,13 +132,13 @@ class FreshInput:
         case, operator, shape, drawn = self._case, self._case.operator, self._case.shape, self._present
         assert drawn is not None, "renew() comes before every run"
         try:
-            descriptor = open_untrusted(output)
+            descriptor = open_output(output)
         except OSError:
             return "on a fresh input it left no output file"
         facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
             os.close(descriptor)
-            return "on a fresh input its output is no regular file"
+            return "on a fresh input its output is no regular file of its own"
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             size = facts.st_size
             if size != case.output_bytes:
