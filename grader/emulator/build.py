@@ -33,11 +33,13 @@ from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.emulator.translate import Finding, Translation, translate_module
 from grader.errors import MachineFault
 from grader.process import Completed, Runner
+from grader.sandbox import quarantine
 
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
 MOST_PTX_BYTES = 32 << 20
 """Five lines of source can have gigabytes of it: the values of an array, one by one."""
+MOST_OBJECT_BYTES = 512 << 20
 PART_BYTES = 120_000  # C text compiled in one go
 
 
@@ -81,6 +83,7 @@ def compile_program(
     output: Path,
     *,
     work: Path,
+    written: Path | None = None,
     nvcc: Path,
     run: Runner,
     flags: Sequence[str] = (),
@@ -88,7 +91,9 @@ def compile_program(
     sanitize: frozenset[str] = DEFAULT_SANITIZERS,
     count: bool = False,
 ) -> EmulatedProgram:
-    """Compiles and links .cu files into the executable `output`, with intermediate files in `work`.
+    """Compiles and links .cu files into the executable `output`, with intermediate files in `work`. What the grader
+    itself writes for the compilers goes to `written`, which `run` must let them read only. They run in `work` and never
+    in a folder below it: another of them could have put a link in its place.
 
     `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`. Every command goes
     through `run`. `sanitize` may add "race" and "init" to memory and sync, which are always on. With `count` the
@@ -96,12 +101,14 @@ def compile_program(
     compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
-    work, output = work.resolve(), output.resolve()
+    written = written or work / "written"
+    written.mkdir(exist_ok=True)
+    work, written, output = work.resolve(), written.resolve(), output.resolve()
     sources = [s.resolve() for s in sources]
     parsed = NvccFlags.parse(flags, sources[0].parent)
     toolkit = _toolkit(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
-        runtime = pool.submit(runtime_object, toolkit.include, run, work)
+        runtime = pool.submit(runtime_object, toolkit.include, run, written)
         units = list(pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources)))
         objects: list[Future[Path]] = []
         lent: list[Path] = []
@@ -136,8 +143,8 @@ def compile_program(
                 continue
             glue = _linked_registration(units) if parsed.relocatable else ""
             for text, name, level in _sources(translation, prefix, glue):
-                objects.append(pool.submit(compile_c, text, work / f"unit{i}" / f"{name}.c", level, run))
-            kept, compilations = template_objects(translation.templates, translation.header, run, work)
+                objects.append(pool.submit(compile_c, text, written / f"{name}.c", level, run, work))
+            kept, compilations = template_objects(translation.templates, translation.header, run, written)
             lent += kept
             objects += map(pool.submit, compilations)
         for info in infos:
@@ -212,7 +219,7 @@ def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags
     ]  # fmt: skip
     if flags.relocatable:
         command.insert(1, "-rdc=true")
-    log = _checked(run(command, folder))
+    log = _checked(run(command, folder.parent))
     return _Unit(path, out, folder / f"{path.stem}.ptx", log)
 
 
@@ -228,7 +235,7 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
     ]
     if flags.relocatable:
         command.insert(1, "-c")
-    done = run(command, unit.ptx.parent)
+    done = run(command, unit.ptx.parent.parent)
     if done.exit_code != 0:
         raise CompileFailed(done.output)
     return read_ptxas(done.output), done.output if flags.verbose_ptxas else ""
@@ -236,12 +243,14 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
 
 def _parse(unit: _Unit, first_file: int) -> Module:
     """Parsing takes some 20 bytes of memory for each of the text, in this very process."""
-    if (size := unit.ptx.stat().st_size) > MOST_PTX_BYTES:
-        what = f"{size:,} bytes of PTX for {unit.source.name}"
-        advice = "make the initial values of its __device__ variables, or its templates, smaller"
-        raise Unsupported([Finding(what, str(unit.source), None, advice)])
     try:
-        return parse(unit.ptx.read_text(encoding="utf-8", errors="replace"), first_file=first_file)
+        text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MOST_PTX_BYTES)
+    except quarantine.Refused as refused:
+        what = f"the PTX of {unit.source.name}, which {refused}"
+        advice = "make the initial values of its __device__ variables, or its templates, smaller"
+        raise Unsupported([Finding(what, str(unit.source), None, advice)]) from refused
+    try:
+        return parse(text, first_file=first_file)
     except PtxSyntaxError as error:
         finding = Finding(
             f"the PTX that nvcc made of {unit.source.name} ({error})",
@@ -282,7 +291,7 @@ def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
         str(unit.object),
         str(out),
     ]
-    _checked(run(command, unit.object.parent))
+    _checked(run(command, unit.object.parent.parent))
     return out
 
 
@@ -290,7 +299,11 @@ def _linked_registration(units: Sequence[_Unit]) -> str:
     """With -rdc=true each object registers itself through a function that nvcc's device linker would write."""
     lines = ["\nstatic void **linked(void) { static void **h; if (!h) h = emu_register(&m0_module); return h; }"]
     for unit in units:
-        for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", unit.object.read_bytes()))):
+        try:
+            content = quarantine.read_bytes(unit.object.parent, unit.object.name, MOST_OBJECT_BYTES)
+        except quarantine.Refused as refused:
+            raise CompileFailed(f"{unit.source.name}: its object file {refused}.") from refused
+        for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", content))):
             lines.append(
                 f"void {name.decode()}(void (*f)(void **), void *a, void *b, void (*g)(void *)) {{ (void)a, (void)b, (void)g; f(linked()); }}"
             )

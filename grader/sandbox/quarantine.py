@@ -113,15 +113,16 @@ def read_text(folder: Path, name: str, most_bytes: int) -> str:
     return read_bytes(folder, name, most_bytes).decode("utf-8", errors="replace")
 
 
-def claim_program(folder: Path, name: str, target: Path) -> bool:
-    """Move what a compiler left to `target`, if it is a program: a regular file of its own that can be executed."""
+def claim(folder: Path, name: str, target: Path, *, program: bool = False) -> bool:
+    """Move what a compiler left directly in `folder` to `target`, if it is a regular file of its own; as a `program`
+    it must be one that can be executed."""
     try:
         descriptor = open_any(folder, name)
     except OSError:
         return False
     try:
         facts = os.fstat(descriptor)
-        if _unfit(facts, facts.st_size) or not facts.st_mode & stat.S_IXUSR:
+        if _unfit(facts, facts.st_size) or (program and not facts.st_mode & stat.S_IXUSR):
             return False
         (folder / name).rename(target)
         return os.path.samestat(facts, target.lstat())

@@ -99,6 +99,8 @@ def tool_problem() -> str:
 def run(job: Job, limits: Limits) -> Outcome:
     """Run `job` to its end or its limit. Raises UsageError when the command cannot be started at all, and
     MachineFault when the machine has no process or memory left for it."""
+    if linked := next((path for path in (job.folder, *job.writable) if path.is_symlink()), None):
+        raise GraderFault(f"{linked} is a link: what it leads to is not opened for writing.")
     _become_subreaper()
     watcher.claim_place(job.folder.parent)
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
