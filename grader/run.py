@@ -55,8 +55,8 @@ def run_program(
     right output, `wall_s` the time limit. Raises MachineFault when the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
-        work = folder / "work"
-        work.mkdir()
+        work = folder / "run" / "work"  # so that neither its parent nor that one's is /tmp
+        work.mkdir(parents=True)
         output = work / "output"
         launch = engine.launch(program, (str(lent), str(output)), f"fd:{receiver.descriptor}")
         limit = {launch.limit_variable: f"{_EARLIER * wall_s:g}"} if launch.limit_variable else {}
