@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grader.disclosure import line
 from grader.record import TestRecord, TimedRunRecord
 from grader.run import Run
 from grader.testcase import Case
@@ -77,12 +78,14 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
     if trace.ends != trace.starts:
         found.append("Its trace has no end: the program was ended by a signal, abort or _exit before CUDA shut down.")
     if trace.engine not in (None, witness.engine):
-        found.append(f"Its trace says it was written on {trace.engine}, it ran on {witness.engine}.")
+        found.append(
+            f"Its trace says it was written on another engine than {witness.engine}: {line(trace.engine, 40)}."
+        )
     if trace.dropped:
         found.append(f"{trace.dropped:,} events are missing from its trace.")
     if trace.tracer_errors:
         first = trace.tracer_errors[0]
-        found.append(f"CUPTI refused the tracer: {first.call} said {first.message}.")
+        found.append(f"CUPTI refused the tracer: {line(first.call, 80)} said {line(first.message, 160)}.")
     if not trace.kernels:
         found.append("No kernel ran on the GPU: whatever it computed, it computed on the processor.")
     return found + _of_times(trace, witness)
@@ -107,7 +110,9 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
     for kernel in trace.kernels:
         x, y, z = kernel.block
         if not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK or 0 in kernel.grid or kernel.end_ns == kernel.start_ns:
-            found.append(f"Its trace has a kernel that no GPU runs: {kernel.name}, {x}x{y}x{z} threads in a block.")
+            found.append(
+                f"Its trace has a kernel that no GPU runs: {line(kernel.name, 100)}, {x}x{y}x{z} threads in a block."
+            )
             break
     return found
 

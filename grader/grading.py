@@ -19,6 +19,7 @@ from grader.catalogue import TestcaseFiles, changed_files, read_sidecar
 from grader.check import Check, check_output
 from grader.corners import read_corners
 from grader.diagnose import diagnose
+from grader.disclosure import disclosed, disclosed_profile
 from grader.engine import Engine
 from grader.errors import MachineFault
 from grader.evidence import Witness, computed_on_the_host, doubts, flags_of, witness_of
@@ -30,11 +31,9 @@ from grader.hidden import (
     both,
     drawn_sentence,
     fresh_files,
-    kept_hidden,
     shows_diagnosis,
     shuffled,
     to_draw_again,
-    without_values,
 )
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
@@ -239,12 +238,10 @@ def _run_case(
             )
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(grading.engine)
-            judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case, check.reason)
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
                 # Nobody is to blame for failing on a file that is not what was generated.
                 judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
         record = _test_record(grading, case, run, check, judgement, limit_s)
-        record = without_values(record, grading.assignment.hidden_inputs, case)
         if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
             corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
             record = record.model_copy(update={"corners": corners})
@@ -256,7 +253,7 @@ def _run_case(
         record = _compared(grading, case, record, limit_s, watch)
         record = _computed_on_the_gpu(record, trace, witness)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
-    return _Tested(record, trace if keep else None)
+    return _Tested(disclosed(record, grading.assignment.hidden_inputs, case), trace if keep else None)
 
 
 @cache
@@ -339,7 +336,8 @@ def _profiles(
         if bench is not None and built.program is not None and test.trace is not None:
             progress.stage(f"profiling {case.name}")
             with watch.stage("profile"):
-                profiles.append(bench.profile(built.program, case, test.trace, watch))
+                made = bench.profile(built.program, case, test.trace, watch)
+            profiles.append(disclosed_profile(made, grading.assignment.hidden_inputs, case))
     return tuple(profiles)
 
 

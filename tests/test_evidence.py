@@ -43,7 +43,7 @@ def test_an_honest_trace_raises_no_doubt() -> None:
         (replace(HONEST, starts=2, ends=2), "begun 2 times"),
         (replace(HONEST, ends=0), "has no end"),
         (replace(HONEST, starts=0, ends=0, clock_ns=None), "has no beginning"),
-        (replace(HONEST, engine="emulator"), "written on emulator, it ran on cuda"),
+        (replace(HONEST, engine="emulator"), "written on another engine than cuda: emulator"),
         (replace(HONEST, dropped=3), "3 events are missing"),
         (replace(HONEST, tracer_errors=(TracerError("cuptiSubscribe", "busy"),)), "CUPTI refused the tracer"),
         (replace(HONEST, kernels=()), "No kernel ran on the GPU"),
