@@ -107,7 +107,9 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
 
 def _within_rules(grading: Grading, submission: Submission, built: Build) -> tuple[Submission, Build]:
     """Both as they are graded: what the source rules refuse is not run, what they warn of is noted."""
-    broken = violations(submission, grading.assignment)
+    broken = violations(submission, grading.assignment, grading.engine)
+    if built.program is None:
+        broken = tuple(violation for violation in broken if not violation.unexamined)
     if refusals := [violation for violation in broken if violation.refused]:
         built = replace(built, program=None, fault=Fault.STUDENT, reason=" ".join(map(str, refusals[:5])))
     notes = (*submission.notes, *(str(violation) for violation in broken if not violation.refused))

@@ -14,7 +14,7 @@ _NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d+)\): (?P<what>(?:
 _GCC = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<what>(?:fatal error|error|warning|note): .*)$", re.M
 )
-_PLACE = re.compile(r"(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d+)")
+_PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d+)")
 
 
 @dataclass(frozen=True)
