@@ -21,7 +21,7 @@ from grader.disclosure import line
 from grader.record import TestRecord, TimedRunRecord
 from grader.run import Run
 from grader.testcase import Case
-from grader.trace import Trace
+from grader.trace import MAX_EVENTS, Trace
 
 STARTUP_CPU_S = 1.5
 """Seen: 0.2 to 0.55 s for whole runs of flash2.cu, tracer included (docs/benchmarks.md); slower machines need more."""
@@ -70,7 +70,7 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
     if odd:
         found.append(f"Its trace holds {odd:,} lines that the tracer does not write.")
     if trace.truncated:
-        found.append("Its trace is longer than the grader reads.")
+        found.append(f"Its trace was read no further than {MAX_EVENTS:,} events, or than a line that cannot be true.")
     if trace.starts > 1:
         found.append(f"Its trace was begun {trace.starts} times: it started itself again, or several CUDA processes.")
     elif trace.starts == 0:
@@ -98,11 +98,10 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
         found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
     if trace.clock_ns is not None and witness.began_ns and not _during_the_run(trace.clock_ns, witness):
         found.append("Its trace was begun before or after the run, by its own clock: another program wrote it.")
-    spans = [(event.start_ns, event.end_ns) for event in trace.kernels]
-    spans += [(event.start_ns, event.end_ns) for event in trace.memsets]
-    spans += [(event.start_ns, event.end_ns) for event in trace.memcpys]
-    if trace.clock_ns and spans:
-        first, last = min(start for start, _ in spans), max(end for _, end in spans)
+    of_each = [events for events in (trace.kernels, trace.memsets, trace.memcpys) if events]
+    if trace.clock_ns and of_each:
+        first = min(min(event.start_ns for event in events) for events in of_each)
+        last = max(max(event.end_ns for event in events) for events in of_each)
         if first < trace.clock_ns - _CLOCK_SLACK_NS:
             found.append("Its trace has events from before the program began.")
         if last > trace.clock_ns + wall_ns + _CLOCK_SLACK_NS:

@@ -39,7 +39,7 @@ def test_an_honest_trace_raises_no_doubt() -> None:
         (None, "left no trace"),
         (replace(HONEST, malformed_lines=2), "2 lines that the tracer does not write"),
         (replace(HONEST, unknown_lines=1), "1 lines that the tracer does not write"),
-        (replace(HONEST, truncated=True), "longer than the grader reads"),
+        (replace(HONEST, truncated=True), "read no further than 2,000,000 events"),
         (replace(HONEST, starts=2, ends=2), "begun 2 times"),
         (replace(HONEST, ends=0), "has no end"),
         (replace(HONEST, starts=0, ends=0, clock_ns=None), "has no beginning"),
