@@ -25,6 +25,7 @@ from grader.assignment import Limits
 from grader.engine.cuda import CudaEngine
 from grader.errors import MachineFault
 from grader.metrics import DURATION
+from grader.sandbox import memory_share
 from grader.scratch import scratch_folder
 
 WALL_S = 240.0
@@ -92,7 +93,9 @@ def run_ncu(
             job,
             sandbox.Limits(
                 wall_s=WALL_S,
-                memory_bytes=limits.memory_bytes + (8 << 30),  # ncu keeps what it restores between passes
+                memory_bytes=memory_share.of_a_program(
+                    limits.memory_bytes + (8 << 30)
+                ),  # ncu keeps what it restores between passes
                 processes=limits.processes,
                 file_bytes=output_bytes + _SPARE_BYTES,
                 folder_bytes=2 * (output_bytes + _SPARE_BYTES),

@@ -10,6 +10,7 @@ The folder itself is the grader's, or was named by a person: its path is trusted
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path, PurePosixPath
@@ -81,8 +82,11 @@ def open_file(folder: Path, name: str, most_bytes: int) -> IO[bytes]:
 
 
 def _unopened(folder: Path, name: str, error: OSError) -> str:
-    linked = any((folder / part).is_symlink() for part in (name, *map(str, PurePosixPath(name).parents)) if part != ".")
-    return "is a link: hand in the file itself" if linked else f"cannot be read: {error.strerror}"
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):  # only a name that exists up to there
+        parts = [name, *map(str, PurePosixPath(name).parents)][:-1]
+        if any((folder / part).is_symlink() for part in parts):
+            return "is a link: hand in the file itself"
+    return f"cannot be read: {error.strerror or 'there is no such file'}"
 
 
 def _unfit(facts: os.stat_result, most_bytes: int) -> str:

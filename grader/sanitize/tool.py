@@ -16,6 +16,7 @@ from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault
 from grader.ncu import nvidia_tools
 from grader.paths import cache_folder
+from grader.sandbox import memory_share
 from grader.sanitize.findings import Check, Report
 from grader.sanitize.log import parse_report
 from grader.scratch import scratch_folder
@@ -27,6 +28,7 @@ _TOOLS: dict[Check, tuple[str, ...]] = {
     "sync": ("--tool", "synccheck"),
 }
 _LOG_BYTES = 4 << 20
+_MEMORY_BYTES = 64 << 30
 _PRINTED = 200
 """Findings the tool prints; it counts all."""
 
@@ -87,7 +89,16 @@ def _run(
             devices=launch.devices,
             starts_programs=True,
         )
-        outcome = sandbox.run(job, sandbox.Limits(wall_s=wall_s, file_bytes=1 << 30, kept_output_bytes=_LOG_BYTES))
+        outcome = sandbox.run(
+            job,
+            sandbox.Limits(
+                wall_s=wall_s,
+                memory_bytes=memory_share.of_a_program(_MEMORY_BYTES),
+                file_bytes=1 << 30,
+                folder_bytes=2 << 30,
+                kept_output_bytes=_LOG_BYTES,
+            ),
+        )
         text = outcome.stdout
         if outcome.timed_out:
             text += f"\n========= the program was stopped after {wall_s:g} s"
