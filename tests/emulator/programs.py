@@ -47,7 +47,6 @@ def build(
     """The executable of some .cu files."""
     settings = repr((tuple(flags), sorted(sanitize), count, target))
     digest = hashlib.sha256(runtime_identity().encode() + settings.encode())
-    digest.update(os.environ.get("GRADER_EMULATOR_ISA", "").encode())
     for path in sources:
         digest.update(path.read_bytes())
     for header in sorted(HERE.glob("conformance/*.h")):
