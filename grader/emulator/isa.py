@@ -66,6 +66,8 @@ def _instruction_set(compiler: str, wanted: str) -> InstructionSet:
     macros = _defines(compiler, native)
     if "W" not in macros:
         raise MachineFault(f"{compiler} compiles nothing here: the emulator needs gcc and g++ (apt install g++).")
+    if "__clang__" in macros:
+        raise MachineFault(f"{compiler} is clang, and the emulator uses gcc's vector functions: set CC=gcc, CXX=g++.")
     if "__x86_64__" in macros:
         possible = {"sse": ("-march=x86-64", "-mtune=native"), "": native}
         if {"__AVX2__", "__FMA__", "__F16C__", "__BMI2__", "__LZCNT__", "__MOVBE__"} <= macros.keys():

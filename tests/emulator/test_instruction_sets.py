@@ -159,6 +159,12 @@ def test_a_processor_that_the_emulator_does_not_know_is_named(tmp_path: Path, mo
         instruction_set()
 
 
+def test_clang_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", compiler_says(tmp_path, "__x86_64__", "__clang__"))
+    with pytest.raises(MachineFault, match="set CC=gcc"):
+        instruction_set()
+
+
 def test_kernels_are_compiled_for_the_chosen_instruction_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADER_EMULATOR_ISA", POSSIBLE[-1].name)
     text = '#include "warp.h"\n_Static_assert(W == 4, "the least of this processor");\n'
