@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import stat
@@ -23,6 +24,7 @@ from grader.assignment import Assignment
 from grader.cache import forget_unused, mark_used
 from grader.engine import Compiled, Engine
 from grader.errors import MachineFault
+from grader.machine import cpu_features
 from grader.names import spelled_out
 from grader.paths import cache_folder
 from grader.scratch import scratch_folder
@@ -189,7 +191,9 @@ def _read_cached(folder: Path, key: str) -> Build | None:
 
 
 def _key(submission: Submission, engine: Engine) -> str:
-    parts = [submission.sha256, engine.identity(), *submission.sources, "flags", *submission.flags]
+    native = any("native" in flag for flag in submission.flags)  # a cache may be shared by machines that differ
+    processor = cpu_features() if native else platform.machine()
+    parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *submission.flags]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

@@ -18,15 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.emulator import DEFAULT_SANITIZERS
-from grader.emulator.native import (
-    RUNTIME,
-    compile_c,
-    host_compiler,
-    host_identity,
-    lanes,
-    runtime_object,
-    template_objects,
-)
+from grader.emulator.isa import RUNTIME, binutil, host_compiler, instruction_set
+from grader.emulator.native import compile_c, runtime_object, template_objects
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
@@ -126,7 +119,7 @@ def compile_program(
             translation, found = translate_module(
                 module,
                 prefix=prefix,
-                lanes=lanes(),
+                lanes=instruction_set().lanes,
                 registers=registers,
                 sanitize=sanitize,
                 count=count,
@@ -154,12 +147,12 @@ def compile_program(
 
 
 def runtime_identity() -> str:
-    """A hash over translator, runtime and host compiler: part of every build cache's key."""
+    """A hash over translator, runtime, host compiler and instruction set: part of every build cache's key."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*")):
         if path.suffix in (".py", ".c", ".h", ".inc"):
             digest.update(path.relative_to(RUNTIME.parent).as_posix().encode() + b"\0" + path.read_bytes())
-    digest.update(host_identity().encode())
+    digest.update(instruction_set().identity.encode())
     return digest.hexdigest()
 
 
@@ -276,7 +269,7 @@ def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple
 def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
     out = unit.object.with_name(f"{prefix}_host.o")
     command = [
-        "objcopy",
+        binutil("objcopy"),
         "--redefine-sym",
         f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}",
         str(unit.object),

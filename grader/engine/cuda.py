@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -157,7 +158,7 @@ class CudaEngine:
         }
 
     def identity(self) -> str:
-        return f"cuda {self.gpu.architecture} nvcc {self.toolkit.version}"
+        return f"cuda {self.gpu.architecture} nvcc {self.toolkit.version} {platform.machine()}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
@@ -220,7 +221,7 @@ class CudaEngine:
         if cupti is None:
             return None
         content = b"".join(source.read_bytes() for source in SOURCES)
-        key = hashlib.sha256(content + f"{self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
+        key = hashlib.sha256(content + f"{platform.machine()} {self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
         built = cache_folder() / "native" / f"libgrader_tracer-{key}.so"
         if not built.exists():
             paths = (self.toolkit.root, cupti.include, cupti.library.parent, *(source.parent for source in SOURCES))

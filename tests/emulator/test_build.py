@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, compile_program
-from grader.emulator.native import compile_c, isa_flags, lanes
+from grader.emulator.native import compile_c
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import parse
 from grader.process import Completed
@@ -100,15 +100,6 @@ def test_another_schedule_of_warps_gives_the_same_results_for_correct_programs(o
         assert execute(program, name, folder=tmp_path, GRADER_EMULATOR_SCHEDULE=order).exit_code == 0
 
 
-@pytest.mark.parametrize("isa", ["avx2", "sse"])
-def test_processors_without_wide_vectors_compute_the_same(
-    isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GRADER_EMULATOR_ISA", isa)
-    done = execute(build(HERE / "portable.cu"), folder=tmp_path)
-    assert done.output == "lanes_that_go_downwards ok\nmixed ok\n" and done.exit_code == 0
-
-
 def test_where_an_optimisation_crashes_the_compiler_it_goes_without(tmp_path: Path) -> None:
     levels: list[str] = []
 
@@ -120,18 +111,6 @@ def test_where_an_optimisation_crashes_the_compiler_it_goes_without(tmp_path: Pa
 
     assert compile_c("int one(void) { return 1; }\n", tmp_path / "one.c", "-O2", crashes_when_optimising).exists()
     assert levels == ["-O2", "-O1"]
-
-
-def test_flags_of_x86_are_not_given_to_another_processors_compiler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler = tmp_path / "aarch64-gcc"
-    compiler.write_text("#!/bin/sh\necho '#define __aarch64__ 1'\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CC", str(compiler))
-    monkeypatch.setenv("GRADER_EMULATOR_ISA", "avx2")
-    assert isa_flags() == ()
-    assert lanes() == 4
 
 
 def test_a_path_with_two_slashes_is_no_comment() -> None:

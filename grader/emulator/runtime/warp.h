@@ -46,7 +46,7 @@ typedef int64_t i64;
 #define INLINE static inline __attribute__((always_inline, unused))
 #define COLD __attribute__((cold, noinline))
 
-#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__) && !defined(EMU_GENERIC)
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define EMU_AVX512 1
 #define W 16
 #elif defined(__AVX2__)
@@ -275,13 +275,28 @@ INLINE u32 mask8(u8 m) { u32 n; __asm__("kmovb %1, %0" : "=r"(n) : "k"(m)); retu
  * 8 eq_uq, 9 nge(ltu), 10 ngt(leu), 5 nlt(geu), 6 nle(gtu). */
 #define CMPF(op, a, b) mask16(__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
 #define CMPD(op, a, b) mask8(__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
+/* PICK(WHERE(...), a, b) is SEL(CMP(...), a, b) for a comparison that is used at once: a vector remains one. */
+#define WHEREU CMPU
+#define WHEREI CMPI
+#define WHEREQ CMPQ
+#define WHEREL CMPL
+#define WHEREF CMPF
+#define WHERED CMPD
+#define PICKU SELU
+#define PICKF SELF
+#define PICKQ SELQ
+#define PICKD SELD
 #else
-INLINE VI expand_mask(u32 m) { VI bit = (VI)(BU(1) << IOTA(0)); return ((BI((i32)m) & bit) != 0); }
-INLINE VL expand_maskq(u32 m) { VL bit = (VL)(BQ(1) << IOTAQ(0)); return ((BL((i64)m) & bit) != 0); }
-INLINE VU SELU(u32 m, VU a, VU b) { VU k = (VU)expand_mask(m); return (a & k) | (b & ~k); }
-INLINE VF SELF(u32 m, VF a, VF b) { return (VF)SELU(m, (VU)a, (VU)b); }
-INLINE VQ SELQ(u32 m, VQ a, VQ b) { VQ k = (VQ)expand_maskq(m); return (a & k) | (b & ~k); }
-INLINE VD SELD(u32 m, VD a, VD b) { return (VD)SELQ(m, (VQ)a, (VQ)b); }
+INLINE VU PICKU(VU k, VU a, VU b) { return (a & k) | (b & ~k); }
+INLINE VF PICKF(VU k, VF a, VF b) { return (VF)PICKU(k, (VU)a, (VU)b); }
+INLINE VQ PICKQ(VU k, VQ a, VQ b) { return (VQ)PICKU(k, (VU)a, (VU)b); }
+INLINE VD PICKD(VU k, VD a, VD b) { return (VD)PICKU(k, (VU)a, (VU)b); }
+INLINE VU expand_mask(u32 m) { VU bit = BU(1) << IOTA(0); return (VU)((BU(m) & bit) != 0); }
+INLINE VU expand_maskq(u32 m) { VQ bit = BQ(1) << IOTAQ(0); return (VU)((BQ(m) & bit) != 0); }
+INLINE VU SELU(u32 m, VU a, VU b) { return PICKU(expand_mask(m), a, b); }
+INLINE VF SELF(u32 m, VF a, VF b) { return PICKF(expand_mask(m), a, b); }
+INLINE VQ SELQ(u32 m, VQ a, VQ b) { return PICKQ(expand_maskq(m), a, b); }
+INLINE VD SELD(u32 m, VD a, VD b) { return PICKD(expand_maskq(m), a, b); }
 INLINE u32 movemask(VI v) {
 #if W == 8
     return (u32)__builtin_ia32_movmskps256((float __attribute__((vector_size(32))))v);
@@ -294,9 +309,13 @@ INLINE u32 movemask(VI v) {
 #endif
 }
 INLINE u32 movemaskq(VL v) {
-    u32 r = 0;
-    for (int i = 0; i < W / 2; i++) r |= (u32)(v[i] & 1) << i;
-    return r;
+#if W == 8
+    return (u32)__builtin_ia32_movmskpd256((double __attribute__((vector_size(32))))v);
+#elif defined(__SSE2__)
+    return (u32)__builtin_ia32_movmskpd((double __attribute__((vector_size(16))))v);
+#else
+    return (u32)(v[0] & 1) | (u32)(v[1] & 1) << 1;
+#endif
 }
 #define COMPARE(op, a, b) \
     ((op) == 0 ? (a) == (b) : (op) == 1 ? (a) < (b) : (op) == 2 ? (a) <= (b) : (op) == 4 ? (a) != (b) : (op) == 5 ? (a) >= (b) : (a) > (b))
@@ -315,12 +334,18 @@ INLINE u32 movemaskq(VL v) {
      : (op) == 10 ? ~((a) > (b))                                                                                        \
      : (op) == 5  ? ~((a) < (b))                                                                                        \
                   : ~((a) <= (b)))
-#define CMPU(op, a, b) movemask((VI)COMPARE(op, (VU)(a), (VU)(b)))
-#define CMPI(op, a, b) movemask((VI)COMPARE(op, (VI)(a), (VI)(b)))
-#define CMPQ(op, a, b) movemaskq((VL)COMPARE(op, (VQ)(a), (VQ)(b)))
-#define CMPL(op, a, b) movemaskq((VL)COMPARE(op, (VL)(a), (VL)(b)))
-#define CMPF(op, a, b) movemask((VI)COMPAREF(op, (VF)(a), (VF)(b)))
-#define CMPD(op, a, b) movemaskq((VL)COMPAREF(op, (VD)(a), (VD)(b)))
+#define WHEREU(op, a, b) (VU)(COMPARE(op, (VU)(a), (VU)(b)))
+#define WHEREI(op, a, b) (VU)(COMPARE(op, (VI)(a), (VI)(b)))
+#define WHEREQ(op, a, b) (VU)(COMPARE(op, (VQ)(a), (VQ)(b)))
+#define WHEREL(op, a, b) (VU)(COMPARE(op, (VL)(a), (VL)(b)))
+#define WHEREF(op, a, b) (VU)(COMPAREF(op, (VF)(a), (VF)(b)))
+#define WHERED(op, a, b) (VU)(COMPAREF(op, (VD)(a), (VD)(b)))
+#define CMPU(op, a, b) movemask((VI)WHEREU(op, a, b))
+#define CMPI(op, a, b) movemask((VI)WHEREI(op, a, b))
+#define CMPQ(op, a, b) movemaskq((VL)WHEREQ(op, a, b))
+#define CMPL(op, a, b) movemaskq((VL)WHEREL(op, a, b))
+#define CMPF(op, a, b) movemask((VI)WHEREF(op, a, b))
+#define CMPD(op, a, b) movemaskq((VL)WHERED(op, a, b))
 #endif
 
 INLINE void lanes_exit(struct warp *w, u32 gone) {
