@@ -83,6 +83,7 @@ def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
             if mask is not None and mask not in together:
                 together.add(mask)
                 found.add(id(instr))
+            together -= {Reg(name) for name in written(instr)}
     return frozenset(found)
 
 

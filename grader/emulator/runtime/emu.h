@@ -2,6 +2,7 @@
  *
  *   memory.c    allocations: the table of what is allocated where, device arena, lookups
  *   access.c    loads and stores that left the fast path; decides what is a fault
+ *   whole.c     vector accesses that other processors see all at once
  *   atomics.c   atom and red
  *   fiber.c     switching stacks
  *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
@@ -12,6 +13,7 @@
  *   order.c     which accesses of a launch barriers, fences and atomics put in order
  *   written.c   which bytes of global memory hold a value
  *   apart.c     lanes of a warp that wait for each other
+ *   gather.c    warp functions whose lanes come separately
  *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
  *   counters.c  what a program built to count has counted
  *   mbarrier.c  barrier objects in shared memory
@@ -97,11 +99,11 @@ struct launch {
     int cooperative;
     volatile int abort;
     int error;
-    u8 params[4096 + 64] __attribute__((aligned(64)));
     u32 fuel, patience; /* schedule.c */
     u64 workspace;      /* of a cooperative grid: device memory that cooperative groups keep their barrier in */
     u64 start_ns;
     struct counters *counters; /* counters.c */
+    u8 params[] __attribute__((aligned(64))); /* kernel_info.parameter_bytes */
 };
 
 #define FUEL 65536u /* loop iterations until rt_poll */

@@ -207,8 +207,9 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     int captured = capture_launch(stream, host, grid, block, args, shared, k);
     if (captured >= 0) return api_result(function, captured);
     if (pending_fault) return api_result(function, cudaSuccess); /* nothing runs after a fault */
-    struct launch *l = aligned_alloc(64, (sizeof *l + 63) & ~63ull);
-    memset(l, 0, sizeof *l);
+    u64 bytes = (sizeof(struct launch) + k->parameter_bytes + 63) & ~63ull;
+    struct launch *l = aligned_alloc(64, bytes);
+    memset(l, 0, bytes);
     static u64 ids;
     l->kernel = k, l->module = known->module, l->id = __atomic_add_fetch(&ids, 1, __ATOMIC_SEQ_CST);
     l->grid[0] = grid.x, l->grid[1] = grid.y, l->grid[2] = grid.z;

@@ -10,7 +10,8 @@
  * branches are plain gotos, `m` is the mask of live lanes, and register writes need no mask because dead lanes'
  * registers are never read. Where lanes part, the `slow` form runs, block by block under a mask, always the
  * lowest-numbered pending block, until all lanes are at the branch's immediate post-dominator (or have left); the fast
- * form then goes on there. Lanes that wait in a loop for others of their warp let these go on (apart.c).
+ * form then goes on there. Lanes that wait in a loop for others of their warp let these go on (apart.c), as do
+ * lanes that come to a warp function before others that its mask names (gather.c).
  *
  * Registers live in a frame in memory, F, where the slow form finds them; a register that a form knows to be more even
  * than the general form does has a second place there and is copied when lanes part. Between branches, instructions are
@@ -137,6 +138,9 @@ void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 
 void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
+/* The same for elements of 8 or 16 bytes together, which other processors see all at once (whole.c). */
+void rt_load_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out);
+void rt_store_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
 /* The host address of one lane's access, or no return. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
 void rt_fence(struct warp *w);
@@ -167,6 +171,7 @@ struct apart {
     u32 waiting;  /* lanes whose patience is at an end: the others' turn */
     u32 held;     /* lanes that have come to where lanes meet, before some that take part */
     u32 waited;   /* lanes that were ever waiting */
+    u32 stuck;    /* lanes that were held when nothing else was left: they go on as if nobody had been missing */
     u32 patience; /* of the lanes that run: times round a loop */
     u32 turns;
 };
@@ -175,6 +180,32 @@ int rt_take_turns(struct warp *w, struct apart *a, u32 beyond);
 u32 rt_pending(const u32 *pend, u32 blocks);
 /* Whether lanes of the mask `missing` are pending anywhere and have waited. */
 int rt_hold(struct apart *a, const u32 *pend, u32 blocks, u32 missing);
+
+/* Warp functions (gather.c). What each lane sees: one value for each lane, and which lanes count. */
+struct together { const u64 *row[32]; u32 group[32]; };
+struct gathering {
+    u32 offered;  /* lanes that have come and not gone on */
+    u32 complete; /* of these, lanes whose mask's lanes have all come */
+    u32 members[32], call[32];
+    u64 offer[32], seen[32][32];
+    struct together together; /* of lanes that may go on */
+};
+/* The lanes of m that may go on; the others are held. `call` numbers the instruction (0: __syncwarp(),
+ * which syncwarp.c reports on), `pending` are the lanes that are
+ * elsewhere in this function. */
+u32 rt_gather(struct warp *w, struct apart *a, struct gathering *g, u32 site, u32 call, u32 m, u32 pending, const u32 *members, const u64 *offers) COLD;
+void rt_check_members(struct warp *w, u32 site, u32 m, const u32 *members) COLD;
+void rt_shuffle(const struct together *t, u32 m, const u32 *source, u32 *out) COLD;
+void rt_ballot(const struct together *t, u32 m, u32 *out) COLD;
+u32 rt_match(const struct together *t, u32 m, int all, u32 *out); /* lanes that all others of their mask equal */
+void rt_reduce_add_u32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_min_u32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_min_s32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_max_u32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_max_s32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_and_b32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_or_b32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_xor_b32(const struct together *t, u32 m, u32 *out);
 
 /* Atomics: old values replace vv[0..31]; vv[32..63] is the new value of a compare-and-swap. */
 #define ATOMIC(how, type) void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv);

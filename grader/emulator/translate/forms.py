@@ -39,8 +39,13 @@ class _FunctionText:
         linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True, floats=floats)
         callees = self.layout.callees_do
         graph = build(function)
-        meet = meetings(graph, callees) if waiting_loops(graph, callees) else frozenset()
         ssa = Ssa(graph, _predicate)
+        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
+        meet = meetings(graph, callees)
+        if any(_waits_alone(i) for b in graph.blocks for i in b.instrs):
+            divided = _divided(graph, analyse(ssa, general_rules))
+            self.layout.gathers = _gathers([graph.blocks[n] for n in divided], meet)
+        meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.gathers
         values = analyse(ssa, linear_rules)
         guards = {
             id(i)
@@ -55,11 +60,10 @@ class _FunctionText:
         self.layout.guards = guards
         self.layout.meetings = meet
         self.layout.waiting = waiting_loops(graph, callees)
-        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
         general = analyse(ssa, general_rules)
         self.blocks = len(graph.blocks)
         slow = general
-        if self.layout.waiting:
+        if self.layout.waiting or self.layout.gathers:
             apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats, apart=True)
             slow = analyse(ssa, apart_rules, apart=True)
         self.frame = Frame(ssa, slow, self._kept)
@@ -150,11 +154,13 @@ class _FunctionText:
             )
         table = ", ".join(f"&&B{i}" if i in needed else "&&missing" for i in range(n + 1))
         writer.line(f"static const void *const to[] = {{{table}}};")
-        apart = bool(self.layout.waiting)
+        apart = bool(self.layout.waiting or self.layout.gathers)
         due = "(pend[next] & ~(apart.waiting | apart.held))" if apart else "pend[next]"
         if apart:
             idle = ", ".join(str(int(idle_until_meeting(graph, b, self.layout.callees_do))) for b in range(n))
             writer.line("struct apart apart = {.patience = PATIENCE};")
+            if self.layout.gathers:
+                writer.line("struct gathering gathering; gathering.offered = gathering.complete = 0;")
             writer.line(f"static const u8 idle[] = {{{idle}}};")
         writer.line("dispatch:;")
         # `next` is the lowest pending block; when it was `stop` and nothing else is pending, all lanes are there.
@@ -257,6 +263,30 @@ def _predicate(block: Block) -> str | None:
     if isinstance(end, Switch):
         return end.index.name
     return None
+
+
+def _waits_alone(instr: Instr) -> bool:
+    """Whether lanes can wait one by one at an instruction. Other lanes go past a predicated one, so not there."""
+    return instr.guard is None and (instr.op in ("shfl", "vote", "match", "redux") or instr.mods[:1] == ("warp",))
+
+
+def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:
+    """Ids of the warp functions whose lanes may come separately: the first of a block for each mask, and those that
+    lanes may also call elsewhere."""
+    places: dict[str, set[int]] = {}
+    for block in divided:
+        for instr in block.instrs:
+            places.setdefault(instr.text, set()).add(block.number)
+    return frozenset(
+        id(i) for b in divided for i in b.instrs if _waits_alone(i) and (id(i) in meet or len(places[i.text]) > 1)
+    )
+
+
+def _divided(graph: Graph, values: Values) -> set[int]:
+    """The blocks that a divided warp may run."""
+    if not graph.reducible:
+        return {b.number for b in graph.blocks}
+    return set().union(*(graph.region(number) for number in values.divergent))
 
 
 def _affine_result(values: Values, instr: Instr) -> bool:

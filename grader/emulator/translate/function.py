@@ -43,7 +43,8 @@ class Layout:
     guards: set[int] = field(default_factory=set)
     callees_do: Callees = field(default_factory=Callees)
     waiting: frozenset[int] = frozenset()  # headers of the loops in which lanes may wait for others of their warp
-    meetings: frozenset[int] = frozenset()  # where such a function has lanes that ran apart meet
+    meetings: frozenset[int] = frozenset()  # where lanes that ran apart meet
+    gathers: frozenset[int] = frozenset()  # of these, warp functions whose lanes may come separately (gather.c)
 
 
 # Families whose text depends on nothing but operands, the first of which is the result.
@@ -77,6 +78,7 @@ class Writer:
         self.layout, self.graph, self.values, self.form = layout, graph, values, form
         self.function = layout.function
         self.slow = form == "slow"
+        self.gathered = layout.gathers if self.slow else frozenset()
         self.frame, self.code = frame, code
         self.places = frame.threaded(values)
         types, numbered = self.function.registers, code.templates.numbered

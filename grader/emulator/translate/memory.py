@@ -173,6 +173,12 @@ def order_of(instr: Instr) -> int:
     return order
 
 
+def is_whole(w: Writer, instr: Instr, space: str, total: int, count: int) -> bool:
+    """Whether other threads may see a vector access only as a whole (runtime/whole.c)."""
+    shared_by_workers = space in ("generic", "global") and not w.layout.watched
+    return shared_by_workers and count > 1 and total in (8, 16) and bool(order_of(instr) & STRONG)
+
+
 def lanes_meet(w: Writer) -> None:
     """Tells a watched program that the warp's lanes wait for each other here."""
     if w.layout.watched:
@@ -221,8 +227,9 @@ def load(w: Writer, instr: Instr) -> None:
     uniform_result = kind == 0 and space != "generic"
     raw = declare_raw(w, count, bits, uniform_result)
     # Divided warps are rare: keep their code small.
-    if w.slow or w.layout.watched:
-        cold_load(w, mem, space, site, raw, count, size)
+    whole = is_whole(w, instr, space, total, count)
+    if w.slow or w.layout.watched or whole:
+        cold_load(w, mem, space, site, raw, count, size, whole=whole)
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
         return
@@ -330,8 +337,11 @@ def fetch(
             )
 
 
-def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
+def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False) -> tuple[str, str]:
     """Which rt_load/rt_store takes this address, and its arguments; writes a row of addresses where one is needed."""
+    if whole:
+        lane_addresses(w, mem, "aa", space)
+        return "whole", "aa"
     t = "u32" if space in ("shared", "local") else "u64"
     if address_shape(w, mem) < 2:
         return "a", f"{base_address(w, mem, t)}, {address_stride(w, mem)}"
@@ -342,8 +352,10 @@ def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
     return ("w" if t == "u32" else "q"), "aa"
 
 
-def cold_load(w: Writer, mem: Mem, space: str, site: str, raw: Raw, count: int, size: int) -> None:
-    form, arguments = address_arguments(w, mem, space)
+def cold_load(
+    w: Writer, mem: Mem, space: str, site: str, raw: Raw, count: int, size: int, *, whole: bool = False
+) -> None:
+    form, arguments = address_arguments(w, mem, space, whole=whole)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} oo[{32 * count}] __attribute__((aligned(64)));")
     w.line(f"rt_load_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {count}, oo);")
@@ -478,8 +490,9 @@ def store(w: Writer, instr: Instr) -> None:
         else:
             cold_store(w, mem, space, site, items, as_read, size)
         return
-    if w.slow or w.layout.watched:
-        cold_store(w, mem, space, site, items, as_read, size)
+    whole = is_whole(w, instr, space, total, count)
+    if w.slow or w.layout.watched or whole:
+        cold_store(w, mem, space, site, items, as_read, size, whole=whole)
         return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
@@ -579,8 +592,10 @@ def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> 
             w.line(f"*(VQ *)&{name}[{place_at}] = {f}((VU){w.v(item, read, i // 2)});")
 
 
-def cold_store(w: Writer, mem: Mem, space: str, site: str, items: tuple[Operand, ...], read: str, size: int) -> None:
-    form, arguments = address_arguments(w, mem, space)
+def cold_store(
+    w: Writer, mem: Mem, space: str, site: str, items: tuple[Operand, ...], read: str, size: int, *, whole: bool = False
+) -> None:
+    form, arguments = address_arguments(w, mem, space, whole=whole)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} vv[{32 * len(items)}] __attribute__((aligned(64)));")
     for c, item in enumerate(items):
