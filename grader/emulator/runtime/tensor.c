@@ -38,22 +38,25 @@ static void gather_words(const u32 *registers, u32 blocks, u32 chunks, struct wo
 /* C and D, by columns: register 2 · (row block + blocks · column block) + i holds column 2t + i of each row in a block; of
  * halves one register holds both. */
 static void load_block(const u32 *registers, u32 block, int halves, u32 (*c)[ROWS], u32 row) {
-    for (u32 r = 0; r < (halves ? 1 : 2); r++) {
-        u32 turned[32] __attribute__((aligned(64)));
-        by_words(registers + 32 * (halves ? block : 2 * block + r), turned);
-        for (u32 t = 0; t < 4; t++)
-            for (u32 g = 0; g < 8; g++)
-                if (halves) c[2 * t][row + g] = turned[8 * t + g] & 0xffff, c[2 * t + 1][row + g] = turned[8 * t + g] >> 16;
-                else c[2 * t + r][row + g] = turned[8 * t + g];
-    }
+    u32 turned[2][32] __attribute__((aligned(64)));
+    if (halves) {
+        by_words(registers + 32 * block, turned[1]);
+        for (u32 l = 0; l < 32; l += W) {
+            const VU both = *(const VU *)&turned[1][l];
+            *(VU *)&turned[0][l] = both & 0xffffu, *(VU *)&turned[1][l] = both >> 16;
+        }
+    } else
+        for (u32 r = 0; r < 2; r++) by_words(registers + 32 * (2 * block + r), turned[r]);
+    for (u32 j = 0; j < 8; j++) memcpy(&c[j][row], &turned[j % 2][8 * (j / 2)], 32);
 }
 static void store_block(u32 *registers, u32 block, int halves, const u32 (*c)[ROWS], u32 row) {
-    for (u32 r = 0; r < (halves ? 1 : 2); r++) {
-        u32 turned[32] __attribute__((aligned(64)));
-        for (u32 t = 0; t < 4; t++)
-            for (u32 g = 0; g < 8; g++) turned[8 * t + g] = halves ? c[2 * t][row + g] | c[2 * t + 1][row + g] << 16 : c[2 * t + r][row + g];
-        by_lanes(turned, registers + 32 * (halves ? block : 2 * block + r));
-    }
+    u32 turned[2][32] __attribute__((aligned(64)));
+    for (u32 j = 0; j < 8; j++) memcpy(&turned[j % 2][8 * (j / 2)], &c[j][row], 32);
+    if (halves) {
+        for (u32 l = 0; l < 32; l += W) *(VU *)&turned[0][l] |= *(const VU *)&turned[1][l] << 16;
+        by_lanes(turned[0], registers + 32 * block);
+    } else
+        for (u32 r = 0; r < 2; r++) by_lanes(turned[r], registers + 32 * (2 * block + r));
 }
 
 /* ---- sparse matrices ------------------------------------------------------------------------------------------------ */

@@ -35,6 +35,11 @@ static u64 extent(struct wmma how, u32 stride) {
     return ((lines - 1) * stride + length) * element_bits(how.element) / 8;
 }
 
+static void pairs_from(u32 *out, const u16 *p, struct steps s) {
+    for (u32 g = 0; g < 8; g++, p += s.row)
+        for (u32 t = 0; t < 4; t++) out[4 * g + t] = p[t * s.word] | (u32)p[t * s.word + s.element] << 16;
+}
+
 void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, struct wmma how, u32 registers, void *out) {
     const u32 bits = element_bits(how.element), bytes = bits < 8 ? 4 : bits / 8, E = bits < 32 ? 32 / bits : 1;
     const u32 step = bits < 8 ? 8 / bits : 1; /* elements of less than a byte are read as words */
@@ -43,6 +48,14 @@ void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, str
         const struct steps s = steps_of(how, stride, r);
         if (whole && s.element == 1 && s.word == E && bits <= 32) {
             for (u32 g = 0; g < 8; g++) memcpy((u32 *)out + 32 * r + 4 * g, whole + (u64)(s.start + g * s.row) * bits / 8, 16);
+            continue;
+        }
+        if (whole && bits == 16) {
+            pairs_from((u32 *)out + 32 * r, (const u16 *)whole + s.start, s);
+            continue;
+        }
+        if (whole && bits == 32) {
+            for (u32 l = 0; l < 32; l++) ((u32 *)out)[32 * r + l] = ((const u32a *)whole)[s.start + l / 4 * s.row + l % 4 * s.word];
             continue;
         }
         for (u32 l = 0; l < 32; l++) {
@@ -62,6 +75,10 @@ void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, st
     u8 *whole = whole_matrix(w, site, space, base, extent(how, stride), bytes);
     for (u32 r = 0; r < registers; r++) {
         const struct steps s = steps_of(how, stride, r);
+        if (whole && bits == 32) {
+            for (u32 l = 0; l < 32; l++) ((u32a *)whole)[s.start + l / 4 * s.row + l % 4 * s.word] = ((const u32 *)in)[32 * r + l];
+            continue;
+        }
         for (u32 l = 0; l < 32; l++) {
             const u64 word = bits == 64 ? ((const u64 *)in)[32 * r + l] : ((const u32 *)in)[32 * r + l];
             for (u32 e = 0; e < E; e++) {
