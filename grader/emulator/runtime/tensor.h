@@ -11,7 +11,7 @@
 #ifndef TENSOR_H
 #define TENSOR_H
 
-#include "emu.h"
+#include "warp.h"
 
 #define ROWS 16u    /* of a block of A, or columns of B, that are computed together: lanes of a vector, or several */
 #define MAX_K 128u  /* of m16n8k128 with 4-bit elements */

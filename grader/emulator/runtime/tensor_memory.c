@@ -1,6 +1,7 @@
 /* ldmatrix, stmatrix, wmma.load and wmma.store. Where the access is plainly in order it costs one check; whatever is not goes
  * to rt_address element by element, or row by row, which reports faults. */
 
+#include "emu.h"
 #include "tensor.h"
 
 /* ---- wmma ----------------------------------------------------------------------------------------------------------- */

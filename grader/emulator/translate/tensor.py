@@ -146,7 +146,9 @@ def wmma(w: Writer, instr: Instr) -> None:
     element = instr.mods[-1]
     if element not in _BITS:
         raise w.refuse()
-    register, mem, *rest = instr.operands if what == "load" else (instr.operands[i] for i in (1, 0, *range(2, len(instr.operands))))
+    register, mem, *rest = (
+        instr.operands if what == "load" else (instr.operands[i] for i in (1, 0, *range(2, len(instr.operands))))
+    )
     if not isinstance(mem, Mem):
         raise w.refuse()
     lanes_meet(w)
