@@ -1,4 +1,4 @@
-"""Sums of products on tensor cores: the vector code against the rule written out, in every width of vectors there is."""
+"""Sums of products on tensor cores: the vector code against the rule written out, in every width of vectors."""
 
 import subprocess
 from pathlib import Path
