@@ -17,7 +17,7 @@
  *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
  *   counters.c  what a program built to count has counted
  *   mbarrier.c  barrier objects in shared memory
- *   tensor.c    matrix instructions
+ *   tensor*.c   matrix instructions
  *   copies.c    asynchronous copies, which arrive when they are waited for
  *   print.c     device printf and assert
  *   api_*.c     the CUDA runtime API by subject

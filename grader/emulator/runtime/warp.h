@@ -221,12 +221,21 @@ ATOMICS
 typedef u32 (*device_function)(struct warp *, u32, u32 **);
 device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address);
 
-/* Matrix instructions (tensor.c). Registers are rows of 32 lanes. */
-enum element { ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_S8, ELEMENT_U8, ELEMENT_F32, ELEMENT_S32 };
-void rt_mma(int m, int n, int k, int ae, int be, int de, const u32 *a, const u32 *b, const u32 *c, u32 *d, int saturate);
-void rt_wmma(int m, int n, int k, int ae, int be, int ce, int de, const u32 *a, u32 an, const u32 *b, u32 bn, const u32 *c, u32 cn, u32 *d, u32 dn, int saturate);
-void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, u32 *out);
-void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, const u32 *in);
+/* Matrix instructions (tensor.c, tensor_memory.c). Registers are rows of 32 lanes, of 32 bits or, of doubles, of 64. */
+enum element {
+    ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_E4M3, ELEMENT_E5M2, ELEMENT_S8, ELEMENT_U8, ELEMENT_S4, ELEMENT_U4, ELEMENT_B1,
+    ELEMENT_F32, ELEMENT_S32, ELEMENT_F64
+};
+enum mma_flag { MMA_SATURATE = 1, MMA_AND = 2, MMA_SPARSE = 4 };
+struct mma { u32 architecture, m, n, k; int a, b, c, d; u32 flags; }; /* D = A B + C: the GPU's architecture, shape, types */
+void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, const u32 *metadata, u32 selector);
+void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a, const u32 *b, const u32 *c, u32 *d);
+void rt_mma_f64(struct mma how, const u64 *a, const u64 *b, const u64 *c, u64 *d);
+void rt_movmatrix(const u32 *in, u32 *out);
+/* B is seen by columns here: its rows are k long, as A's. `adjacent`: elements of different rows lie next to each other. */
+struct wmma { u32 rows, columns; int element, accumulator, adjacent; };
+void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, struct wmma how, u32 registers, void *out);
+void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, struct wmma how, u32 registers, const void *in);
 void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, u32 *out);
 void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, const u32 *in);
 

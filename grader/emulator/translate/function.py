@@ -38,6 +38,7 @@ class Layout:
     globals: dict[str, str]  # module variable or function → C expression of its address
     site: Callable[[Loc, str, int, int], int]
     warp_lanes: int  # W of runtime/warp.h
+    architecture: int  # 80 for sm_80
     counting: FunctionCounting | None = None
     watched: bool = False  # every access to shared and global memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)

@@ -238,7 +238,7 @@ class _ModuleWriter:
         layout = Layout(
             function, symbol, shared, local, local_bytes, params,
             {n: s for n, s in self.names.items() if self.module.functions[n].defined},
-            self._addresses(), self.sites.add, self.lanes,
+            self._addresses(), self.sites.add, self.lanes, int(re.sub(r"\D", "", self.module.target)),
         )  # fmt: skip
         layout.watched = bool(self.sanitize)
         layout.callees_do = self._callees_do

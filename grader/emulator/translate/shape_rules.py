@@ -12,8 +12,8 @@ ShapeOf = Callable[[str], Shape | None]
 
 # Results that depend on more than the operands: memory that others write, other lanes, time.
 _IMPURE = {
-    "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "wmma", "call", "clock", "bar",
-    "barrier", "mbarrier", "alloca", "elect",
+    "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "movmatrix", "wmma", "call", "clock",
+    "bar", "barrier", "mbarrier", "alloca", "elect",
 }  # fmt: skip
 _UNIFORM_SPECIAL = {
     "%ntid", "%ctaid", "%nctaid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%dynamic_smem_size",
