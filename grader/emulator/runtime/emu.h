@@ -125,6 +125,7 @@ struct block {
     u32 *poll_site;
     u32 warp_count, done, current, threads_alive, polls;
     u64 index;
+    u32 indexed[3]; /* the block's shape that its warps' thread indices are set for */
     struct barrier barriers[16];
     u8 *shared, *local;
     u32 local_bytes;
