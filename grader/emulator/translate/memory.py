@@ -228,7 +228,10 @@ def load(w: Writer, instr: Instr) -> None:
         return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
-    for c in range(count):
+    quads = bits == 32 and count == 4 and (kind == 1 or (kind == 2 and space == "shared"))
+    if quads:
+        fetch_quads(w, raw, kind, mem)
+    for c in range(0 if quads else count):
         names = raw.names[c]
         if kind == 0:
             value = scalar_read("p", c * size, bits)
@@ -328,6 +331,20 @@ def fetch(
             w.line(
                 f"{name} = gather{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
             )
+
+
+def fetch_quads(w: Writer, raw: Raw, kind: int, mem: Mem) -> None:
+    """Loads the four words of every lane from `p`."""
+    w.line("i32 at[32] __attribute__((aligned(64)));")
+    for i in w.pieces("u32"):
+        if kind == 1:
+            offset = f"IOTA({i}) * BU((u32)({address_stride(w, mem)}))"
+        else:  # lanes that take no part read the first words of shared memory
+            offset = f"SELU(MK({w.mask}, {i}), o{i}, BU(0))"
+        w.line(f"*(VU *)&at[{i * w.lanes}] = {offset};")
+    w.line('__asm__("" : "+m"(at));')  # gcc's way to take a lane out of a vector is slower
+    for i in w.pieces("u32"):
+        w.line(f"gather_quads(p, &at[{i * w.lanes}], {', '.join(f'&{names[i]}' for names in raw.names)});")
 
 
 def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
