@@ -2,6 +2,7 @@
  *
  *   memory.c    allocations: the table of what is allocated where, device arena, lookups
  *   access.c    loads and stores that left the fast path; decides what is a fault
+ *   words.c     loads of words whose addresses differ from lane to lane
  *   atomics.c   atom and red
  *   fiber.c     switching stacks
  *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks

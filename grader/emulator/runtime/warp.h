@@ -137,6 +137,10 @@ void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 
 void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
+/* rt_load_q of so many words, where nothing watches (words.c). */
+void rt_load_words1(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
+void rt_load_words2(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
+void rt_load_words4(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
 /* The host address of one lane's access, or no return. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
 void rt_fence(struct warp *w);

@@ -221,14 +221,16 @@ def load(w: Writer, instr: Instr) -> None:
     uniform_result = kind == 0 and space != "generic"
     raw = declare_raw(w, count, bits, uniform_result)
     # Divided warps are rare: keep their code small.
-    if w.slow or w.layout.watched:
-        cold_load(w, mem, space, site, raw, count, size)
+    quick = not (w.slow or w.layout.watched)
+    words = quick and kind == 2 and space != "shared" and bits == 32
+    if words or not quick:
+        cold_load(w, mem, space, site, raw, count, size, words=words)
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
         return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
-    quads = bits == 32 and count == 4 and (kind == 1 or (kind == 2 and space == "shared"))
+    quads = bits == 32 and count == 4 and kind > 0
     if quads:
         fetch_quads(w, raw, kind, mem)
     for c in range(0 if quads else count):
@@ -359,11 +361,13 @@ def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
     return ("w" if t == "u32" else "q"), "aa"
 
 
-def cold_load(w: Writer, mem: Mem, space: str, site: str, raw: Raw, count: int, size: int) -> None:
+def cold_load(w: Writer, mem: Mem, space: str, site: str, raw: Raw, count: int, size: int, *, words: bool = False) -> None:
+    """Has the runtime load; `words`: words.c, for words at a vector of addresses."""
     form, arguments = address_arguments(w, mem, space)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} oo[{32 * count}] __attribute__((aligned(64)));")
-    w.line(f"rt_load_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {count}, oo);")
+    place = f"w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}"
+    w.line(f"rt_load_words{count}({place}, oo);" if words else f"rt_load_{form}({place}, {size}, {count}, oo);")
     for c, names in enumerate(raw.names):
         if raw.uniform:
             w.line(f"{names[0]} = oo[{32 * c} + lowest_lane({w.mask})];")
