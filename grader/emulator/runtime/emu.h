@@ -3,6 +3,7 @@
  *   memory.c    allocations: the table of what is allocated where, device arena, lookups
  *   access.c    loads and stores that left the fast path; decides what is a fault
  *   whole.c     vector accesses that other processors see all at once
+ *   words.c     loads of words whose addresses differ from lane to lane
  *   atomics.c   atom and red
  *   fiber.c     switching stacks
  *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
@@ -127,6 +128,7 @@ struct block {
     u32 *poll_site;
     u32 warp_count, done, current, threads_alive, polls;
     u64 index;
+    u32 indexed[3]; /* the block's shape that its warps' thread indices are set for */
     struct barrier barriers[16];
     u8 *shared, *local;
     u32 local_bytes;

@@ -141,6 +141,10 @@ void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32
 /* The same for elements of 8 or 16 bytes together, which other processors see all at once (whole.c). */
 void rt_load_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out);
 void rt_store_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
+/* rt_load_q of so many words, where nothing watches (words.c). */
+void rt_load_words1(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
+void rt_load_words2(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
+void rt_load_words4(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
 /* The host address of one lane's access, or no return. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
 void rt_fence(struct warp *w);

@@ -8,7 +8,7 @@ from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is
 from grader.emulator.analysis.effects import CARRY, written
 from grader.emulator.analysis.shapes import Ssa, Values, analyse
 from grader.emulator.analysis.waiting import idle_until_meeting, meetings, waiting_loops
-from grader.emulator.ptx import Instr
+from grader.emulator.ptx import Instr, Reg
 from grader.emulator.translate.control import FormWriter
 from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.function import Layout
@@ -75,22 +75,35 @@ class _FunctionText:
         if fast:
             compiled = self._inner_blocks(graph)
             texts.append(self._fast(graph, values, "linear", compiled))
-            texts.append(self._fast(graph, general, "general", compiled))
+            texts.append(self._fast(graph, general, "general", compiled if self._is_2d() else set()))
         texts.append(self._entry(fast))
         prototypes = self._prototypes()
         return [prototypes + text for text in texts]
 
     def _inner_blocks(self, graph: Graph) -> set[int]:
-        """The blocks worth gcc's time: in loops, the deepest first, while the budget lasts."""
+        """The blocks worth gcc's time: in loops, the deepest first, of these the ones with most arithmetic on floats, while
+        the budget lasts."""
         depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
+
+        def worth(block: Block) -> tuple[int, float, int]:
+            floats = sum(i.mods[-1:] == ("f32",) for i in block.instrs)
+            return depth[block.number], floats / max(1, len(block.instrs)), -len(block.instrs)
+
         chosen: set[int] = set()
         spent = 0
-        for block in sorted(graph.blocks, key=lambda b: (-depth[b.number], len(b.instrs))):
+        for block in sorted(graph.blocks, key=worth, reverse=True):
             if depth[block.number] and spent + len(block.instrs) <= self.budget:
                 chosen.add(block.number)
                 spent += len(block.instrs)
         self.spent = spent
         return chosen
+
+    def _is_2d(self) -> bool:
+        """Whether blocks may well have rows of other lengths than multiples of 32."""
+        items = self.function.body
+        return not self.function.entry or any(
+            isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands
+        )
 
     def _kept(self, register: str) -> str:
         return "pred" if register == CARRY else storage(self.function.registers.get(register, "b32"))

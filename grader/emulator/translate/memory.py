@@ -228,14 +228,19 @@ def load(w: Writer, instr: Instr) -> None:
     raw = declare_raw(w, count, bits, uniform_result)
     # Divided warps are rare: keep their code small.
     whole = is_whole(w, instr, space, total, count)
-    if w.slow or w.layout.watched or whole:
-        cold_load(w, mem, space, site, raw, count, size, whole=whole)
+    quick = not (w.slow or w.layout.watched or whole)
+    words = quick and kind == 2 and space != "shared" and bits == 32
+    if words or not quick:
+        cold_load(w, mem, space, site, raw, count, size, whole=whole, words=words)
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
         return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
-    for c in range(count):
+    quads = bits == 32 and count == 4 and kind > 0
+    if quads:
+        fetch_quads(w, raw, kind, mem)
+    for c in range(0 if quads else count):
         names = raw.names[c]
         if kind == 0:
             value = scalar_read("p", c * size, bits)
@@ -337,6 +342,20 @@ def fetch(
             )
 
 
+def fetch_quads(w: Writer, raw: Raw, kind: int, mem: Mem) -> None:
+    """Loads the four words of every lane from `p`."""
+    w.line("i32 at[32] __attribute__((aligned(64)));")
+    for i in w.pieces("u32"):
+        if kind == 1:
+            offset = f"IOTA({i}) * BU((u32)({address_stride(w, mem)}))"
+        else:  # lanes that take no part read the first words of shared memory
+            offset = f"SELU(MK({w.mask}, {i}), o{i}, BU(0))"
+        w.line(f"*(VU *)&at[{i * w.lanes}] = {offset};")
+    w.line('__asm__("" : "+m"(at));')  # gcc's way to take a lane out of a vector is slower
+    for i in w.pieces("u32"):
+        w.line(f"gather_quads(p, &at[{i * w.lanes}], {', '.join(f'&{names[i]}' for names in raw.names)});")
+
+
 def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False) -> tuple[str, str]:
     """Which rt_load/rt_store takes this address, and its arguments; writes a row of addresses where one is needed."""
     if whole:
@@ -353,12 +372,23 @@ def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False) -
 
 
 def cold_load(
-    w: Writer, mem: Mem, space: str, site: str, raw: Raw, count: int, size: int, *, whole: bool = False
+    w: Writer,
+    mem: Mem,
+    space: str,
+    site: str,
+    raw: Raw,
+    count: int,
+    size: int,
+    *,
+    whole: bool = False,
+    words: bool = False,
 ) -> None:
+    """Has the runtime load; `whole`: as whole.c does, `words`: words.c, for words at a vector of addresses."""
     form, arguments = address_arguments(w, mem, space, whole=whole)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} oo[{32 * count}] __attribute__((aligned(64)));")
-    w.line(f"rt_load_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {count}, oo);")
+    place = f"w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}"
+    w.line(f"rt_load_words{count}({place}, oo);" if words else f"rt_load_{form}({place}, {size}, {count}, oo);")
     for c, names in enumerate(raw.names):
         if raw.uniform:
             w.line(f"{names[0]} = oo[{32 * c} + lowest_lane({w.mask})];")
