@@ -12,12 +12,11 @@ cudaError_t cudaSetValidDevices(int *list, int n) { (void)list, (void)n; return 
 cudaError_t cudaChooseDevice(int *d, const struct cudaDeviceProp *p) { (void)p; *d = 0; return API(cudaSuccess); }
 cudaError_t cudaSetDeviceFlags(unsigned flags) { (void)flags; return API(cudaSuccess); }
 cudaError_t cudaGetDeviceFlags(unsigned *flags) { *flags = 0; return API(cudaSuccess); }
-cudaError_t cudaDeviceSynchronize(void) { return API(surface_fault()); }
-cudaError_t cudaThreadSynchronize(void) { return API(surface_fault()); }
-cudaError_t cudaThreadExit(void) { return API(cudaSuccess); }
+cudaError_t cudaDeviceSynchronize(void) { work_wait(NULL, 0); return API(surface_fault()); }
 cudaError_t cudaDriverGetVersion(int *v) { *v = 13000; return API(cudaSuccess); }
 cudaError_t cudaRuntimeGetVersion(int *v) { *v = 13000; return API(cudaSuccess); }
 cudaError_t cudaDeviceReset(void) {
+    work_wait(NULL, 0);
     int faulted = surface_fault();
     pending_fault = 0;
     sticky_error = faulted ? cudaErrorDevicesUnavailable : 0; /* seen on an H200: after a fault only a new process helps */
