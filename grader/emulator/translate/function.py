@@ -563,7 +563,7 @@ class Writer:
                 self.line(f"const u32 {g} = {p} & m;" if instr.op not in ("call",) else f"u32 {g} = {p} & m;")
                 self.mask = g
                 self.blend = g
-                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap"):
+                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap", "tex", "suld", "sust"):
                     self.line(f"if ({g}) {{")
                     closing = "}"
         handler = HANDLERS.get(instr.op)

@@ -24,6 +24,7 @@ from grader.emulator.translate import (
     memory,
     selection,
     tensor,
+    textures,
     warp_ops,
 )
 from grader.emulator.translate.counting import Counting, FunctionCounting
