@@ -31,6 +31,7 @@ from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.emulator.translate import Finding, Translation, translate_module
+from grader.emulator.translate.lacking import lacking_function
 from grader.errors import MachineFault
 from grader.process import Completed, Runner
 
@@ -319,6 +320,5 @@ def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags:
 
 
 def _missing_function(name: str) -> Finding:
-    if re.match(r"cu[A-Z]", name) and not name.startswith("cuda"):
-        return Finding(f"the driver API function {name}", None, None, "use the runtime API (cuda… functions)")
-    return Finding(f"the CUDA runtime function {name}", None, None, "do without it or run on a GPU (--engine cuda)")
+    found = lacking_function(name)
+    return Finding(found.what, None, None, found.advice)

@@ -128,6 +128,14 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t tp, const void *from, size_t fp, 
 cudaError_t cudaMemcpyPeer(void *to, int td, const void *from, int fd, size_t n) { HOST_CALL(); (void)td, (void)fd; return copy(__func__, to, n, from, n, n, 1, cudaMemcpyDeviceToDevice, 0, 1); }
 cudaError_t cudaMemcpyPeerAsync(void *to, int td, const void *from, int fd, size_t n, cudaStream_t s) { HOST_CALL(); (void)td, (void)fd; return copy(__func__, to, n, from, n, n, 1, cudaMemcpyDeviceToDevice, s, 0); }
 
+cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from, const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attributes, size_t *indices, size_t n, cudaStream_t s) {
+    HOST_CALL();
+    (void)attributes, (void)indices, (void)n;
+    cudaError_t e = cudaSuccess;
+    for (size_t i = 0; i < count && !e; i++) e = copy(__func__, to[i], sizes[i], from[i], sizes[i], sizes[i], 1, cudaMemcpyDefault, s, 0);
+    return e;
+}
+
 /* Positions and the extent's width count elements of an array where one takes part, else bytes. */
 int move_of_parameters(const struct cudaMemcpy3DParms *p, struct move *m) {
     const struct array *t = (const struct array *)p->dstArray, *f = (const struct array *)p->srcArray;

@@ -365,6 +365,23 @@ cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *out, cudaGraphNode_t node,
 /* A graph's memory stays: executable graphs know their nodes by the originals' addresses. */
 cudaError_t cudaGraphDestroy(cudaGraph_t g) { return API(g ? cudaSuccess : cudaErrorInvalidValue); }
 
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t handle, const char *path, unsigned flags) {
+    static const char *const names[] = {"kernel", "memcpy", "memset", "host", "graph", "empty", "wait event", "event record"};
+    const struct graph *g = (struct graph *)handle;
+    FILE *f = fopen(path, "w");
+    (void)flags;
+    if (!f) return API(cudaErrorOperatingSystem);
+    fprintf(f, "digraph dot {\n");
+    for (u32 i = 0; i < g->count; i++) {
+        const struct node *n = g->nodes[i];
+        fprintf(f, "\"%p\" [label=\"%s\"];\n", (void *)n, n->type == cudaGraphNodeTypeKernel ? demangle(kernel_info_of(n->kernel.host)->name) : n->type < 8 ? names[n->type] : "memory");
+        for (u32 k = 0; k < n->before_count; k++) fprintf(f, "\"%p\" -> \"%p\";\n", (void *)n->before[k], (void *)n);
+    }
+    fprintf(f, "}\n");
+    fclose(f);
+    return API(cudaSuccess);
+}
+
 /* ---- objects that live as long as a graph: until the program ends, since graphs do ------------------------------------------ */
 
 struct user_object { void *p; cudaHostFn_t destroy; unsigned count; };

@@ -227,3 +227,7 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
     device_pool = (struct pool *)pool;
     return API(cudaSuccess);
 }
+static int is_default_kind(const struct cudaMemLocation *where, enum cudaMemAllocationType type) { return where && is_place(*where) && where->type == cudaMemLocationTypeDevice && type == cudaMemAllocationTypePinned; }
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *pool, struct cudaMemLocation *where, enum cudaMemAllocationType type) { return is_default_kind(where, type) ? cudaDeviceGetDefaultMemPool(pool, 0) : API(cudaErrorNotSupported); }
+cudaError_t cudaMemGetMemPool(cudaMemPool_t *pool, struct cudaMemLocation *where, enum cudaMemAllocationType type) { return is_default_kind(where, type) ? cudaDeviceGetMemPool(pool, 0) : API(cudaErrorNotSupported); }
+cudaError_t cudaMemSetMemPool(struct cudaMemLocation *where, enum cudaMemAllocationType type, cudaMemPool_t pool) { return is_default_kind(where, type) ? cudaDeviceSetMemPool(0, pool) : API(cudaErrorNotSupported); }

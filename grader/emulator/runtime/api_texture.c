@@ -59,11 +59,6 @@ cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *format, cudaArray_c
     return API(cudaSuccess);
 }
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind) { return (struct cudaChannelFormatDesc){x, y, z, w, kind}; }
-cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *out, const struct cudaChannelFormatDesc *format, struct cudaExtent e, unsigned levels, unsigned flags) {
-    HOST_CALL();
-    (void)out, (void)format, (void)e, (void)levels, (void)flags;
-    return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "the emulator has no mipmaps; use one array for each level");
-}
 
 /* ---- objects ------------------------------------------------------------------------------------------------------------ */
 

@@ -140,7 +140,7 @@ struct work {
     u64 id, after; /* `after`: the work, of another stream, that this one waits for; or 0 */
     int (*run)(struct work *);
     const void *host_call;
-    int on_heap;
+    int on_heap, is_running;
 };
 /* Runs it, or keeps it (a copy of `bytes`, unless it lies on the heap, which work.c then frees) for later. The id of what
  * is not done yet, else 0. */

@@ -344,6 +344,18 @@ cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute
     }
     return API(cudaSuccess);
 }
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t k, enum cudaFuncAttribute attribute, int value, int device) {
+    HOST_CALL();
+    return device ? API(cudaErrorInvalidDevice) : cudaFuncSetAttribute((const void *)k, attribute, value);
+}
+cudaError_t cudaFuncGetParamInfo(const void *f, size_t i, size_t *offset, size_t *size) {
+    struct known_kernel *known = kernel_of(f);
+    if (!known) return API(cudaErrorInvalidDeviceFunction);
+    if (i >= known->kernel->parameter_count) return API(cudaErrorInvalidValue);
+    *offset = known->kernel->parameters[i].offset;
+    if (size) *size = known->kernel->parameters[i].size;
+    return API(cudaSuccess);
+}
 cudaError_t cudaFuncSetCacheConfig(const void *f, enum cudaFuncCache c) { (void)f, (void)c; return API(cudaSuccess); }
 cudaError_t cudaFuncSetSharedMemConfig(const void *f, enum cudaSharedMemConfig c) { (void)f, (void)c; return API(cudaSuccess); }
 cudaError_t cudaFuncGetName(const char **name, const void *f) {

@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "emu.h"
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -246,6 +247,14 @@ int api_error(const char *function, int code, const char *format, ...) {
     va_end(list);
     diagnose(NULL, ~0u, 0, "error", "api", "", "%s: %s", function, text);
     return api_result(function, code);
+}
+
+int api_absent(const char *function, const char *what, const char *advice, const void *call) {
+    char text[200];
+    host_call = call;
+    snprintf(text, sizeof text, "%c%s.", toupper(advice[0]), advice + 1);
+    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator has no %s; the call gives cudaErrorNotSupported", function, what);
+    return api_result(function, cudaErrorNotSupported);
 }
 
 int surface_fault(void) {

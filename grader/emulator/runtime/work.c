@@ -56,7 +56,11 @@ static void *run_stream(void *argument) {
     is_runner = 1;
     pthread_mutex_lock(&lock);
     for (struct work *w; (w = first_of(s));) {
-        while (!is_ready(w)) pthread_cond_wait(&changed, &lock);
+        if (w->is_running || !is_ready(w)) { /* by the thread that submitted it */
+            pthread_cond_wait(&changed, &lock);
+            continue;
+        }
+        w->is_running = 1;
         pthread_mutex_unlock(&lock);
         host_call = w->host_call;
         while (!w->run(w)) {}
@@ -97,11 +101,16 @@ u64 work_submit(struct work *w, size_t bytes) {
         return id;
     }
     append(w);
+    w->is_running = 1;
     pthread_mutex_unlock(&lock);
     int done = w->run(w);
     pthread_mutex_lock(&lock);
     if (done) finish(w);
-    else need_runner(w->stream);
+    else {
+        w->is_running = 0;
+        pthread_cond_broadcast(&changed);
+        need_runner(w->stream);
+    }
     pthread_mutex_unlock(&lock);
     return done ? 0 : id;
 }

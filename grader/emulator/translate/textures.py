@@ -17,11 +17,9 @@ _ROW = "__attribute__((aligned(64)))"
 
 def _geometry(w: Writer, instr: Instr) -> str:
     found = next((_GEOMETRIES[m] for m in instr.mods if m in _GEOMETRIES), None)
-    if found is not None:
-        return found
-    if any(m in ("cube", "acube") for m in instr.mods):
-        raise w.refuse(f"a cube map ({instr.text})", "use a layered texture with six layers")
-    raise _refused(w, instr)
+    if found is None:
+        raise w.refuse()
+    return found
 
 
 def _refused(w: Writer, instr: Instr) -> Refused:
@@ -62,7 +60,9 @@ def texture(w: Writer, instr: Instr) -> None:
 def surface(w: Writer, instr: Instr) -> None:
     mods = instr.mods
     geometry = _geometry(w, instr)
-    if mods[0] != "b" or mods[-1] not in _BOUNDS or mods[-2] not in ("b8", "b16", "b32", "b64"):
+    if mods[0] == "p":
+        raise w.refuse()
+    if mods[-1] not in _BOUNDS or mods[-2] not in ("b8", "b16", "b32", "b64"):
         raise _refused(w, instr)
     bits = int(mods[-2][1:])
     stores = instr.op == "sust"
