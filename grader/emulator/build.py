@@ -24,6 +24,7 @@ from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.emulator.translate import Finding, Translation, translate_module
+from grader.emulator.translate.lacking import lacking_function
 from grader.errors import MachineFault
 from grader.process import Completed, Runner
 
@@ -128,7 +129,8 @@ def compile_program(
             if found:
                 continue
             glue = _linked_registration(units) if parsed.relocatable else ""
-            for text, name, level in _sources(translation, prefix, glue):
+            per_thread = bool(_per_thread_names(units[i]))
+            for text, name, level in _sources(translation, prefix, glue, per_thread):
                 objects.append(pool.submit(compile_c, text, work / f"unit{i}" / f"{name}.c", level, run))
             kept, compilations = template_objects(translation.templates, translation.header, run, work)
             lent += kept
@@ -248,7 +250,7 @@ def _parse(unit: _Unit, first_file: int) -> Module:
 # ---- gcc --------------------------------------------------------------------------------------------------------------
 
 
-def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple[str, str, str]]:
+def _sources(translation: Translation, prefix: str, glue: str, per_thread: bool) -> Iterator[tuple[str, str, str]]:
     """(C text, name, optimisation) of a module's files: small parts together, large ones alone, largest first, so that
     they compile side by side."""
     batches: list[list[str]] = [[]]
@@ -260,28 +262,31 @@ def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple
         # -Og takes a third of the time of -O2 and is within 5 % of its speed here.
         yield translation.header + translation.common + "\n".join(batch), f"{prefix}_{number}", "-Og"
     registration = (
-        f"\nvoid **emu_register(struct module_info *);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
-        f"{{ (void)image; return emu_register(&{prefix}_module); }}\n"
+        f"\nvoid **emu_register(struct module_info *, int per_thread);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
+        f"{{ (void)image; return emu_register(&{prefix}_module, {int(per_thread)}); }}\n"
     )
     yield translation.tables + registration + glue, f"{prefix}_tables", "-O0"
 
 
 def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
     out = unit.object.with_name(f"{prefix}_host.o")
-    command = [
-        binutil("objcopy"),
-        "--redefine-sym",
-        f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}",
-        str(unit.object),
-        str(out),
-    ]
+    renamed = [f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}"]
+    renamed += [f"{name}={name[:-5]}" for name in _per_thread_names(unit)]
+    command = [binutil("objcopy"), *(f"--redefine-sym={pair}" for pair in renamed), str(unit.object), str(out)]
     _checked(run(command, unit.object.parent))
     return out
 
 
+def _per_thread_names(unit: _Unit) -> list[str]:
+    """What --default-stream per-thread makes of the runtime's names: cudaMemcpyAsync_ptsz, cudaMemcpy_ptds."""
+    names = re.findall(rb"\b(?:__)?cuda\w+_pt[sd][zs]\b", unit.object.read_bytes())
+    return sorted({name.decode() for name in names})
+
+
 def _linked_registration(units: Sequence[_Unit]) -> str:
     """With -rdc=true each object registers itself through a function that nvcc's device linker would write."""
-    lines = ["\nstatic void **linked(void) { static void **h; if (!h) h = emu_register(&m0_module); return h; }"]
+    per_thread = int(any(map(_per_thread_names, units)))
+    lines = [f"\nstatic void **linked(void) {{ static void **h; if (!h) h = emu_register(&m0_module, {per_thread}); return h; }}"]
     for unit in units:
         for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", unit.object.read_bytes()))):
             lines.append(
@@ -308,6 +313,5 @@ def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags:
 
 
 def _missing_function(name: str) -> Finding:
-    if re.match(r"cu[A-Z]", name) and not name.startswith("cuda"):
-        return Finding(f"the driver API function {name}", None, None, "use the runtime API (cuda… functions)")
-    return Finding(f"the CUDA runtime function {name}", None, None, "do without it or run on a GPU (--engine cuda)")
+    found = lacking_function(name)
+    return Finding(found.what, None, None, found.advice)

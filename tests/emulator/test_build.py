@@ -47,8 +47,55 @@ def test_runtime_functions_the_emulator_lacks_are_named(tmp_path: Path) -> None:
     source = HERE / "refused_calls.cu"
     with pytest.raises(Unsupported) as caught:
         compile_program([source], tmp_path / "out", work=tmp_path / "work", nvcc=nvcc(), run=run)
-    named = " ".join(f.what for f in caught.value.findings)
-    assert "cudaMallocArray" in named and "cudaIpcGetMemHandle" in named
+    assert {f.what for f in caught.value.findings} == {
+        "cudaGraphicsGLRegisterBuffer (OpenGL interoperability)",
+        "cuMemCreate (virtual memory management)",
+        "cuInit (the driver API)",
+    }
+    assert all(f.advice for f in caught.value.findings)
+
+
+def test_dynamic_parallelism_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    text = (
+        "__global__ void child(int *p) { p[threadIdx.x] = 1; }\n"
+        "__global__ void parent(int *p) { child<<<1, 32>>>(p); child<<<2, 32>>>(p); }\n"
+        "__global__ void other(int *p) { child<<<1, 32>>>(p); }\n"
+        "int main() { parent<<<1, 1>>>(nullptr); other<<<1, 1>>>(nullptr); return 0; }\n"
+    )
+    with pytest.raises(Unsupported) as caught:
+        make(tmp_path, text, "-rdc=true")
+    (finding,) = caught.value.findings
+    assert str(finding).endswith(
+        "hw4.cu:2: a kernel that launches a kernel (dynamic parallelism) is not supported by the emulator; launch it from the "
+        "host, in a loop if need be"
+    )
+
+
+def test_what_the_runtime_lacks_says_so_once_and_gives_an_error_code(tmp_path: Path) -> None:
+    text = (
+        "#include <cstdio>\n__global__ void k() {}\nint main() {\n  k<<<1, 1>>>();\n  cudaIpcMemHandle_t h;\n  int n = 0;\n"
+        "  for (int i = 0; i < 2; i++)\n    n += cudaIpcGetMemHandle(&h, nullptr) == cudaErrorNotSupported;\n"
+        '  printf("%d\\n", n);\n}\n'
+    )
+    done = execute(make(tmp_path, text).path, folder=tmp_path)
+    assert done.output == "2\n"
+    (note,) = done.diagnostics("api")
+    assert note["severity"] == "note" and note["line"] == 8
+    assert note["message"] == (
+        "cudaIpcGetMemHandle: the emulator has no memory and events shared between processes; the call gives cudaErrorNotSupported"
+    )
+
+
+def test_each_host_thread_has_a_default_stream_of_its_own_when_compiled_so(tmp_path: Path) -> None:
+    text = (
+        "#include <cstdio>\n#include <thread>\n__global__ void wait(volatile int *flag) { while (*flag == 0) {} }\n"
+        "__global__ void raise(volatile int *flag) { *flag = 1; }\nint main() {\n  int *flag;\n"
+        "  cudaHostAlloc(&flag, 4, cudaHostAllocMapped);\n  *flag = 0;\n  wait<<<1, 1>>>(flag);\n"
+        "  std::thread([&] { raise<<<1, 1>>>(flag); cudaStreamSynchronize(0); }).join();\n"
+        '  printf("%d\\n", cudaStreamSynchronize(0));\n}\n'
+    )
+    done = execute(make(tmp_path, text, "--default-stream=per-thread").path, folder=tmp_path)
+    assert done.output == "0\n" and [k["name"] for k in done.kernels()] == ["raise(int volatile*)", "wait(int volatile*)"]
 
 
 def test_ptxas_facts_come_with_the_program(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "emu.h"
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -66,6 +67,9 @@ const char *demangle(const char *name) {
     }
     return name;
 }
+
+/* What still runs when the program ends may have faults to report. */
+static void finish_work(void) { work_wait(NULL, 0); }
 
 static void finish(void) {
     counters_finish();
@@ -163,7 +167,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     }
     again = 1;
     host_call = this_worker ? NULL : code_address(context);
-    struct launch *l = this_worker ? current_launch : NULL;
+    struct launch *l = this_worker ? this_worker->launch : NULL;
     int memory = signal_number == SIGSEGV || signal_number == SIGBUS;
     struct allocation *a = memory && l ? memory_find(address) : NULL;
     if (info->si_code <= 0) { /* sent by a process */
@@ -191,7 +195,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
 }
 
 static void stopped(int signal_number) {
-    struct launch *l = current_launch;
+    struct launch *l = launches_under_way;
     if (l) {
         static const char text[] = "emulator: stopped while a kernel was running\n";
         if (write(2, text, sizeof text - 1) < 0) _exit(124);
@@ -212,6 +216,7 @@ __attribute__((constructor(101))) static void begin(void) {
         trace_file = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\",\"clock_ns\":%llu}", (unsigned long long)now_ns());
     atexit(finish);
+    atexit(finish_work);
     u8 *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);
     struct sigaction crash = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -242,6 +247,14 @@ int api_error(const char *function, int code, const char *format, ...) {
     va_end(list);
     diagnose(NULL, ~0u, 0, "error", "api", "", "%s: %s", function, text);
     return api_result(function, code);
+}
+
+int api_absent(const char *function, const char *what, const char *advice, const void *call) {
+    char text[200];
+    host_call = call;
+    snprintf(text, sizeof text, "%c%s.", toupper(advice[0]), advice + 1);
+    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator has no %s; the call gives cudaErrorNotSupported", function, what);
+    return api_result(function, cudaErrorNotSupported);
 }
 
 int surface_fault(void) {

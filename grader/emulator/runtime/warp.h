@@ -257,6 +257,14 @@ void rt_mbarrier_invalidate(struct warp *w, u32 site, int space, const u64 *addr
 void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv, int drops);
 u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity);
 
+/* Textures and surfaces (textures.c): `geometry` dimensions, the coordinates being rows; channels come in four rows. A gather
+ * reads one channel (>= 0) of four texels. Values of a surface access are rows of 64 bits. */
+#define LAYERED 4
+enum bounds { BOUNDS_TRAP, BOUNDS_CLAMP, BOUNDS_ZERO };
+void rt_texture(struct warp *w, u32 site, u32 m, int geometry, int is_float, int channel, const u64 *object, const u32 *at, u32 *out);
+void rt_surface(struct warp *w, u32 site, u32 m, int geometry, int bounds, int stores, u32 bytes, u32 count, const u64 *object, const u32 *at, u64 *values);
+void rt_texture_query(struct warp *w, u32 site, u32 m, int what, const u64 *object, u32 *answer);
+
 /* ---- vectors ---------------------------------------------------------------------------------------------------- */
 
 #if W == 16

@@ -17,6 +17,7 @@ from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.counting import FunctionCounting
 from grader.emulator.translate.frame import Frame
+from grader.emulator.translate.lacking import lacking_instruction
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.template import Code, Recipe, Signature, fill, number_hole, offset_hole
 from grader.emulator.translate.types import BITS, FORMS, storage
@@ -138,6 +139,8 @@ class Writer:
 
     def refuse(self, what: str | None = None, advice: str | None = None) -> Refused:
         assert self.instr is not None
+        if what is None and (found := lacking_instruction(self.instr.text)) is not None:
+            return Refused(f"{found.what} ({self.instr.text})", self.instr.loc, advice or found.advice)
         what = what or f"the PTX instruction {self.instr.text}"
         return Refused(what, self.instr.loc, advice) if advice else Refused(what, self.instr.loc)
 
@@ -566,7 +569,7 @@ class Writer:
                 self.line(f"const u32 {g} = {p} & m;" if instr.op not in ("call",) else f"u32 {g} = {p} & m;")
                 self.mask = g
                 self.blend = g
-                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap"):
+                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap", "tex", "suld", "sust"):
                     self.line(f"if ({g}) {{")
                     closing = "}"
         handler = HANDLERS.get(instr.op)

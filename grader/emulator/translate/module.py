@@ -29,6 +29,7 @@ from grader.emulator.translate import (
 from grader.emulator.translate.counting import Counting, FunctionCounting
 from grader.emulator.translate.forms import write_forms
 from grader.emulator.translate.function import Layout
+from grader.emulator.translate.lacking import DYNAMIC_PARALLELISM
 from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.template import Template, Templates
 
@@ -126,7 +127,13 @@ class _ModuleWriter:
         common = self._common()
         header = f'#include "{"counters" if self.counting else "warp"}.h"\n'
         translation = Translation(header, common, self._tables(), tuple(parts), tuple(self.templates.every))
-        return translation, sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
+        return translation, self._sorted_findings()
+
+    def _sorted_findings(self) -> list[Finding]:
+        """By line. Of dynamic parallelism one sentence is enough: it decides how the whole program is built."""
+        found = sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
+        launches = [f for f in found if f.what == DYNAMIC_PARALLELISM.what]
+        return [f for f in found if f not in launches[1:]]
 
     def _find(self, refused: Refused) -> None:
         file = self.module.files.get(refused.loc.file) if refused.loc.line else None
