@@ -99,7 +99,7 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
     built = build(submission, rules, chosen)
     if built.program is None:
         raise UsageError(f"{shown(program)} was not built. {built.reason}\n{built.log}")
-    return running.pass_through(chosen, built.program, arguments)
+    return running.pass_through(chosen, built.program, arguments, f"./{Path(submission.sources[0]).stem}")
 
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:

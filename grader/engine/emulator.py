@@ -57,6 +57,7 @@ class EmulatorEngine:
                 program = emulator.compile_program(
                     [folder / source for source in sources],
                     output,
+                    folder=folder,
                     work=work,
                     nvcc=self.toolkit.nvcc,
                     run=run,
