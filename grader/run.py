@@ -86,7 +86,7 @@ def run_program(
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
         trace = read_received(received) if traced else None
-        names = {program: program.name, lent: "INPUT", output: "OUTPUT", work: "."}
+        names = {program: f"./{program.name}", lent: "INPUT", output: "OUTPUT", work: "."}
         outcome = replace(
             outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)
         )
