@@ -50,7 +50,8 @@ _HARMLESS = re.compile(r'(?:[^"$`\\]|\\"|"[\w.]*")*')
 """nvcc gives its tools' command lines to a shell: -D and -I within double quotes, -Xcompiler's words without any. A
 macro that is a string is written -DNAME=\\"text\\" in nvcc's arguments."""
 _RELOCATABLE = {"-dc", "--device-c"}
-_CUDA = {"-x=cu", "--x=cu"}
+CPP_IS_CUDA = "-x=cu"
+"""Among the flags of a submission: its C++ files are CUDA."""
 _STANDARD = re.compile(r"-{1,2}std=")
 _LONGEST = 4096
 _MOST_FLAGS = 256
@@ -103,8 +104,8 @@ def sort_flags(commands: Iterable[Sequence[str]], folder: Path) -> MakefileFlags
         sources |= dict.fromkeys(own)
         if _RELOCATABLE.intersection(flags):
             kept["-rdc=true"] = None
-        if _CUDA.intersection(flags) and any(Path(name).suffix != ".cu" for name in own):
-            kept["-x=cu"] = None
+        if {CPP_IS_CUDA, f"-{CPP_IS_CUDA}"}.intersection(flags) and any(Path(name).suffix != ".cu" for name in own):
+            kept[CPP_IS_CUDA] = None
         for flag in flags:
             for keep, note in _judged(flag, folder) if flag.startswith("-") else ():
                 if keep and not (_STANDARD.match(keep) and any(map(_STANDARD.match, kept))):

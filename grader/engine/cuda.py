@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import pynvml
 from grader import sandbox, trace
 from grader.engine import probe
 from grader.engine.base import Compiled, Launch
+from grader.makefile import CPP_IS_CUDA
 from grader.nvml import keep_open, opened
 from grader.paths import cache_folder
 from grader.process import Runner
@@ -27,6 +29,7 @@ from grader.trace.build import SOURCES, build_tracer
 from grader.verdict import Fault
 
 _PROBE_S = 60.0
+_STANDARD = re.compile(r"--?std=")
 _WINDOWS_NODE = "dxg"
 """The device node of all GPUs in Windows' subsystem for Linux, instead of NVIDIA's."""
 
@@ -167,18 +170,26 @@ class CudaEngine:
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
         architecture = self.gpu.architecture
-        command = [
-            str(self.toolkit.nvcc),
-            *flags,
-            f"-gencode=arch=compute_{architecture},code=sm_{architecture}",
-            f"-isystem={STUB_HEADERS}",
-            *(f"-L{library}" for library in self.toolkit.library_folders),
-            "-o",
-            str(output),
-            *sources,
-        ]
-        done = run(command, folder)
-        return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
+        own = [str(self.toolkit.nvcc), *(flag for flag in flags if flag != CPP_IS_CUDA)]
+        own += [f"-gencode=arch=compute_{architecture},code=sm_{architecture}", f"-isystem={STUB_HEADERS}"]
+        log, inputs = "", list[str]()
+        for number, source in enumerate(sources):  # a language or a standard holds for all files of one command
+            if source.endswith(".c"):
+                words = [word for word in own if not _STANDARD.match(word)]
+            elif CPP_IS_CUDA in flags and not source.endswith(".cu"):
+                words = [*own, "-x", "cu"]
+            else:
+                inputs.append(source)
+                continue
+            target = output.parent / f"{number}-{Path(source).stem}.o"
+            done = run([*words, "-c", source, "-o", str(target)], folder)
+            log += done.output
+            if done.exit_code != 0:
+                return Compiled(Fault.STUDENT, log)
+            inputs.append(str(target))
+        libraries = (f"-L{library}" for library in self.toolkit.library_folders)
+        done = run([*own, *libraries, "-o", str(output), *inputs], folder)
+        return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
 
     def problem(self) -> str:
         """Why a context, an allocation or a copy fails on this GPU, in a process confined as submissions are."""
