@@ -155,8 +155,8 @@ def _chosen_sources(
         if len(with_main) > 1:
             listed = ", ".join(with_main[:5]) + (", …" if len(with_main) > 5 else "")
             raise UsageError(
-                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: name the one "
-                f"to be graded {main}, or give `grader grade` --class if each is somebody's hand-in."
+                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: give "
+                f"the file that is meant, or name it {main}; if each is somebody's hand-in: `grader grade --class`."
             )
         return units, []
     others = [name for name in with_main if name != main]

@@ -105,7 +105,9 @@ def test_folders_outside_are_named_and_where_the_flags_come_from(tmp_path: Path,
 @pytest.mark.parametrize("name", ["cuda", "emulator"])
 def test_cpp_compiled_as_cuda_is_cuda_and_c_stays_c(name: str, tmp_path: Path, hw4: Assignment) -> None:
     files = {"kernel.cpp": KERNEL, "main.cc": MAIN, "c.c": C, "inc/scale.h": HEADER, "empty.cu": ""}
-    make = "demo:\n\tnvcc -x cu -std=c++17 -Iinc -c kernel.cpp main.cc\n\tgcc -c c.c\n\tnvcc kernel.o main.o c.o -o demo\n"
+    make = (
+        "demo:\n\tnvcc -x cu -std=c++17 -Iinc -c kernel.cpp main.cc\n\tgcc -c c.c\n\tnvcc kernel.o main.o c.o -o demo\n"
+    )
     submission = read(project(tmp_path, files | {"Makefile": make}), hw4)
     assert submission.sources == ("kernel.cpp", "main.cc", "c.c")
     assert output_of(build(submission, hw4, engine(name))) == "42 from main.cc\n"
@@ -146,9 +148,7 @@ def test_a_source_that_lies_outside_is_named(tmp_path: Path, hw4: Assignment) ->
     assert submission.notes == ("../common/util.cpp is left out: the submission holds no such file.",)
 
 
-def test_headers_found_through_an_include_folder_come_along_with_a_single_file(
-    tmp_path: Path, hw4: Assignment
-) -> None:
+def test_headers_found_through_an_include_folder_come_along_with_a_single_file(tmp_path: Path, hw4: Assignment) -> None:
     files = {
         "hw4.cu": '#include <part.cu_inl>\n#include <tables.inc>\n#include "more.inl"\n' + MAIN,
         "inc/part.cu_inl": "#include <deep/er.hpp>\n",
