@@ -61,6 +61,10 @@ OWN_PROGRAM = "program"
 _OWN_LIMIT_S = 120
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
 """The beginning of what nvcc calls an intermediate file; the rest is the source's name."""
+_LACKING_CURAND = re.compile(
+    r"\bgrader_lacks_curand::(\w+)|grader_lacks_curand\d+(curand_?[a-z0-9_]*|skipahead[a-z_]*)"
+)
+"""A function of grader/stubs/include/curand_kernel.h that something calls, as a linker names it."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
 
 
@@ -117,6 +121,12 @@ def _compile(
     if not made.ok:
         doubtful = made.fault is Fault.STUDENT and not _names_their_line(log, submission)
         machine = _canary(engine, scratch.parent) if doubtful else ""
+        if lacking := _LACKING_CURAND.search(log):
+            machine = (
+                f"Its kernels call {lacking[1] or lacking[2]} of cuRAND, and the CUDA toolkit here has no "
+                "curand_kernel.h: install it with `pip install nvidia-curand`, or take a full toolkit "
+                "(NVCC=…/bin/nvcc)."
+            )
         fault = Fault.MACHINE if machine else made.fault
         reason = machine or _failure_sentence(log, fault, assignment)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)

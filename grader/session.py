@@ -105,7 +105,9 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
     if not built.cached:
         for note in submission.notes:
             print(f"grader: {note}", file=sys.stderr)
-    return running.pass_through(chosen, built.program, arguments, f"./{Path(submission.sources[0]).stem}")
+    folder = program if program.is_dir() else program.parent
+    called = f"{folder}/{Path(submission.sources[0]).stem}"  # as if it had been compiled next to its source
+    return running.pass_through(chosen, built.program, arguments, called)
 
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:

@@ -41,16 +41,18 @@ CHECK = r"""
 #include <cstdio>
 #include <cstdlib>
 inline void say_where() { printf("header %s\n", __FILE__); }
-#define CHECK(call) do { cudaError_t e = (call); if (e) { printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorName(e)); exit(3); } } while (0)
+#define CHECK(call) do { \
+    cudaError_t e = (call); \
+    if (e) { printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorName(e)); exit(3); } } while (0)
 """
 WRONG = {
     "syntax": "int main() { return nothing; }",
     "missing header": '#include "nowhere.h"\nint main() {}',
     "undefined function": "void f(int);\nint main() { f(1); }",
-    "undefined kernel function": "extern __device__ void f(int *);\n__global__ void k(int *p) { f(p); }\nint main() { k<<<1, 1>>>(0); }",
+    "undefined kernel function": "extern __device__ void f(int *);\n__global__ void k(int *p) { f(p); }\nint main() {}",
     "ptx": '__global__ void k() { asm("nonsense;"); }\nint main() { k<<<1, 1>>>(); }',
     "assembler": 'int main() { asm("nonsense"); }',
-    "shared memory": "__global__ void k(int *p) { __shared__ int a[99999]; a[p[0]] = 1; p[1] = a[p[2]]; }\nint main() { k<<<1, 1>>>(0); }",
+    "shared memory": "__global__ void k(int *p){ __shared__ int a[99999]; a[p[0]] = 1; p[1] = a[p[2]]; }\nint main(){}",
     "a warning too": "__global__ void k() {}\nint main() { int unused; k<<<1, 1>>>(); return nothing; }",
 }
 
@@ -70,7 +72,8 @@ def built(folder: Path, rules: Assignment, name: str, source: str) -> Build:
 
 def foreign(text: str) -> list[str]:
     """Lines of `text` with a folder or a name in them that only the grader knows."""
-    return [line for line in text.splitlines() if any(sign in line for sign in ("/tmp", "tmpxft", ".grader-", "builds/", "/source", "unit0", "m0_"))]  # fmt: skip
+    signs = ("/tmp", "tmpxft", ".grader-", "builds/", "/source", "unit0", "m0_")
+    return [line for line in text.splitlines() if any(sign in line for sign in signs)]
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -79,7 +82,8 @@ def test_what_compilers_and_linkers_say_names_the_students_files(
     name: str, what: str, tmp_path: Path, hw4: Assignment
 ) -> None:
     made = built(tmp_path, hw4, name, WRONG[what])
-    assert not made.ok and "hw4" in made.log + made.reason or what in ("shared memory", "undefined kernel function")
+    assert not made.ok
+    assert "hw4" in made.log or what in ("shared memory", "undefined kernel function")  # ptxas names the kernel alone
     assert foreign(made.log + "\n" + made.reason) == []
 
 

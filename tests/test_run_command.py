@@ -32,9 +32,7 @@ def echo(tmp_path: Path) -> Path:
         (["echo.cu", "--engine=emulator", "--", "-n"], "-n|"),
     ],
 )
-def test_options_after_the_program_reach_it_but_for_the_graders_own(
-    words: list[str], printed: str, echo: Path
-) -> None:
+def test_options_after_the_program_reach_it_but_for_the_graders_own(words: list[str], printed: str, echo: Path) -> None:
     said = grader("run", *words, cwd=echo)
     assert said.out == f"./echo|{printed}", said.err
 

@@ -23,7 +23,7 @@ from grader.nvml import keep_open, opened
 from grader.paths import cache_folder
 from grader.process import Runner
 from grader.scratch import scratch_folder
-from grader.stubs import STUB_HEADERS
+from grader.stubs import STUB_HEADERS, header_flags
 from grader.toolkit import Toolkit
 from grader.trace.build import SOURCES, build_tracer
 from grader.verdict import Fault
@@ -160,18 +160,18 @@ class CudaEngine:
         }
 
     def identity(self) -> str:
-        return f"cuda {self.gpu.architecture} nvcc {self.toolkit.version}"
+        return f"cuda {self.gpu.architecture} {self.toolkit.identity}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
-        return (self.toolkit.root, STUB_HEADERS)
+        return (self.toolkit.root, *self.toolkit.added_headers, STUB_HEADERS)
 
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
         architecture = self.gpu.architecture
         own = [str(self.toolkit.nvcc), *(flag for flag in flags if flag != CPP_IS_CUDA)]
-        own += [f"-gencode=arch=compute_{architecture},code=sm_{architecture}", f"-isystem={STUB_HEADERS}"]
+        own += [f"-gencode=arch=compute_{architecture},code=sm_{architecture}", *header_flags(self.toolkit)]
         log, inputs = "", list[str]()
         for number, source in enumerate(sources):  # a language or a standard holds for all files of one command
             if source.endswith(".c"):
