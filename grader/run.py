@@ -7,8 +7,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
@@ -86,14 +86,26 @@ def run_program(
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
         trace = read_received(received) if traced else None
+        names = {program: f"./{program.name}", lent: "INPUT", output: "OUTPUT", work: "."}
+        outcome = replace(
+            outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)
+        )
         yield Run(outcome, output, trace, launch.untraced_reason, began_ns)
 
 
-def pass_through(engine: Engine, program: Path, arguments: Sequence[str]) -> int:
-    """Run `program` as a person would, in their folder and on their terminal; its exit code (128 + signal)."""
+def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called: str) -> int:
+    """Run `program` as a person would, in their folder and on their terminal, with `called` for its argv[0]; its exit
+    code (128 + signal)."""
     with scratch_folder("run") as folder:
         launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))
-        return sandbox.run_attached(launch.command, launch.environment)
+        return sandbox.run_attached(launch.command, launch.environment, called)
+
+
+def _without_folders(text: str, names: Mapping[Path, str]) -> str:
+    """What a program printed, with the paths that it was given by the names that people know them by."""
+    for path in sorted(names, key=lambda path: -len(path.parts)):
+        text = text.replace(str(path), names[path])
+    return text
 
 
 @contextlib.contextmanager

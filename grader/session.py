@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -98,8 +99,15 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
     chosen = select_engine(engine, rules.build.emulator_target)
     built = build(submission, rules, chosen)
     if built.program is None:
-        raise UsageError(f"{shown(program)} was not built. {built.reason}\n{built.log}")
-    return running.pass_through(chosen, built.program, arguments)
+        quoted = built.reason.rpartition(": ")[2] in built.log
+        why = "" if quoted and built.log else f" {built.reason}"
+        raise UsageError("\n".join((f"{shown(program)} was not built.{why}", *submission.notes, built.log)))
+    if not built.cached:
+        for note in submission.notes:
+            print(f"grader: {note}", file=sys.stderr)
+    folder = program if program.is_dir() else program.parent
+    called = f"{folder}/{Path(submission.sources[0]).stem}"  # as if it had been compiled next to its source
+    return running.pass_through(chosen, built.program, arguments, called)
 
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:

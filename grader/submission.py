@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
+import posixpath
 import re
 import stat
 from collections.abc import Iterable
@@ -15,21 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.assignment import Assignment
+from grader.compiler_calls import SOURCES
 from grader.errors import UsageError
-from grader.makefile import MakefileFlags, read_makefile_flags
+from grader.makefile import MakefileFlags, read_cmake_flags, read_makefile_flags
 from grader.names import printable_name, student_id
 from grader.paths import shown
 from grader.process import Runner
 from grader.scratch import scratch_folder
 from grader.walk import files_below
 
-_SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c"}
-_HEADERS = {".cuh", ".h", ".hpp", ".hh", ".inl", ".inc"}
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_HEADERS = {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 _MAIN = re.compile(r"\bmain\s*\(")
+_MOST_NOTES = 5
 _SPECIAL = re.compile(r'["$`\\]')
 """What a shell heeds within double quotes."""
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_CMAKELISTS = "CMakeLists.txt"
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,9 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
         made = _makefile_flags(folder, names, assignment, run)
         if made is not None and path.name not in made.sources:
             made = None
+        if made is not None and (include_folders := made.include_folders):
+            names = _with_local_headers(path, assignment, include_folders)
+            _check_names(path, names)
     else:
         raise UsageError(
             f"{shown(path)} is not a .cu file: expected a CUDA source such as {assignment.submission.main}."
@@ -97,8 +103,8 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
         files=files,
         sources=tuple(sources),
         flags=flags,
-        flags_from="the submission's Makefile" if made is not None else "the assignment",
-        notes=(*notes, *(f"Makefile: {note}." for note in (made.notes if made else ()))),
+        flags_from=f"the submission's {made.origin}" if made is not None else "the assignment",
+        notes=(*notes, *((f"{made.origin}: {note}." for note in made.notes) if made is not None else ())),
         sha256=_digest(files),
     )
 
@@ -107,7 +113,7 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
     """Source and header names below `folder`; hidden folders and links are left aside."""
     names = []
     for path in files_below(folder):
-        suits = path.suffix in _SOURCES | _HEADERS and not path.name.startswith(".")
+        suits = path.suffix in SOURCES | _HEADERS and not path.name.startswith(".")
         if suits and path.is_file() and not path.is_symlink():
             names.append(path.relative_to(folder).as_posix())
         if len(names) > assignment.submission.max_files:
@@ -138,9 +144,10 @@ def _chosen_sources(
     """The translation units of a folder: those the Makefile names; else the main file and every other .cu that
     has no `main` of its own (old versions and experiments have one)."""
     if made is not None:
-        named = [name for name in dict.fromkeys(Path(source).as_posix() for source in made.sources) if name in names]
-        if named:
-            return named, []
+        wanted = dict.fromkeys(posixpath.normpath(source) for source in made.sources)
+        if named := [name for name in wanted if name in names]:
+            missing = [printable_name(name) for name in wanted if name not in names]
+            return named, [f"{name} is left out: the submission holds no such file." for name in missing[:_MOST_NOTES]]
     units = sorted(name for name in names if Path(name).suffix == ".cu")
     with_main = [name for name in units if _MAIN.search(_content(folder / name, assignment).decode(errors="replace"))]
     main = assignment.submission.main
@@ -148,8 +155,8 @@ def _chosen_sources(
         if len(with_main) > 1:
             listed = ", ".join(with_main[:5]) + (", …" if len(with_main) > 5 else "")
             raise UsageError(
-                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: name the one "
-                f"to be graded {main}, or give `grader grade` --class if each is somebody's hand-in."
+                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: give "
+                f"the file that is meant, or name it {main}; if each is somebody's hand-in: `grader grade --class`."
             )
         return units, []
     others = [name for name in with_main if name != main]
@@ -168,18 +175,21 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
             )
 
 
-def _with_local_headers(source: Path, assignment: Assignment) -> list[str]:
-    """The file and what it includes from its own folder, and what that includes in turn."""
+def _with_local_headers(source: Path, assignment: Assignment, include_folders: Iterable[str] = ()) -> list[str]:
+    """The file and what it includes from its own folder, and what that includes in turn; `include_folders`, below that
+    folder, are searched as well."""
     folder = source.parent.resolve()
     names = {source.name}
     waiting = [source]
     while waiting:
         current = waiting.pop()
         for match in _INCLUDE.finditer(_content(current, assignment)):
-            header = _resolved(current.parent, match.group(1))
+            places = [current.parent] if match.group(1) == b'"' else []
+            places += [folder / name for name in include_folders]
+            header = next((found for place in places if (found := _resolved(place, match.group(2)))), None)
             if header is None or not header.is_relative_to(folder):
                 continue
-            if header.suffix in _SOURCES and _MAIN.search(_content(header, assignment).decode(errors="replace")):
+            if header.suffix in SOURCES and _MAIN.search(_content(header, assignment).decode(errors="replace")):
                 continue  # a program of its own, perhaps another student's
             name = header.relative_to(folder).as_posix()
             if name not in names:
@@ -198,21 +208,29 @@ def _resolved(folder: Path, name: bytes) -> Path | None:
 
 
 def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, run: Runner) -> MakefileFlags | None:
-    """Flags that the Makefile in `folder` gives. make evaluates what the student wrote ($(shell …)), so it runs in a
-    copy that holds the Makefile and the files `names` of the submission, and nothing that lies beside them."""
+    """Flags that the Makefile in `folder` gives, or its CMakeLists.txt where no Makefile runs nvcc. make evaluates what
+    the student wrote ($(shell …)), so it runs in a copy that holds the Makefile and the files `names` of the
+    submission, and nothing that lies beside them."""
     makefiles = _makefiles_in(folder)
     if not makefiles:
         return None
+    main = assignment.submission.main
     with scratch_folder("make") as copy:
         for name in (*names, *makefiles):
             content = _content(folder / name, assignment)
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes(content)
-        return read_makefile_flags(copy, Path(assignment.submission.main).stem, run)
+        if makefiles != [_CMAKELISTS] and (made := read_makefile_flags(copy, Path(main).stem, run)) is not None:
+            return made
+        if _CMAKELISTS not in makefiles:
+            return None
+        return read_cmake_flags(_content(folder / _CMAKELISTS, assignment).decode(errors="replace"), main, copy)
 
 
 def _makefiles_in(folder: Path) -> list[str]:
-    return [name for name in _MAKEFILES if (folder / name).is_file() and not (folder / name).is_symlink()]
+    return [
+        name for name in (*_MAKEFILES, _CMAKELISTS) if (folder / name).is_file() and not (folder / name).is_symlink()
+    ]
 
 
 def _content(path: Path, assignment: Assignment) -> bytes:

@@ -4,7 +4,10 @@ x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────�
             └─────► x.ptx ── translate ─┬─ gcc ─────────┼── g++ ──► program
                       │     templates ──┴─ gcc, cached ─┤
                       └── ptxas: registers              │
+y.cpp, y.c ── nvcc -c ──► y.o ──────────────────────────┤
 runtime/*.c ── gcc, cached ─────────────────────────────┘
+
+nvcc runs in the project's folder and gets names relative to it, so that __FILE__ and messages have them.
 """
 
 from __future__ import annotations
@@ -62,18 +65,30 @@ class EmulatedProgram:
 
 @dataclass(frozen=True)
 class _Unit:
-    """One source file compiled by nvcc."""
+    """One CUDA source compiled by nvcc; `source` is relative to the project's folder."""
 
-    source: Path
+    source: str
     object: Path
     ptx: Path
     log: str
+
+
+@dataclass(frozen=True)
+class _Project:
+    """What every call of nvcc needs. `folder` is where it runs."""
+
+    folder: Path
+    nvcc: Path
+    flags: NvccFlags
+    target: str
+    run: Runner
 
 
 def compile_program(
     sources: Sequence[Path],
     output: Path,
     *,
+    folder: Path | None = None,
     work: Path,
     nvcc: Path,
     run: Runner,
@@ -82,29 +97,38 @@ def compile_program(
     sanitize: frozenset[str] = DEFAULT_SANITIZERS,
     count: bool = False,
 ) -> EmulatedProgram:
-    """Compiles and links .cu files into the executable `output`, with intermediate files in `work`.
+    """Compiles and links `sources` into the executable `output`, with intermediate files in `work`.
 
-    `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`. Every command goes
+    `folder` is the project's, from which relative -I count and by which files are named in messages: by default the
+    first source's. `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`; with
+    -x=cu C++ files are CUDA. Every command goes
     through `run`. `sanitize` may add "race" and "init" to memory and sync, which are always on. With `count` the
     program's trace has counters (runtime/counters.h). Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a
     compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
     work, output = work.resolve(), output.resolve()
-    sources = [s.resolve() for s in sources]
-    parsed = NvccFlags.parse(flags, sources[0].parent)
+    folder = (folder or sources[0].parent).resolve()
+    parsed = NvccFlags.parse(flags)
+    project = _Project(folder, nvcc, parsed, target, run)
+    names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
     toolkit = _toolkit(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
         runtime = pool.submit(runtime_object, toolkit.include, run, work)
-        units = list(pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources)))
+        cuda = [name for name in names if parsed.is_cuda(name)]
+        plain = [
+            pool.submit(_host_object, project, name, work / f"host{i}")
+            for i, name in enumerate(name for name in names if not parsed.is_cuda(name))
+        ]
+        units = list(pool.map(lambda s: _nvcc(project, s[1], work / f"unit{s[0]}"), enumerate(cuda)))
         objects: list[Future[Path]] = []
         lent: list[Path] = []
         kernels: list[KernelInfo] = []
         findings: list[Finding] = []
-        logs = [unit.log for unit in units]
+        logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
         infos = [pool.submit(_ptxas, unit, toolkit, run, parsed, target) for unit in units]
         try:
-            modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
+            modules = [_parse(unit, i * FILES_PER_UNIT, folder) for i, unit in enumerate(units)]
         except Unsupported:
             for info in infos:
                 info.result()  # what ptxas refuses is no fault of ours
@@ -113,7 +137,7 @@ def compile_program(
         def registers() -> dict[str, int]:
             return {kernel.name: kernel.registers for info in infos for kernel in info.result()[0]}
 
-        if parsed.relocatable:  # -rdc=true: device code of all files is one module
+        if parsed.relocatable and modules:  # -rdc=true: device code of all files is one module
             modules = [link_modules(modules)]
         for i, module in enumerate(modules):
             prefix = f"m{i}"
@@ -143,7 +167,7 @@ def compile_program(
             objects.append(pool.submit(_rename_registration, unit, f"m{i}", run))
         if findings:
             raise Unsupported(findings)
-        finished = [o.result() for o in objects]
+        finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
         logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
     return EmulatedProgram(output, "".join(logs), tuple(kernels))
 
@@ -196,19 +220,37 @@ def _checked(done: Completed) -> str:
 # ---- nvcc and ptxas -------------------------------------------------------------------------------------------------
 
 
-def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags: NvccFlags, target: str) -> _Unit:
-    _, path = source
+def _nvcc(project: _Project, source: str, folder: Path) -> _Unit:
     folder.mkdir(parents=True, exist_ok=True)
-    out = folder / f"{path.stem}.o"
-    number = target.removeprefix("sm_")
+    stem = Path(source).stem
+    out = folder / f"{stem}.o"
+    number = project.target.removeprefix("sm_")
     command = [
-        str(nvcc), *flags.compile, "-c", "-lineinfo", "-Xcompiler", ",".join(HOST_LINES), "--keep", "--keep-dir", str(folder),
-        "-gencode", f"arch=compute_{number},code=compute_{number}", "-x", "cu", str(path), "-o", str(out),
+        str(project.nvcc), *project.flags.compile, "-c", "-lineinfo", "-Xcompiler", ",".join(_host_lines(project.folder)),
+        "--keep", "--keep-dir", str(folder), "-gencode", f"arch=compute_{number},code=compute_{number}",
+        "-x", "cu", source, "-o", str(out),
     ]  # fmt: skip
-    if flags.relocatable:
+    if project.flags.relocatable:
         command.insert(1, "-rdc=true")
-    log = _checked(run(command, folder))
-    return _Unit(path, out, folder / f"{path.stem}.ptx", log)
+    log = _checked(project.run(command, project.folder))
+    return _Unit(source, out, folder / f"{stem}.ptx", log)
+
+
+def _host_object(project: _Project, source: str, folder: Path) -> tuple[Path, str]:
+    """(object, log) of a source without device code: what nvcc gives to gcc or g++ as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    out = folder / f"{Path(source).stem}.o"
+    flags = project.flags.of_c if source.endswith(".c") else project.flags.compile
+    lines = ",".join(_host_lines(project.folder))
+    command = [str(project.nvcc), *flags, "-c", "-Xcompiler", lines, source, "-o", str(out)]
+    return out, _checked(project.run(command, project.folder))
+
+
+def _host_lines(folder: Path) -> Iterator[str]:
+    """g++'s options for line numbers that can be read back, with names relative to `folder`."""
+    yield from HOST_LINES
+    if re.fullmatch(r"[\w./+@-]+", str(folder)):  # nvcc splits at commas, and a shell reads the rest
+        yield f"-fdebug-prefix-map={folder}=."
 
 
 def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str) -> tuple[list[KernelInfo], str]:
@@ -229,22 +271,21 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
     return read_ptxas(done.output), done.output if flags.verbose_ptxas else ""
 
 
-def _parse(unit: _Unit, first_file: int) -> Module:
-    """Parsing takes some 20 bytes of memory for each of the text, in this very process."""
+def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
+    """Parsing takes some 20 bytes of memory for each of the text, in this very process. nvcc makes the names of source
+    files absolute: those below `folder` become relative to it again."""
     if (size := unit.ptx.stat().st_size) > MOST_PTX_BYTES:
-        what = f"{size:,} bytes of PTX for {unit.source.name}"
+        what = f"{size:,} bytes of PTX for {unit.source}"
         advice = "make the initial values of its __device__ variables, or its templates, smaller"
-        raise Unsupported([Finding(what, str(unit.source), None, advice)])
+        raise Unsupported([Finding(what, unit.source, None, advice)])
     try:
-        return parse(unit.ptx.read_text(encoding="utf-8", errors="replace"), first_file=first_file)
+        module = parse(unit.ptx.read_text(encoding="utf-8", errors="replace"), first_file=first_file)
     except PtxSyntaxError as error:
-        finding = Finding(
-            f"the PTX that nvcc made of {unit.source.name} ({error})",
-            str(unit.source),
-            None,
-            "run this program on a GPU (--engine cuda)",
-        )
-        raise Unsupported([finding]) from error
+        what = f"the PTX that nvcc made of {unit.source} ({error})"
+        raise Unsupported([Finding(what, unit.source, None, "run this program on a GPU (--engine cuda)")]) from error
+    for number, file in module.files.items():
+        module.files[number] = file.removeprefix(f"{folder}/")
+    return module
 
 
 # ---- gcc --------------------------------------------------------------------------------------------------------------
@@ -269,12 +310,11 @@ def _sources(translation: Translation, prefix: str, glue: str, per_thread: bool)
 
 
 def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
-    out = unit.object.with_name(f"{prefix}_host.o")
     renamed = [f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name}={name[:-5]}" for name in _per_thread_names(unit)]
-    command = [binutil("objcopy"), *(f"--redefine-sym={pair}" for pair in renamed), str(unit.object), str(out)]
+    command = [binutil("objcopy"), *(f"--redefine-sym={pair}" for pair in renamed), str(unit.object)]
     _checked(run(command, unit.object.parent))
-    return out
+    return unit.object
 
 
 def _per_thread_names(unit: _Unit) -> list[str]:
