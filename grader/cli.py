@@ -101,6 +101,7 @@ def check(
         json=json,
         require_sandbox=require_sandbox,
         show=show,
+        quick=True,
     )
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0

@@ -11,6 +11,7 @@ from grader.assignment import Assignment, assignment_for, load_assignment
 from grader.bench import theory, theory_of
 from grader.build import Build, build, handed_in_name
 from grader.catalogue import TestcaseFiles
+from grader.closer_look import case_to_look_at
 from grader.coherence import suite_of
 from grader.counters import counted_launches, instruction_mix
 from grader.engine import Engine, select_engine
@@ -28,18 +29,15 @@ from grader.record import Record
 from grader.roofline import Roof, device_roofs
 from grader.run import run_program
 from grader.sandbox import runner
-from grader.sanitize import Check, Report, by_place, run_check, with_lines
+from grader.sanitize import Check, Report, by_place, run_check, with_lines, without_echoes
 from grader.session import ensure
 from grader.submission import Submission, read_submission
 from grader.testcase import Case, Suite
 from grader.toolkit import find_toolkit
 from grader.trace import Trace
-from grader.verdict import Verdict
 
 _MAKE_LIMIT_S = 10
 
-SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
-"""A sample that is worth a closer look has this share of the largest one's operations, or so many."""
 _BESIDE = (
     "shared_load_bank_conflicts",
     "shared_store_bank_conflicts",
@@ -230,12 +228,8 @@ def _study(
 
 
 def sample_to_sanitize(record: Record) -> str:
-    """The testcase to look at closely: the smallest that failed, else the smallest that is no mere 1 x 1."""
-    cases = suite_of(load_assignment(record.assignment)).cases
-    ran = sorted((cases[test.name] for test in record.tests), key=lambda case: case.flops)
-    failed = {test.name for test in record.tests if test.verdict is not Verdict.PASSED}
-    worth = min(ran[-1].flops * SMALLEST_SHARE, SMALLEST_FLOPS)
-    return next((c for c in ran if c.name in failed), next(c for c in ran if c.flops >= worth)).name
+    """The name of the testcase to look at closely."""
+    return case_to_look_at(record.tests, suite_of(load_assignment(record.assignment)).cases).name
 
 
 def sanitize_program(
@@ -265,7 +259,7 @@ def _emulators_findings(subject: _Subject, checks: Sequence[Check]) -> tuple[Rep
         subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
     program = _built(subject, subject.submission).program
     assert program is not None
-    told = _traced(subject, program).diagnostics
+    told = without_echoes(_traced(subject, program).diagnostics)
     return tuple(
         Report(
             check,

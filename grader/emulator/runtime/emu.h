@@ -77,6 +77,8 @@ void memory_describe(u64 address, u64 bytes, char *text, size_t size);
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
 /* "offset 8 of the shared variable tile (1024 bytes)" */
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size);
+/* The name of the variable there; "" where none is known. */
+const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size);
 
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 
@@ -217,8 +219,10 @@ int trace_enabled(void);
 const char *json_string(const char *text, char *buffer, size_t size);
 const char *demangle(const char *name);
 /* One finding: to the trace and, as a paragraph, to stderr. `w` may be NULL. */
-void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
-    __attribute__((format(printf, 7, 8)));
+#define diagnose(w, site, lane, severity, tool, advice, ...) diagnose_with("", w, site, lane, severity, tool, advice, __VA_ARGS__)
+/* `more` are further members of the trace's object, ',"key":value'. */
+void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
+    __attribute__((format(printf, 8, 9)));
 const char *error_name(int code);
 const char *error_text(int code);
 

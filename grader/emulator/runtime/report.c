@@ -75,7 +75,7 @@ static void finish(void) {
     trace_line("{\"kind\":\"end\",\"dropped\":0}");
 }
 
-void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
+void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
     char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];
     va_list list;
     va_start(list, format);
@@ -105,8 +105,8 @@ void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const ch
         char where[160] = "\"block\":null,\"thread\":null", source[2300] = "\"file\":null,\"line\":null";
         if (w) snprintf(where, sizeof where, "\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]", w->ctaid[0], w->ctaid[1], w->ctaid[2], xyz[0], xyz[1], xyz[2]);
         if (line) snprintf(source, sizeof source, "\"file\":%s,\"line\":%u", json_string(file, a, sizeof a), line);
-        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"%s\",\"tool\":\"%s\",\"message\":%s,\"kernel\":%s,%s,%s,\"advice\":%s}", severity, tool,
-                   json_string(text, b, sizeof b), w ? json_string(kernel, c, sizeof c) : "null", where, source, json_string(advice, d, sizeof d));
+        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"%s\",\"tool\":\"%s\",\"message\":%s,\"kernel\":%s,%s,%s,\"advice\":%s%s}", severity, tool,
+                   json_string(text, b, sizeof b), w ? json_string(kernel, c, sizeof c) : "null", where, source, json_string(advice, d, sizeof d), more);
     }
     pthread_mutex_unlock(&lock);
 }

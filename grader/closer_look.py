@@ -1,0 +1,124 @@
+"""A second run of one test with all of the emulator's checks, for the cause that a failed test's report leads with.
+
+A GPU's warps run nearly in step, so a program whose barrier is missing may pass there by luck. The emulator's fail, and
+that alone helps nobody: the wrong values say nothing of the line that is wrong. What is found here is a hint. The
+verdict stays the checker's, and a look that fails, in whatever way, changes nothing.
+
+The program is built for it in the background, while the tests run: from the first failure on, or from the start where
+races are looked for in any case (`grader check`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from grader.assignment import Assignment
+from grader.build import Build, build
+from grader.catalogue import TestcaseFiles
+from grader.engine import Engine
+from grader.engine.emulator import EmulatorEngine
+from grader.errors import GraderFault, MachineFault
+from grader.record import CloserLookRecord, TestRecord
+from grader.run import run_program
+from grader.sanitize import CHECKS, cause_of, race_of
+from grader.submission import Submission
+from grader.testcase import Case
+from grader.verdict import Fault, Verdict
+
+LOOK_LIMIT_S = 20.0
+"""A run with checks is stopped after so long; what it found until then counts."""
+
+SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
+"""A sample that is worth a closer look has this share of the largest one's operations, or so many."""
+_CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
+_BEFORE_ITS_RUN = (Verdict.COMPILE_ERROR, Verdict.NOT_RUN)
+
+
+def case_to_look_at(tests: Sequence[TestRecord], cases: Mapping[str, Case]) -> Case:
+    """The testcase to look at closely: the smallest that crashed, else the smallest that failed, else the smallest that
+    is no mere 1 x 1."""
+    ran = sorted((test for test in tests if test.name in cases), key=lambda test: cases[test.name].flops)
+    crashed = (test for test in ran if test.verdict in _CRASHED)
+    failed = (test for test in ran if test.verdict not in (Verdict.PASSED, *_BEFORE_ITS_RUN))
+    worth = min(cases[ran[-1].name].flops * SMALLEST_SHARE, SMALLEST_FLOPS)
+    large = (test for test in ran if cases[test.name].flops >= worth)
+    return cases[next(test for each in (crashed, failed, large) for test in each).name]
+
+
+def failed_by_itself(test: TestRecord) -> bool:
+    """Whether the program ran on `test` and failed by a fault of its own."""
+    return test.fault is Fault.STUDENT and test.verdict not in _BEFORE_ITS_RUN
+
+
+@dataclass
+class CloserLook:
+    """The look at one submission. Use it as a context: it may be compiling in the background."""
+
+    engine: Engine
+    assignment: Assignment
+    submission: Submission
+    files: TestcaseFiles
+
+    def __enter__(self) -> CloserLook:
+        self._background = ThreadPoolExecutor(1)
+        self._building: Future[Build] | None = None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._background.shutdown(cancel_futures=True)
+
+    @property
+    def possible(self) -> bool:
+        """Whether the engine can look for races as it runs."""
+        return isinstance(self.engine, EmulatorEngine)
+
+    @property
+    def _checking(self) -> Engine:
+        assert isinstance(self.engine, EmulatorEngine)
+        return replace(self.engine, sanitize=frozenset(CHECKS))
+
+    def prepare(self) -> Future[Build]:
+        """Begin to compile the program with checks, if that has not begun."""
+        if self._building is None:
+            self._building = self._background.submit(build, self.submission, self.assignment, self._checking)
+        return self._building
+
+    def at(self, case: Case, *, failed: bool) -> CloserLookRecord:
+        """What a run of `case` with checks finds: of a test that passed, races alone. Raises nothing."""
+        began = time.monotonic()
+        cause, problem = "", ""
+        try:
+            cause, problem = self._run(case, failed)
+        except (MachineFault, GraderFault, OSError) as fault:
+            problem = str(fault)
+        seconds = round(time.monotonic() - began, 2)
+        return CloserLookRecord(test=case.name, cause=cause, problem=problem, seconds=seconds)
+
+    def _run(self, case: Case, failed: bool) -> tuple[str, str]:
+        """(the cause, why there could be no proper look)."""
+        built = self.prepare().result()
+        if built.program is None:
+            return "", f"it was not built with checks: {built.reason}"
+        with run_program(
+            self._checking,
+            built.program,
+            self.files.input(case),
+            output_bytes=case.output_bytes,
+            wall_s=LOOK_LIMIT_S,
+            limits=self.assignment.limits,
+        ) as run:
+            found = run.trace.diagnostics if run.trace is not None else ()
+            cause = (cause_of if failed else race_of)(found, self._source_line)
+            if not cause and run.outcome.timed_out:
+                return "", f"with checks it was stopped after {LOOK_LIMIT_S:g} s"
+            if not cause and run.outcome.broke:
+                return "", f"with checks it was stopped for its {run.outcome.broke}"
+            return cause, ""
+
+    def _source_line(self, file: str, number: int) -> str:
+        lines = next((content for name, content in self.submission.files if name == file), b"").splitlines()
+        return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
