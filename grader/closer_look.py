@@ -27,10 +27,12 @@ from grader.run import run_program
 from grader.sanitize import CHECKS, cause_of, race_of
 from grader.submission import Submission
 from grader.testcase import Case
+from grader.trace import Diagnostic
 from grader.verdict import Fault, Verdict
 
-LOOK_LIMIT_S = 20.0
-"""A run with checks is stopped after so long; what it found until then counts."""
+LOOK_LIMIT_S, ENDLESS_LOOK_LIMIT_S = 20.0, 5.0
+"""A run with checks is stopped after so long, the latter where the test ran into its time limit and so will this one.
+What it found until then counts."""
 
 SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
 """A sample that is worth a closer look has this share of the largest one's operations, or so many."""
@@ -52,6 +54,13 @@ def case_to_look_at(tests: Sequence[TestRecord], cases: Mapping[str, Case]) -> C
 def failed_by_itself(test: TestRecord) -> bool:
     """Whether the program ran on `test` and failed by a fault of its own."""
     return test.fault is Fault.STUDENT and test.verdict not in _BEFORE_ITS_RUN
+
+
+def explained(seen: Sequence[Diagnostic], verdict: Verdict) -> bool:
+    """Whether a plain run has shown which line is wrong. A kernel that does not end may wait for what a race keeps
+    from it; host code that does not end is explained by its line."""
+    severity = "note" if verdict is Verdict.TIME_LIMIT else "error"
+    return any(each.severity == severity and each.tool in ("memory", "sync") and each.line for each in seen)
 
 
 @dataclass
@@ -87,19 +96,22 @@ class CloserLook:
             self._building = self._background.submit(build, self.submission, self.assignment, self._checking)
         return self._building
 
-    def at(self, case: Case, *, failed: bool) -> CloserLookRecord:
-        """What a run of `case` with checks finds: of a test that passed, races alone. Raises nothing."""
+    def at(self, case: Case, verdict: Verdict) -> CloserLookRecord:
+        """What a run of `case` with checks finds. Only races count where it passed, or ran into its time limit: why it
+        does not end is known without. Raises nothing."""
         began = time.monotonic()
         cause, problem = "", ""
         try:
-            cause, problem = self._run(case, failed)
+            cause, problem = self._run(case, verdict)
         except (MachineFault, GraderFault, OSError) as fault:
             problem = str(fault)
         seconds = round(time.monotonic() - began, 2)
         return CloserLookRecord(test=case.name, cause=cause, problem=problem, seconds=seconds)
 
-    def _run(self, case: Case, failed: bool) -> tuple[str, str]:
+    def _run(self, case: Case, verdict: Verdict) -> tuple[str, str]:
         """(the cause, why there could be no proper look)."""
+        limit_s = ENDLESS_LOOK_LIMIT_S if verdict is Verdict.TIME_LIMIT else LOOK_LIMIT_S
+        name_it = race_of if verdict in (Verdict.PASSED, Verdict.TIME_LIMIT) else cause_of
         built = self.prepare().result()
         if built.program is None:
             return "", f"it was not built with checks: {built.reason}"
@@ -108,13 +120,13 @@ class CloserLook:
             built.program,
             self.files.input(case),
             output_bytes=case.output_bytes,
-            wall_s=LOOK_LIMIT_S,
+            wall_s=limit_s,
             limits=self.assignment.limits,
         ) as run:
             found = run.trace.diagnostics if run.trace is not None else ()
-            cause = (cause_of if failed else race_of)(found, self._source_line)
-            if not cause and run.outcome.timed_out:
-                return "", f"with checks it was stopped after {LOOK_LIMIT_S:g} s"
+            cause = name_it(found, self._source_line)
+            if not cause and run.outcome.timed_out and verdict is not Verdict.TIME_LIMIT:
+                return "", f"with checks it was stopped after {limit_s:g} s"
             if not cause and run.outcome.broke:
                 return "", f"with checks it was stopped for its {run.outcome.broke}"
             return cause, ""

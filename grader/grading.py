@@ -17,7 +17,7 @@ from grader.bench import Bench, floor_record, mean_occupancy, timing_record
 from grader.build import Build, build
 from grader.catalogue import TestcaseFiles, changed_files, read_sidecar
 from grader.check import Check, check_output
-from grader.closer_look import CloserLook, case_to_look_at, failed_by_itself
+from grader.closer_look import CloserLook, case_to_look_at, explained, failed_by_itself
 from grader.corners import read_corners
 from grader.diagnose import diagnose
 from grader.engine import Engine
@@ -203,7 +203,7 @@ def _looked_at(
     case = case_to_look_at([test.record for test in among.values()], {case.name: case for case in among})
     progress.stage(f"{case.name} again, with checks for races and other faults")
     with watch.stage("closer look"):
-        look = closer.at(case, failed=bool(failed))
+        look = closer.at(case, by_case[case].record.verdict)
     if look.cause:
         record = by_case[case].record
         if not failed:
@@ -320,9 +320,8 @@ def _run_case(
         record = _compared(grading, case, record, limit_s, watch)
         record = _computed_on_the_gpu(record, trace, witness)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
-    seen = trace.diagnostics if trace is not None and judgement.verdict is not Verdict.TIME_LIMIT else ()
-    explained = any(d.severity == "error" and d.tool in ("memory", "sync") and d.line for d in seen)
-    return _Tested(record, trace if keep else None, check.reason, explained)
+    seen = trace.diagnostics if trace is not None else ()
+    return _Tested(record, trace if keep else None, check.reason, explained(seen, judgement.verdict))
 
 
 @cache

@@ -72,7 +72,7 @@ Reports name the variable or the allocation, with the line that allocated it whe
 and the offset in it.
 
 With race or init on a kernel runs on one core, so that reports are the same each time, and much slower: reference
-tiled.cu at B=1, N=256, d=64 took 0.4 s instead of 2.3 ms (one core, 2026-11-21). A word that kernels touch takes 32
+tiled.cu at B=1, N=256, d=64 took 0.4 s instead of 2.3 ms (one core, 2026-11-21). A word that kernels touch takes 40
 bytes more with race, and a byte one bit more with init. Without them nothing is kept.
 
 Not found: out of bounds from one array into another inside of one allocation or of one block's shared memory; a race

@@ -63,9 +63,10 @@ def summary(record: Record) -> str:
     return f"{passed} of {total} tests passed; start with {_first_failing(record.tests)}."
 
 
-def is_students_failure(record: Record) -> bool:
-    """Whether the program was built, ran, and failed a test by a fault of its own."""
-    return record.build.ok and any(test.fault is Fault.STUDENT for test in record.tests)
+def lacks_a_cause(record: Record) -> bool:
+    """Whether the program was built, ran, and failed a test by a fault of its own that nothing has explained yet."""
+    looked = record.closer_look is not None and not record.closer_look.problem
+    return not looked and record.build.ok and any(test.fault is Fault.STUDENT for test in record.tests)
 
 
 def _first_failing(tests: Sequence[TestRecord]) -> str:

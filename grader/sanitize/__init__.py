@@ -8,7 +8,7 @@ Silence is only good news if the tool looked. A tool counts as run when it wrote
 kernels, and the tool finds the fault in a canary (canary.cu) on this very machine.
 """
 
-from grader.sanitize.cause import cause_of, race_of, without_echoes
+from grader.sanitize.cause import cause_of, race_of, sentence, without_echoes
 from grader.sanitize.findings import CHECKS, Check, Finding, Report, by_place, parse_checks
 from grader.sanitize.log import parse_report
 from grader.sanitize.text import render
@@ -27,6 +27,7 @@ __all__ = [
     "race_of",
     "render",
     "run_check",
+    "sentence",
     "with_lines",
     "without_echoes",
 ]

@@ -7,6 +7,7 @@
  *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
  *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
  *   host_place.c  file and line of a call in host code
+ *   overtime.c    what was running when the time was nearly up
  *   report.c    trace lines, diagnostics, what a fault prints
  *   shadow.c    races and uninitialised reads in shared and global memory
  *   order.c     which accesses of a launch barriers, fences and atomics put in order
@@ -192,6 +193,7 @@ void written_copy(const char *function, void *to, const void *from, u64 bytes);
 
 /* rt_address for an access of `bytes` of which only `used` are read. */
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used);
+int schedule_hurry(const struct launch *l); /* whether it then stops it */
 int run_launch(struct launch *l); /* runs to the end; the fault's error code or 0 */
 extern __thread struct worker *this_worker;
 extern u32 worker_count;
@@ -209,6 +211,8 @@ void barrier_orders(struct block *b); /* what lies before this moment in the blo
 
 /* The line of host code behind a return address, and its file; 0 when it is not known. */
 u32 host_place(const void *address, const char **file);
+const void *code_address(const void *signal_context);
+void overtime_start(void);
 /* The call of the runtime API under way, for reports: each function that may report something sets it. */
 extern __thread const void *host_call;
 #define HOST_CALL() (host_call = __builtin_return_address(0))

@@ -118,7 +118,7 @@ void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const c
  * unmapped while it was registered. */
 
 /* Of the instruction behind the one that crashed, as a return address would be; NULL where it is not known how. */
-static const void *code_address(const void *context) {
+const void *code_address(const void *context) {
 #if defined(__x86_64__)
     return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);
 #elif defined(__aarch64__)
@@ -218,6 +218,7 @@ __attribute__((constructor(101))) static void begin(void) {
     const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) sigaction(crashes[i], &crash, NULL);
     signal(SIGTERM, stopped);
+    overtime_start();
 }
 
 /* ---- the API's errors ------------------------------------------------------------------------------------------------------- */

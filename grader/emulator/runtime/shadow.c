@@ -1,7 +1,7 @@
 /* Races and uninitialised reads in shared and global memory (--sanitize race,init).
  *
  * Programs built with these sanitizers send every access to shared and global memory through access.c, which calls here.
- * Each 4-byte word has a cell that remembers its last write, its last atomic update and one of its last reads: the phase
+ * Each 4-byte word has a cell that remembers its last write, its last atomic update and its last reads by two warps: the phase
  * (order.c), the place in the program, the thread, which of the word's bytes. Two accesses to a byte, one of them a write, that the program does not
  * put in order are a race, also when this schedule happened to give the right result:
  *
@@ -28,7 +28,7 @@ struct record {
     u32 at;    /* site << 10 | thread of the block */
 };
 struct cell {
-    struct record write, update, read;
+    struct record write, update, read, far_read; /* far_read: the last by another warp or block than `read`'s */
     u16 write_step : 12, write_bytes : 4; /* the warp's `step`; which of the word's bytes */
     u16 update_step : 12, update_bytes : 4;
     u16 read_step : 12, read_bytes : 4;
@@ -36,7 +36,7 @@ struct cell {
     u16 initialised : 4; /* shared memory: bytes that some thread has written */
     u16 under_way : 1;   /* shared memory: `write` is an asynchronous copy that has not arrived; they take whole words */
 };
-_Static_assert(sizeof(struct cell) == 32, "a cell takes eight times its word");
+_Static_assert(sizeof(struct cell) == 40, "a cell takes ten times its word");
 enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };
 #define STEPS 0xfffu
 
@@ -151,7 +151,8 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     const struct launch *l = b->launch;
     u32 other_site = other_at >> 10, other = other_at & 1023;
     const struct site_info *s = &x->sites[other_site];
-    const char *between, *advice, *whose = order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", *severity = s->kind != SITE_LOAD && x->writes && !(s->kind == SITE_ATOMIC || x->atomic) ? "warning" : "error";
+    int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* flags; what they guard is worse */
+    const char *between, *advice, *whose = order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", *severity = strong || (s->kind != SITE_LOAD && x->writes && s->kind != SITE_ATOMIC && !x->atomic) ? "warning" : "error";
     char who[120], place[256], facts[1800];
     u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
     if (order == ORDER_NONE_IN_GRID) {
@@ -205,12 +206,17 @@ static void against_reads(const struct access *x, const struct cell *c, u64 addr
     u64 block = 0;
     enum order order = order_of(x->w->block, c->read.stamp, &block);
     if (order == ORDER_BEFORE || agree(&x->sites[x->site], &x->sites[c->read.at >> 10])) return;
+    u64 far_block = 0;
+    u32 far = c->far_read.at & 1023;
+    enum order far_order = c->far_read.stamp ? order_of(x->w->block, c->far_read.stamp, &far_block) : ORDER_BEFORE;
     if (order == ORDER_NONE_IN_GRID || c->readers & READERS_OTHER_BLOCK) {
-        report_race(x, addr, c->read.at, order == ORDER_NONE_IN_GRID, block, ORDER_NONE_IN_GRID, 0);
+        int own = order != ORDER_NONE_IN_GRID, known = !own || far_order == ORDER_NONE_IN_GRID;
+        report_race(x, addr, own && known ? c->far_read.at : c->read.at, known, own ? far_block : block, ORDER_NONE_IN_GRID, 0);
         return;
     }
     if (other / 32 != x->w->index || c->readers & READERS_OTHER_WARP) {
-        report_race(x, addr, c->read.at, other / 32 != x->w->index, block, ORDER_NONE_IN_BLOCK, 0);
+        int own = other / 32 == x->w->index, known = !own || (far_order == ORDER_NONE_IN_BLOCK && far / 32 != x->w->index);
+        report_race(x, addr, own && known ? c->far_read.at : c->read.at, known, block, ORDER_NONE_IN_BLOCK, 0);
         return;
     }
     if (c->read.stamp != x->stamp || c->read_step != x->step) return;
@@ -228,6 +234,7 @@ static void remember_read(const struct access *x, struct cell *c) {
         else if (other / 32 != x->w->index) readers |= READERS_OTHER_WARP;
         else if (c->read_step != x->step) readers &= (u8)~READERS_OTHER_LANE;
         else if (other != x->thread) readers |= READERS_OTHER_LANE;
+        if (order == ORDER_NONE_IN_GRID || other / 32 != x->w->index) c->far_read = c->read;
         if (other == x->thread) bytes |= c->read_bytes;
         else if (bytes & c->read_bytes) bytes &= c->read_bytes; /* what others have read too */
         else readers = 0;
