@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from grader.build import handed_in_name
 from grader.check import Check
+from grader.profile import normal_name
 from grader.run import Run
 from grader.sanitize import sentence
 from grader.trace import Trace
@@ -165,7 +166,7 @@ def _last_seen(trace: Trace | None) -> str:
     if not trace.kernels:
         return "; no kernel had finished"
     count = len(trace.kernels)
-    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {trace.kernels[-1].name.split('(')[0]}"
+    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {normal_name(trace.kernels[-1].name)}"
 
 
 def _warnings(run: Run) -> tuple[str, ...]:

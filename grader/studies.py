@@ -13,6 +13,7 @@ from grader.build import Build, build, handed_in_name
 from grader.catalogue import TestcaseFiles
 from grader.closer_look import case_to_look_at
 from grader.coherence import suite_of
+from grader.counted_run import counted_run
 from grader.counters import counted_launches, instruction_mix
 from grader.engine import Engine, select_engine
 from grader.engine.cuda import CudaEngine
@@ -78,6 +79,12 @@ class _Subject:
 
 
 def _subject(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
+    subject = _chosen(path, test, assignment, engine)
+    _make_files(subject)
+    return subject
+
+
+def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
     rules = load_assignment(assignment) if assignment else assignment_for(path)
     suite = suite_of(rules)
     cases = suite.select(test)
@@ -85,9 +92,12 @@ def _subject(path: Path, test: str, assignment: str | None, engine: str) -> _Sub
         raise UsageError(f"One testcase is looked at here; {test!r} names {len(cases)}: choose one, t23 for example.")
     submission = read_submission(path, rules, runner(_MAKE_LIMIT_S))
     files = TestcaseFiles.beside(suite)
-    with shown_progress() as progress:
-        ensure(cases, suite, files, progress)
     return _Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
+
+
+def _make_files(subject: _Subject) -> None:
+    with shown_progress() as progress:
+        ensure([subject.case], subject.suite, subject.files, progress)
 
 
 def _built(subject: _Subject, submission: Submission) -> Build:
@@ -108,9 +118,12 @@ def _traced(subject: _Subject, program: Path) -> Trace:
         limits=limits,
     ) as run:
         if run.trace is None or not run.trace.kernels:
-            why = run.untraced_reason or f"it launched no kernel ({run.outcome.ending})"
-            raise UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to look at: {why}.")
+            raise _nothing_to_see(subject, run.untraced_reason or f"it launched no kernel ({run.outcome.ending})")
         return run.trace
+
+
+def _nothing_to_see(subject: _Subject, why: str) -> UsageError:
+    return UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to look at: {why}.")
 
 
 # ---- profile ----------------------------------------------------------------------------------------------------
@@ -118,9 +131,11 @@ def _traced(subject: _Subject, program: Path) -> Trace:
 
 def profile_program(path: Path, test: str, *, assignment: str | None, engine: str, launches: int) -> ProfileStudy:
     """Profile a submission on one testcase. Raises UsageError where it does not build or launches nothing."""
-    subject = _subject(path, test, assignment, engine)
+    subject = _chosen(path, test, assignment, engine)
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, count=True))
+    else:
+        _make_files(subject)
     program = _built(subject, subject.submission).program
     assert program is not None
     names = dict.fromkeys((*(subject.rules.metrics or ("achieved_occupancy",)), *_BESIDE))
@@ -132,13 +147,25 @@ def profile_program(path: Path, test: str, *, assignment: str | None, engine: st
 
 def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
     """What the emulator counts; the assignment's other metrics are left out and named."""
+    rules, who = subject.rules, subject.submission.id
     with shown_progress() as progress:
-        progress.stage(f"{subject.submission.id}: {subject.case.name}, counted on the emulator")
-        trace = _traced(subject, program)
+        counted = counted_run(subject.engine, program, subject.case, rules.limits, progress, who)
+    trace = counted.trace
+    if trace is None or not trace.kernels:
+        raise _nothing_to_see(subject, f"it launched no kernel ({counted.cut_off or counted.ending})")
     limits = known_limits(_compute_capability(subject.rules.build.emulator_target))
     kernels = counted_kernels(trace, theory_of(find_toolkit(), limits))
     missing = [metric.name for metric in metrics if metric.name not in COUNTED]
+    units_name = subject.case.operator.units_name
+    stopped = f"Cut off {counted.cut_off}: the numbers are of what ran until then."
+    times = counted.whole / counted.units
+    part = (
+        f"Counted on {counted.units:,} of {counted.whole:,} {units_name} of the same size: the whole testcase has about "
+        f"{times:,.3g} times the blocks or launches, requests and instructions; ratios are the same."
+    )
     notes = [
+        *([stopped] if counted.cut_off else []),
+        *([part] if counted.units < counted.whole else []),
         "Counted by the emulator, exactly, for the PTX that nvcc made of the program: a GPU executes what the "
         "assembler makes of that, with somewhat other instruction counts (docs/counters.md).",
         f"not measured: {', '.join(missing)}: only a GPU's clock tells these (see grader doctor).",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from grader.build import handed_in_name
+from grader.profile import normal_name
 from grader.trace import Diagnostic, Race
 
 SourceLine = Callable[[str, int], str]
@@ -65,7 +66,7 @@ def place(found: Diagnostic) -> str:
     if not found.kernel:
         return where
     thread = f", thread {_dim(found.thread)} of block {_dim(found.block)}" if found.thread and found.block else ""
-    return f"{where}kernel {found.kernel.split('(')[0]}{thread}: "
+    return f"{where}kernel {normal_name(found.kernel)}{thread}: "
 
 
 def _dim(dim: tuple[int, int, int]) -> str:
