@@ -63,6 +63,17 @@ def explained(seen: Sequence[Diagnostic], verdict: Verdict) -> bool:
     return any(each.severity == severity and each.tool in ("memory", "sync") and each.line for each in seen)
 
 
+def with_cause(test: TestRecord, cause: str, compared: str) -> TestRecord:
+    """The test's record with the cause where a student reads it; `compared` is what comparing its output said."""
+    if not cause:
+        return test
+    if test.verdict is Verdict.PASSED:
+        return test.model_copy(update={"warnings": (cause, *test.warnings)})
+    # What wrong values look like is a consequence.
+    rest = compared if test.verdict is Verdict.WRONG_ANSWER else test.reason
+    return test.model_copy(update={"reason": f"{cause} {rest}"})
+
+
 @dataclass
 class CloserLook:
     """The look at one submission. Use it as a context: it may be compiling in the background."""

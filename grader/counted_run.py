@@ -75,7 +75,8 @@ def _cut_off(run: Run) -> str:
         blocks = stopped.grid[0] * stopped.grid[1] * stopped.grid[2]
         begun = int(stopped.counters["blocks_begun"])
         launch = f"launch {kernels.index(stopped) + 1:,} ({normal_name(stopped.name)})"
-        return f"after {run.outcome.wall_s:.0f} s, in {launch}, of which {begun:,} of {blocks:,} blocks had begun ({begun / blocks:.1%})"
+        share = f"{begun:,} of {blocks:,} blocks had begun ({begun / blocks:.1%})"
+        return f"after {run.outcome.wall_s:.0f} s, in {launch}, of which {share}"
     if run.outcome.timed_out:
         return f"after {run.outcome.wall_s:.0f} s, when {len(kernels):,} launches had finished"
     return ""

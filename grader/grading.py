@@ -17,7 +17,7 @@ from grader.bench import Bench, floor_record, mean_occupancy, timing_record
 from grader.build import Build, build
 from grader.catalogue import TestcaseFiles, changed_files, read_sidecar
 from grader.check import Check, check_output
-from grader.closer_look import CloserLook, case_to_look_at, explained, failed_by_itself
+from grader.closer_look import CloserLook, case_to_look_at, explained, failed_by_itself, with_cause
 from grader.corners import read_corners
 from grader.diagnose import diagnose
 from grader.engine import Engine
@@ -110,9 +110,16 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
     ahead = grading.bench.preparer.ahead() if grading.bench is not None else contextlib.nullcontext()
-    with watch.stage("GPU made ready"), ahead, watch.stage("compile"):
-        built = build(submission, grading.assignment, grading.engine)
-    return grade_built(grading, submission, built, progress, watch)
+    with _closer_look(grading, submission) as closer:
+        if grading.quick and closer.possible:
+            closer.prepare()
+        with watch.stage("GPU made ready"), ahead, watch.stage("compile"):
+            built = build(submission, grading.assignment, grading.engine)
+        return _grade_built(grading, submission, built, progress, watch, closer)
+
+
+def _closer_look(grading: Grading, submission: Submission) -> CloserLook:
+    return CloserLook(grading.engine, grading.assignment, submission, grading.files)
 
 
 def _within_rules(grading: Grading, submission: Submission, built: Build) -> tuple[Submission, Build]:
@@ -124,25 +131,24 @@ def _within_rules(grading: Grading, submission: Submission, built: Build) -> tup
     return replace(submission, notes=notes), built
 
 
-def grade_built(
-    grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch | None = None
-) -> Record:
+def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
     """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
-    watch = watch or Stopwatch()
+    with _closer_look(grading, submission) as closer:
+        return _grade_built(grading, submission, built, progress, Stopwatch(), closer)
+
+
+def _grade_built(
+    grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch, closer: CloserLook
+) -> Record:
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
     bench, prepared = grading.bench, Prepared("")
-    with (
-        bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext() as hold,
-        CloserLook(grading.engine, grading.assignment, submission, grading.files) as closer,
-    ):
+    with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext() as hold:
         if bench is not None and hold is not None and built.program is not None:
             with watch.stage("GPU made ready"):
                 prepared = bench.preparer.now(hold, progress.line)
         by_case: dict[Case, _Tested] = {}
         looks = closer.possible and built.program is not None
-        if looks and grading.quick:
-            closer.prepare()
         # Its place in the order tells a program nothing.
         for number, case in enumerate(grading.cases if grading.quick else shuffled(grading.cases)):
             progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
@@ -204,15 +210,7 @@ def _looked_at(
     progress.stage(f"{case.name} again, with checks for races and other faults")
     with watch.stage("closer look"):
         look = closer.at(case, by_case[case].record.verdict)
-    if look.cause:
-        record = by_case[case].record
-        if not failed:
-            changes: dict[str, object] = {"warnings": (look.cause, *record.warnings)}
-        elif record.verdict is Verdict.WRONG_ANSWER:  # what its values look like is a consequence
-            changes = {"reason": f"{look.cause} {by_case[case].compared}"}
-        else:
-            changes = {"reason": f"{look.cause} {record.reason}"}
-        by_case[case] = replace(by_case[case], record=record.model_copy(update=changes))
+    by_case[case] = replace(by_case[case], record=with_cause(by_case[case].record, look.cause, by_case[case].compared))
     return look, [by_case[case] for case in grading.cases]
 
 

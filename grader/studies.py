@@ -160,8 +160,8 @@ def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> P
     stopped = f"Cut off {counted.cut_off}: the numbers are of what ran until then."
     times = counted.whole / counted.units
     part = (
-        f"Counted on {counted.units:,} of {counted.whole:,} {units_name} of the same size: the whole testcase has about "
-        f"{times:,.3g} times the blocks or launches, requests and instructions; ratios are the same."
+        f"Counted on {counted.units:,} of {counted.whole:,} {units_name} of the same size: the whole testcase has "
+        f"about {times:,.3g} times the blocks or launches, requests and instructions; ratios are the same."
     )
     notes = [
         *([stopped] if counted.cut_off else []),

@@ -34,9 +34,7 @@ def test_there_are_at_least_26_races() -> None:
 
 
 @pytest.mark.parametrize(("source", "name"), RACES, ids=[name for _, name in RACES])
-def test_the_cause_of_a_racing_program_is_the_race_with_both_its_lines(
-    source: Path, name: str, tmp_path: Path
-) -> None:
+def test_the_cause_of_a_racing_program_is_the_race_with_both_its_lines(source: Path, name: str, tmp_path: Path) -> None:
     said = cause(source, name, tmp_path)
     assert said.startswith("Race: "), said
     named = set(re.findall(rf"{source.stem}\.cu:\d+", said))
