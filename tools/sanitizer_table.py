@@ -67,9 +67,9 @@ without a line will do. "elsewhere" means that the tool reports something of the
   compute capability 7.0; only not in a function that was not inlined, and the report of such a loop then says so.
 
 The sample looked at is the smallest that crashed, else the smallest that failed, else the smallest that is worth it;
-its name is printed. Without `--sanitize`, on the emulator, `check` and `grade` look by themselves where a test failed and
-its own run does not show the line, and `check` looks for races where all passed; the report then begins with the likeliest
-cause. A look that fails changes nothing, and what it finds is a hint: the verdict is the output's.
+its name is printed. Without `--sanitize`, on the emulator, `check` and `grade` look by themselves where a test failed
+and its own run does not show the line, and `check` looks for races where all passed; the report then begins with the
+likeliest cause. A look that fails changes nothing, and what it finds is a hint: the verdict is the output's.
 
 Reports name the variable or the allocation, with the line that allocated it where addr2line (binutils) is installed,
 and the offset in it.
