@@ -110,6 +110,7 @@ def check(
         json=json,
         require_sandbox=require_sandbox,
         show=show,
+        quick=True,
     )
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
@@ -118,7 +119,7 @@ def check(
         reports = studies.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
         print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
         found = sum(report.errors for report in reports)
-    elif terminal.is_students_failure(records[0]):
+    elif terminal.lacks_a_cause(records[0]):
         print(f"What is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
     if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
         raise typer.Exit(1)

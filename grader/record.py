@@ -243,6 +243,16 @@ class RecheckRecord(_Value):
     tests: tuple[RecheckedTest, ...]
 
 
+class CloserLookRecord(_Value):
+    """One test run again with the emulator's checks: `cause` is the sentence on what is wrong, '' where nothing was
+    found; `problem` why there could be no proper look. `seconds` it took, after the tests."""
+
+    test: str
+    cause: str = ""
+    problem: str = ""
+    seconds: float
+
+
 class Record(_Value):
     """One graded submission. `practice` is true when it ran on part of the graded testcases."""
 
@@ -270,6 +280,7 @@ class Record(_Value):
     timings: dict[str, float] = Field(default_factory=dict)
     """Seconds that this grading spent, by stage; `total` is all of it."""
     recheck: RecheckRecord | None = None
+    closer_look: CloserLookRecord | None = None
 
     @property
     def infrastructure_failed(self) -> bool:

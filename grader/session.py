@@ -43,10 +43,11 @@ def grade_paths(
     json: Path | None,
     require_sandbox: bool = False,
     show: int = 0,
+    quick: bool = False,
 ) -> list[Record]:
     """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
     Points that a person entered into records that `json` holds already are kept. `show`: rows and columns of every
-    output tensor to keep in the records."""
+    output tensor to keep in the records. `quick`: a student's own look, as `Grading` has it."""
     if require_sandbox:
         sandbox.require()
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
@@ -62,7 +63,7 @@ def grade_paths(
         ensure(cases, suite, files, progress)
         prepared_s = time.monotonic() - began
         baselines = _baselines(rules, chosen, progress)
-        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show)
+        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show, quick)
         for submission in submissions:
             records.append(points.keep(entered, grade(grading, submission, progress)))
             if json is not None:

@@ -10,6 +10,7 @@
  *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
  *   work.c      what is submitted to streams, and in which order it runs
  *   host_place.c  file and line of a call in host code
+ *   overtime.c    what was running when the time was nearly up
  *   report.c    trace lines, diagnostics, what a fault prints
  *   shadow.c    races and uninitialised reads in shared and global memory
  *   order.c     which accesses of a launch barriers, fences and atomics put in order
@@ -83,6 +84,8 @@ void memory_describe(u64 address, u64 bytes, char *text, size_t size);
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
 /* "offset 8 of the shared variable tile (1024 bytes)" */
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size);
+/* The name of the variable there; "" where none is known. */
+const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size);
 
 /* ---- copies --------------------------------------------------------------------------------------------------------- */
 
@@ -277,6 +280,7 @@ void written_copy(const char *function, void *to, const void *from, u64 bytes);
 
 /* rt_address for an access of `bytes` of which only `used` are read. */
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used);
+int schedule_hurry(const struct launch *l); /* whether it then stops it */
 /* Runs it to the end, and gives 1; or until it gets nowhere, and gives 0: then call it again from another thread. */
 int run_launch(struct launch *l);
 /* Between them watched memory (shadow.c, written.c, order.c) is this thread's alone. */
@@ -298,6 +302,8 @@ void barrier_orders(struct block *b); /* what lies before this moment in the blo
 
 /* The line of host code behind a return address, and its file; 0 when it is not known. */
 u32 host_place(const void *address, const char **file);
+const void *code_address(const void *signal_context);
+void overtime_start(void);
 /* The call of the runtime API under way, for reports: each function that may report something sets it. */
 extern __thread const void *host_call;
 #define HOST_CALL() (host_call = __builtin_return_address(0))
@@ -308,8 +314,10 @@ int trace_enabled(void);
 const char *json_string(const char *text, char *buffer, size_t size);
 const char *demangle(const char *name);
 /* One finding: to the trace and, as a paragraph, to stderr. `w` may be NULL. */
-void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
-    __attribute__((format(printf, 7, 8)));
+#define diagnose(w, site, lane, severity, tool, advice, ...) diagnose_with("", w, site, lane, severity, tool, advice, __VA_ARGS__)
+/* `more` are further members of the trace's object, ',"key":value'. */
+void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
+    __attribute__((format(printf, 8, 9)));
 const char *error_name(int code);
 const char *error_text(int code);
 

@@ -79,7 +79,7 @@ static void finish(void) {
     trace_line("{\"kind\":\"end\",\"dropped\":0}");
 }
 
-void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
+void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
     char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];
     va_list list;
     va_start(list, format);
@@ -109,8 +109,8 @@ void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const ch
         char where[160] = "\"block\":null,\"thread\":null", source[2300] = "\"file\":null,\"line\":null";
         if (w) snprintf(where, sizeof where, "\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]", w->ctaid[0], w->ctaid[1], w->ctaid[2], xyz[0], xyz[1], xyz[2]);
         if (line) snprintf(source, sizeof source, "\"file\":%s,\"line\":%u", json_string(file, a, sizeof a), line);
-        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"%s\",\"tool\":\"%s\",\"message\":%s,\"kernel\":%s,%s,%s,\"advice\":%s}", severity, tool,
-                   json_string(text, b, sizeof b), w ? json_string(kernel, c, sizeof c) : "null", where, source, json_string(advice, d, sizeof d));
+        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"%s\",\"tool\":\"%s\",\"message\":%s,\"kernel\":%s,%s,%s,\"advice\":%s%s}", severity, tool,
+                   json_string(text, b, sizeof b), w ? json_string(kernel, c, sizeof c) : "null", where, source, json_string(advice, d, sizeof d), more);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -122,7 +122,7 @@ void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const ch
  * unmapped while it was registered. */
 
 /* Of the instruction behind the one that crashed, as a return address would be; NULL where it is not known how. */
-static const void *code_address(const void *context) {
+const void *code_address(const void *context) {
 #if defined(__x86_64__)
     return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);
 #elif defined(__aarch64__)
@@ -223,6 +223,7 @@ __attribute__((constructor(101))) static void begin(void) {
     const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) sigaction(crashes[i], &crash, NULL);
     signal(SIGTERM, stopped);
+    overtime_start();
 }
 
 /* ---- the API's errors ------------------------------------------------------------------------------------------------------- */

@@ -147,13 +147,21 @@ static void poll(struct warp *w, u32 site, u32 inside) {
         u32 outside = w->live & ~inside;
         if (outside)
             rt_fault(w, site, lowest_lane(w->live & inside), cudaErrorLaunchTimeout,
-                     "the kernel still runs after %.1f s; this thread waits in the loop at this line, in a function, while lanes 0x%08x of its warp are not in the "
+                     "still running after %.1f s; this thread waits in the loop at this line, in a function, while lanes 0x%08x of its warp are not in the "
                      "same call: where they are what it waits for, the emulator cannot run them, nor can a GPU before compute capability 7.0; take a lock with one "
                      "lane of a warp, or make the function __forceinline__",
                      seconds, outside);
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "the kernel still runs after %.1f s; this thread is in the loop at this line, which may never end", seconds);
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "still in the loop at this line after %.1f s, which may never end", seconds);
     }
     yield_warp(w);
+}
+
+/* The program's time is nearly up: a launch that took most of it is stopped at its next look at the clock. */
+int schedule_hurry(const struct launch *l) {
+    u64 running = now_ns() - l->start_ns;
+    if (!time_limit_ns || running < time_limit_ns / 2) return 0;
+    time_limit_ns = running;
+    return 1;
 }
 
 void rt_poll(struct warp *w, u32 site) { poll(w, site, ~0u); }
