@@ -106,9 +106,13 @@ def main() -> None:
     def work(path: Path) -> None:
         gpu = gpus.get()
         try:
-            records[path.stem] += grade(path, options.tests, gpu)
+            made = grade(path, options.tests, gpu)
         finally:
             gpus.put(gpu)
+        records[path.stem] += made
+        print(*row(path.stem, made), sep="  ", file=sys.stderr, flush=True)
+        if options.json is not None:  # each at once: a later failure loses none
+            options.json.write_text(json.dumps(records))
 
     with tempfile.TemporaryDirectory(prefix="outside-clock-") as place:
         paths = handed_in(Path(place), options.only)
@@ -125,8 +129,6 @@ def main() -> None:
     print(
         f"\n{flagged} of {sum(map(len, records.values()))} gradings flagged; {found[0].name}, driver {found[0].driver}"
     )
-    if options.json is not None:
-        options.json.write_text(json.dumps(records))
 
 
 if __name__ == "__main__":
