@@ -91,7 +91,7 @@ class Build:
 
 def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
     """Compile `submission` for `engine`, or find it compiled. Raises MachineFault when the machine cannot."""
-    key = _key(submission, engine)
+    key = _key(submission, assignment, engine)
     folder = cache_folder() / "builds" / key
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
@@ -117,7 +117,9 @@ def _compile(
     submission.write_to(sources)
     began = time.monotonic()
     run = sandbox.runner(assignment.build.limit_s, readable=engine.build_paths, writable=(scratch,))
-    made = engine.compile(submission.sources, submission.flags, folder=sources, output=product / "program", run=run)
+    made = engine.compile(
+        submission.sources, _flags(submission, assignment), folder=sources, output=product / "program", run=run
+    )
     seconds = time.monotonic() - began
     log = _in_their_names(made.log, sources, scratch)
     if not made.ok:
@@ -212,10 +214,16 @@ def _read_cached(folder: Path, key: str) -> Build | None:
     return Build(program, None, "", log, seconds, cached=True, key=key) if os.access(program, os.X_OK) else None
 
 
-def _key(submission: Submission, engine: Engine) -> str:
+def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
+    """nvcc's flags: the submission's, and without the library that lets kernels launch kernels where they must not."""
+    return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
+
+
+def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
     native = any("native" in flag for flag in submission.flags)  # a cache may be shared by machines that differ
     processor = cpu_features() if native else platform.machine()
-    parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *submission.flags]
+    flags = _flags(submission, assignment)
+    parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *flags]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
@@ -223,6 +231,11 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
     """One sentence on why there is no program."""
     if fault is Fault.GRADER:
         return f"The emulator cannot run this program: {_first_line(log)}"
+    if "__cudaCDP" in log:
+        return (
+            "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
+            "from the host."
+        )
     undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
     for name in undefined:
         for prefix, library in _LIBRARY_PREFIXES.items():

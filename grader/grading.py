@@ -257,7 +257,7 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch, *, 
     bench = grading.bench
     ahead = bench.fresh_input(case) if bench is not None and bench.is_timed(case) else contextlib.nullcontext()
     try:
-        with ahead as fresh:  # drawn while the graded run goes on
+        with ahead as fresh:
             return _run_case(grading, program, case, fresh, watch, last=last)
     except MachineFault as fault:
         return _Tested(
@@ -282,7 +282,7 @@ def _run_case(
         run_program(
             grading.engine,
             program,
-            files.input(case),
+            fresh.path if fresh is not None else files.input(case),
             output_bytes=case.output_bytes,
             wall_s=limit_s,
             limits=grading.assignment.limits,
@@ -350,9 +350,9 @@ def _timed(
         with watch.stage("fresh inputs and their checks"):
             timing = bench.time(program, case, fresh, wall_s=limit_s, first=first)
             watch.add("timed runs", timing.run_wall_s)
-        if timing.median_ms is None:
+        if timing.problem:
             refused = f"It passed, but {timing.problem}: its time is refused and earns no points."
-        else:
+        elif timing.median_ms is not None:
             gpu_ms, notes = timing.median_ms, timing.notes
         changes |= {"timing": timing_record(timing, grading.assignment)}
     floor = bench.floor(case)
@@ -402,7 +402,9 @@ def _profiles(
         if bench is not None and built.program is not None and test.trace is not None:
             progress.stage(f"profiling {case.name}")
             with watch.stage("profile"):
-                profiles.append(bench.profile(built.program, case, test.trace, watch))
+                timing = test.record.timing
+                outside = timing.outside if timing is not None else None
+                profiles.append(bench.profile(built.program, case, test.trace, outside, watch))
     return tuple(profiles)
 
 
@@ -511,7 +513,7 @@ def _record(
         notes=submission.notes,
         profiles=profiles,
         timings=timings,
-        flags=flags_of(tests),
+        flags=flags_of(tests, profiles),
         hidden_inputs=redrawn,
     )
 

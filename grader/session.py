@@ -98,7 +98,8 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
     rules = load_assignment(assignment) if assignment else assignment_for(program)
     submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
     chosen = select_engine(engine, rules.build.emulator_target)
-    built = build(submission, rules, chosen)
+    free = rules.build.model_copy(update={"dynamic_parallelism": True})
+    built = build(submission, rules.model_copy(update={"build": free}), chosen)
     if built.program is None:
         quoted = built.reason.rpartition(": ")[2] in built.log
         why = "" if quoted and built.log else f" {built.reason}"

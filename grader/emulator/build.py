@@ -326,7 +326,9 @@ def _per_thread_names(unit: _Unit) -> list[str]:
 def _linked_registration(units: Sequence[_Unit]) -> str:
     """With -rdc=true each object registers itself through a function that nvcc's device linker would write."""
     per_thread = int(any(map(_per_thread_names, units)))
-    lines = [f"\nstatic void **linked(void) {{ static void **h; if (!h) h = emu_register(&m0_module, {per_thread}); return h; }}"]
+    lines = [
+        f"\nstatic void **linked(void) {{ static void **h; if (!h) h = emu_register(&m0_module, {per_thread}); return h; }}"
+    ]
     for unit in units:
         for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", unit.object.read_bytes()))):
             lines.append(

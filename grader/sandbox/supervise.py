@@ -121,7 +121,7 @@ def run(job: Job, limits: Limits) -> Outcome:
 def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group: cgroup.Group | None) -> Outcome:
     """In a bubblewrap container."""
     with contextlib.ExitStack() as files:
-        code = seccomp.filter_program()
+        code = seccomp.filter_program(processes=job.starts_processes)
         filter_fd = files.enter_context(_memory_file(code)) if code else None
         status_fd = files.enter_context(_memory_file(b""))
         accounts = {name: files.enter_context(_memory_file(text)) for name, text in bubblewrap.ACCOUNTS.items()}
