@@ -5,6 +5,7 @@
 # make honest                                              unusual honest programs: all must pass (minutes)
 # make test-site                                           the pages in a real browser; as root it installs Chromium
 # make test-slurm                                          a class on a real two-node Slurm, as root; it installs Slurm
+# make test-isa                                            the emulator on other processors' instructions, Arm's under qemu
 # make setup                                               only the set-up
 # make clean                                               remove what set-up and runs made (not the testcases)
 
@@ -35,6 +36,10 @@ test-slurm: .venv/.ready-test
 	@tools/setup.sh test-slurm
 	$(BIN)/python -m pytest -o addopts=--strict-markers --durations=5 tests/slurm
 
+test-isa: .venv/.ready-test
+	@tools/setup.sh test-isa
+	$(BIN)/python -m pytest -o addopts=--strict-markers -n auto tests/isa $(ARGS)
+
 setup: .venv/.ready
 
 .venv/.ready: pyproject.toml tools/setup.sh
@@ -47,4 +52,4 @@ clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find benchmarks grader tests tools -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: grade test redteam honest test-site test-slurm setup clean
+.PHONY: grade test redteam honest test-site test-slurm test-isa setup clean

@@ -13,6 +13,9 @@ longest ones, are only built. The columns:
     n threads     the same on all cores
     sequential    GFLOP/s of the assignment's sequential C program, gcc -O3, on the same one core, over its computing time
 
+Then the same for products of halves on tensor cores, C = A B of 512 × 512 (half_matmul.cu): 2·512³ over the kernel's time,
+with mma.sync and through wmma, sums kept in f32 and in f16.
+
 The last line is the wall time of `grader check`, build included, on the public samples. Other work on the machine
 slows all of this down: the first line gives the load, and times are best believed when it is below 0.5.
 """
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -104,12 +108,12 @@ def forget_templates(cache: Path) -> None:
 # ---- running ----------------------------------------------------------------------------------------------------------
 
 
-def kernel_seconds(program: Path, folder: Path, threads: int) -> float:
+def kernel_seconds(program: Path, folder: Path, threads: int, arguments: Sequence[str] = ("in", "out")) -> float:
     """Summed kernel time of one run."""
     trace = folder / "trace"
     trace.unlink(missing_ok=True)
     environment = {**os.environ, "GRADER_TRACE": str(trace), "GRADER_EMULATOR_THREADS": str(threads)}
-    subprocess.run([program, "in", "out"], cwd=folder, env=environment, check=True, capture_output=True)
+    subprocess.run([program, *arguments], cwd=folder, env=environment, check=True, capture_output=True)
     lines = (json.loads(line) for line in trace.read_text().splitlines())
     return sum(float(t["end_ns"] - t["start_ns"]) for t in lines if t["kind"] == "kernel") / 1e9
 
@@ -180,6 +184,18 @@ def report(
         print(build_times(kernel, folder, nvcc, cache)[1], flush=True)
 
 
+def report_tensor_cores(repeat: int, nvcc: Path, folder: Path, size: int = 512) -> None:
+    program, _, _ = build(Path(__file__).with_name("half_matmul.cu"), folder, nvcc)
+    cores = sorted(os.sched_getaffinity(0))
+    gflop = 2 * size**3 / 1e9
+    for how, sums in itertools.product(("mma", "wmma"), ("f32", "f16")):
+        arguments = (how, sums, str(size))
+        with only_core(cores[0]):
+            one = gflop / min(kernel_seconds(program, folder, 1, arguments) for _ in range(repeat))
+        every = gflop / min(kernel_seconds(program, folder, len(cores), arguments) for _ in range(repeat))
+        print(f"{f'halves, {how}, {sums}':<50}{one:>10.2f}{every:>11.2f}{every / one:>9.2f}", flush=True)
+
+
 def build_times(kernel: Path, folder: Path, nvcc: Path, cache: Path) -> tuple[Path, str]:
     """The program, and the first columns of its line."""
     forget_templates(cache)
@@ -206,6 +222,7 @@ def main() -> None:
         os.environ["GRADER_CACHE"] = str(Path(name) / "cache")
         shape = (batches, rows, width)
         report(kernels, options.build, shape, options.repeat, options.nvcc, Path(name))
+        report_tensor_cores(options.repeat, options.nvcc, Path(name))
         if not options.no_check:
             forget_templates(Path(os.environ["GRADER_CACHE"]))
             print(f"grader check {options.check.name}, public samples: {check_seconds(options.check):.1f} s")

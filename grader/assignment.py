@@ -66,6 +66,8 @@ class BuildRules(StrictModel):
     limit_s: Seconds = 120
     emulator_target: str = Field(default="sm_80", pattern=r"^sm_\d{2,3}$")
     forbidden_libraries: tuple[Line, ...] = ()
+    dynamic_parallelism: bool = False
+    """Whether kernels may launch kernels. The tracer doesn't see those, so their time doesn't count."""
 
 
 class SourceRule(StrictModel):

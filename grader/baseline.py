@@ -219,14 +219,14 @@ def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runn
     units = min(whole, 2)
     source = folder / "input"
     with _pinned() as core:
-        shape = _write_sample(operator, case.shape, units, case.distribution, source)
+        shape = write_sample(operator, case.shape, units, case.distribution, source)
         units = operator.units(shape)
         each_s = budget_s / LEAST_RUNS
         times = _run_once(program, source, each_s, folder, run)
         while times.done == times.total and units < min(whole, max(most, 2)):
             wanted = GROWTH * each_s / times.seconds * units
             units = max(units + 1, min(whole, most, int(min(wanted, float(whole)))))
-            _write_sample(operator, case.shape, units, case.distribution, source)
+            write_sample(operator, case.shape, units, case.distribution, source)
             times = _run_once(program, source, each_s, folder, run)
             if times.seconds >= 0.7 * each_s:
                 break
@@ -256,7 +256,7 @@ def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runn
     )
 
 
-def _write_sample(operator: Operator, shape: Shape, units: int, distribution: Distribution, path: Path) -> Shape:
+def write_sample(operator: Operator, shape: Shape, units: int, distribution: Distribution, path: Path) -> Shape:
     """An input like the case's with `units` units (all of them where the operator cannot do with fewer)."""
     with contextlib.suppress(ValueError):
         shape = operator.shrink(shape, units)

@@ -19,6 +19,7 @@ from grader.catalogue import TestcaseFiles
 from grader.engine import Engine
 from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault, UsageError
+from grader.evidence import Outside, other_kernel
 from grader.floors import Floor, least_time
 from grader.fresh import FreshInput, fresh_input
 from grader.gpu_facts import GpuFacts, SmLimits, gpu_facts, known_limits
@@ -30,6 +31,7 @@ from grader.metrics import named_metrics
 from grader.ncu import NotProfiled, run_ncu
 from grader.occupancy import Demand, calculator, occupancy
 from grader.occupancy import Occupancy as LaunchOccupancy
+from grader.outside_clock import OutsideClock, outside_clock
 from grader.paths import shown
 from grader.profile import (
     SCORE_METRICS,
@@ -45,6 +47,7 @@ from grader.record import (
     FloorRecord,
     FloorTerm,
     KernelRecord,
+    OutsideRecord,
     ProfileRecord,
     ReferenceRecord,
     TimedRunRecord,
@@ -72,6 +75,7 @@ class Bench:
     reading: Future[GpuFacts | None]
     """The GPU's facts: asking for them initialises CUDA, which is done while something compiles."""
     read: Reader | None
+    clock: OutsideClock | None
     preparer: Preparer
     _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
 
@@ -95,13 +99,23 @@ class Bench:
 
     def fresh_input(self, case: Case) -> AbstractContextManager[FreshInput]:
         """Inputs for timed runs of `case`, drawn from now on in the background."""
-        return fresh_input(case, lambda nonce: self.suite.fresh_seed(case, nonce))
+        return fresh_input(case, self.files, lambda nonce: self.suite.fresh_seed(case, nonce))
 
     def time(
         self, program: Path, case: Case, fresh: FreshInput, *, wall_s: float, first: TimedRun | None = None
     ) -> Timing:
         """Time `program` on inputs of `case` from `fresh`."""
-        return measure_case(self.engine, program, case, self.rules, fresh, wall_s=wall_s, first=first, read=self.read)
+        return measure_case(
+            self.engine,
+            program,
+            case,
+            self.rules,
+            fresh,
+            wall_s=wall_s,
+            first=first,
+            read=self.read,
+            clock=self.clock,
+        )
 
     # ---- the reference solution ---------------------------------------------------------------------------------
 
@@ -138,8 +152,11 @@ class Bench:
         parts = [part.tests for part in self.rules.rubric if isinstance(part, Occupancy)]
         return frozenset(case.name for words in parts for case in self.suite.select(words))
 
-    def profile(self, program: Path, case: Case, trace: Trace, watch: Stopwatch) -> ProfileRecord:
-        """The profile of `program` on `case` for the score; `trace` is that of its graded run."""
+    def profile(
+        self, program: Path, case: Case, trace: Trace, outside: OutsideRecord | None, watch: Stopwatch
+    ) -> ProfileRecord:
+        """The profile of `program` on `case` for the score; `trace` is that of its graded run, `outside` what was seen
+        of its timed runs."""
         reason = ""
         metrics = named_metrics(("achieved_occupancy",))
         try:
@@ -157,12 +174,15 @@ class Bench:
             launches, reason = (), str(why)
         profiles = kernel_profiles(trace, launches, metrics, theory(self.engine, self.reading.result()))
         scored = ScoredOccupancy(None, reason, ()) if reason else scored_occupancy(profiles, trace.kernels)
+        seen = outside.occupancy if outside is not None else None
+        flag = other_kernel(scored.achieved, seen) if scored.achieved is not None and seen is not None else ""
         return ProfileRecord(
             test=case.name,
-            achieved=scored.achieved,
+            achieved=seen if flag else scored.achieved,
             reason=scored.reason,
             counted=scored.kernels,
             kernels=tuple(kernel_record(profile) for profile in profiles),
+            flag=flag,
         )
 
 
@@ -179,8 +199,13 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
                 f"which is not in {shown(rules.reference_folder)}: put it there, or name another file."
             )
     uuid = engine.gpu.uuid
-    with nvml_reader(uuid) as read, open_preparer(uuid) as preparer, ThreadPoolExecutor(1) as background:
-        yield Bench(engine, rules, suite, files, background.submit(gpu_facts, uuid), read, preparer)
+    with (
+        nvml_reader(uuid) as read,
+        outside_clock(uuid) as clock,
+        open_preparer(uuid) as preparer,
+        ThreadPoolExecutor(1) as background,
+    ):
+        yield Bench(engine, rules, suite, files, background.submit(gpu_facts, uuid), read, clock, preparer)
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:
@@ -238,6 +263,20 @@ def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
             f"or {rule.most} runs; {rule.warm_up} warm-up, the graded run the first of them; fresh inputs"
         ),
         notes=timing.notes,
+        outside=_outside_record(timing.outside),
+    )
+
+
+def _outside_record(outside: Outside | None) -> OutsideRecord | None:
+    if outside is None:
+        return None
+    return OutsideRecord(
+        source=outside.busy.source,
+        interval_s=round(outside.busy.interval_s, 4),
+        busy_ms=round(outside.busy.busy_s * 1e3, 3),
+        traced_ms=round(outside.explained_s * 1e3, 3),
+        allowed_ms=round(outside.allowed_s * 1e3, 3),
+        occupancy=outside.busy.occupancy,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -22,6 +23,7 @@ from grader.assignment import Assignment
 from grader.cache import forget_unused, mark_used
 from grader.engine import Compiled, Engine
 from grader.errors import MachineFault
+from grader.machine import cpu_features
 from grader.names import spelled_out
 from grader.paths import cache_folder
 from grader.sandbox import quarantine
@@ -59,6 +61,12 @@ can read, or files of the toolkit may be missing."""
 OWN_PROGRAM = "program"
 """What `compile_own` calls the program that it makes."""
 _OWN_LIMIT_S = 120
+_NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
+"""The beginning of what nvcc calls an intermediate file; the rest is the source's name."""
+_LACKING_CURAND = re.compile(
+    r"\bgrader_lacks_curand::(\w+)|grader_lacks_curand\d+(curand_?[a-z0-9_]*|skipahead[a-z_]*)"
+)
+"""A function of grader/stubs/include/curand_kernel.h that something calls, as a linker names it."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
 
 
@@ -83,7 +91,7 @@ class Build:
 
 def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
     """Compile `submission` for `engine`, or find it compiled. Raises MachineFault when the machine cannot."""
-    key = _key(submission, engine)
+    key = _key(submission, assignment, engine)
     folder = cache_folder() / "builds" / key
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
@@ -109,12 +117,20 @@ def _compile(
     submission.write_to(sources)
     began = time.monotonic()
     run = sandbox.runner(assignment.build.limit_s, readable=(*engine.build_paths, scratch), writable=(product,))
-    made = engine.compile(submission.sources, submission.flags, folder=sources, output=product / "program", run=run)
+    made = engine.compile(
+        submission.sources, _flags(submission, assignment), folder=sources, output=product / "program", run=run
+    )
     seconds = time.monotonic() - began
-    log = spelled_out(made.log).replace(f"{sources}/", "").replace(f"{sources.resolve()}/", "").strip()
+    log = _in_their_names(made.log, sources, scratch)
     if not made.ok:
         doubtful = made.fault is Fault.STUDENT and not _names_their_line(log, submission)
         machine = _canary(engine, scratch.parent) if doubtful else ""
+        if lacking := _LACKING_CURAND.search(log):
+            machine = (
+                f"Its kernels call {lacking[1] or lacking[2]} of cuRAND, and the CUDA toolkit here has no "
+                "curand_kernel.h: install it with `pip install nvidia-curand`, or take a full toolkit "
+                "(NVCC=…/bin/nvcc)."
+            )
         fault = Fault.MACHINE if machine else made.fault
         reason = machine or _failure_sentence(log, fault, assignment)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
@@ -133,10 +149,20 @@ def _compile(
     return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
 
 
+def _in_their_names(log: str, sources: Path, scratch: Path) -> str:
+    """`log` with files as they were handed in, and without the folders and numbers of nvcc's intermediate ones."""
+    log = spelled_out(log)
+    for folder in dict.fromkeys((sources, sources.resolve())):
+        log = log.replace(f"{folder}/", "")
+    places = "|".join(re.escape(str(place)) for place in dict.fromkeys((scratch, scratch.resolve())))
+    log = re.sub(rf"(?:{places})/[^\s:'\"`,()]*/|^(?:\./)+", "", log, flags=re.MULTILINE)
+    return _NVCC_TEMPORARY.sub("", log).strip()
+
+
 def _names_their_line(log: str, submission: Submission) -> bool:
     """Whether the compiler found an error in a line of the submission's own."""
     names = "|".join(re.escape(name) for name, _ in submission.files)
-    return re.search(rf"^(?:{names})(?:\(\d+\)|:\d+).*\berror\b", log, re.MULTILINE) is not None
+    return re.search(rf"^(?:{names})(?:\(\d+\)|:\d+).*\b[Ee]rror\b", log, re.MULTILINE) is not None
 
 
 def _canary(engine: Engine, place: Path) -> str:
@@ -184,8 +210,16 @@ def _read_cached(folder: Path, key: str) -> Build | None:
     return Build(program, None, "", log, seconds, cached=True, key=key) if os.access(program, os.X_OK) else None
 
 
-def _key(submission: Submission, engine: Engine) -> str:
-    parts = [submission.sha256, engine.identity(), *submission.sources, "flags", *submission.flags]
+def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
+    """nvcc's flags: the submission's, and without the library that lets kernels launch kernels where they must not."""
+    return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
+
+
+def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
+    native = any("native" in flag for flag in submission.flags)  # a cache may be shared by machines that differ
+    processor = cpu_features() if native else platform.machine()
+    flags = _flags(submission, assignment)
+    parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *flags]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
@@ -193,6 +227,11 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
     """One sentence on why there is no program."""
     if fault is Fault.GRADER:
         return f"The emulator cannot run this program: {_first_line(log)}"
+    if "__cudaCDP" in log:
+        return (
+            "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
+            "from the host."
+        )
     undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
     for name in undefined:
         for prefix, library in _LIBRARY_PREFIXES.items():
@@ -205,7 +244,7 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
     if "was stopped after" in log:
         return f"Compiling took longer than {assignment.build.limit_s:g} s: make the code, or its templates, smaller."
-    errors = [line for line in log.splitlines() if re.search(r"\berror\b(?! detected)", line)]
+    errors = [line for line in log.splitlines() if re.search(r"\b[Ee]rror\b(?! detected)", line)]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
     return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
 

@@ -21,7 +21,7 @@ from grader.errors import GraderFault
 from grader.operators import Operator, Shape
 from grader.operators.base import BYTES_PER_VALUE
 from grader.sandbox.quarantine import open_output
-from grader.scan import Scan, TensorErrors, Wrong
+from grader.scan import Expected, FileValues, Scan, TensorErrors, Wrong
 
 Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
 
@@ -76,14 +76,25 @@ def check_output(
             raise GraderFault(
                 f"{expected}: the expected output has {kept:,} bytes, {size:,} expected; generate the testcase again."
             )
-        try:
-            descriptor = open_output(got)
-        except OSError as error:
-            return _unopened(error, size)
-        try:
-            return _check_open(operator, shape, reference.fileno(), descriptor, tolerance)
-        finally:
-            os.close(descriptor)
+        return compare_output(operator, shape, FileValues(reference.fileno()), got, tolerance)
+
+
+def compare_output(
+    operator: Operator,
+    shape: Shape,
+    expected: Expected,
+    got: Path,
+    tolerance: float | Mapping[str, float],
+) -> Check:
+    """Compares the file `got` with the values `expected`; otherwise as `check_output`."""
+    try:
+        descriptor = open_output(got)
+    except OSError as error:
+        return _unopened(error, operator.output_bytes(shape))
+    try:
+        return _check_open(operator, shape, expected, descriptor, tolerance)
+    finally:
+        os.close(descriptor)
 
 
 def _unopened(error: OSError, size: int) -> Check:
@@ -99,7 +110,7 @@ def _unopened(error: OSError, size: int) -> Check:
 def _check_open(
     operator: Operator,
     shape: Shape,
-    expected: int,
+    expected: Expected,
     got: int,
     tolerance: float | Mapping[str, float],
 ) -> Check:

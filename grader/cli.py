@@ -59,6 +59,15 @@ app.add_typer(testcases, name="testcases")
 AssignmentOption = Annotated[
     str | None, typer.Option("--assignment", metavar="NAME", help="Which assignment; by default the one that fits.")
 ]
+
+
+@app.callback()
+def every_command(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show tracebacks of grader faults.")] = False,
+) -> None:
+    pass  # `main` looks for --verbose itself
+
+
 EngineOption = Annotated[
     str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run; auto takes the GPU if any.")
 ]
@@ -101,6 +110,7 @@ def check(
         json=json,
         require_sandbox=require_sandbox,
         show=show,
+        quick=True,
     )
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
@@ -109,7 +119,7 @@ def check(
         reports = studies.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
         print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
         found = sum(report.errors for report in reports)
-    elif terminal.is_students_failure(records[0]):
+    elif terminal.lacks_a_cause(records[0]):
         print(f"What is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
     if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
         raise typer.Exit(1)
@@ -191,15 +201,43 @@ def _keep(records: Sequence[Record], *, store: Path | None, html: Path | None, j
         classroom.write_junit(records, junit)
 
 
-@app.command(context_settings={"allow_interspersed_args": True})
+@app.command(context_settings={"allow_interspersed_args": False})
 def run(
     program: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A CUDA program: a .cu file or a folder.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed to the program.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed to the program, options too.")
+    ] = None,
     engine: EngineOption = "auto",
     assignment: AssignmentOption = None,
 ) -> None:
-    """Build and run any CUDA program; its output and exit code are the program's own."""
-    raise typer.Exit(session.run_program(program, arguments or [], engine=engine, assignment=assignment))
+    """Build and run any CUDA program; its output and exit code are the program's own.
+
+    What follows the program is the program's, but for --engine and --assignment; after -- those are its own, too.
+    """
+    given = {"--engine": engine, "--assignment": assignment}
+    rest = _without_options(arguments or [], given)
+    raise typer.Exit(
+        session.run_program(program, rest, engine=given["--engine"] or "auto", assignment=given["--assignment"])
+    )
+
+
+def _without_options(words: Sequence[str], options: dict[str, str | None]) -> list[str]:
+    """`words` without those of `options`, whose values are noted there, and without the first --, which ends them."""
+    rest: list[str] = []
+    waiting = iter(words)
+    for word in waiting:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            break
+        if name not in options:
+            rest.append(word)
+        elif equals:
+            options[name] = value
+        elif (following := next(waiting, None)) is not None:
+            options[name] = following
+        else:
+            raise UsageError(f"{name} needs a value; write it after -- if it is meant for the program.")
+    return [*rest, *waiting]
 
 
 @app.command()
@@ -327,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     never_drop_a_signal()
     signal.signal(signal.SIGINT, interrupt)
-    verbose = "--verbose" in words or "-v" in words
+    verbose = "--verbose" in _grader_words(words) or "-v" in _grader_words(words)
     try:
         code = app(args=words, standalone_mode=False)
     except _WrongWords as error:
@@ -345,11 +383,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         code = 1
     except Exception as error:
-        message = f"{type(error).__name__}: {error}; this is a bug, please report it with --verbose's output."
+        message = f"{type(error).__name__}: {error}; this is a bug, please report it with what `grader -v …` prints."
         code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
     if interrupts and code == _STOPPED:  # some versions of typer turn the interrupt into an exit code themselves
         print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _grader_words(words: list[str]) -> list[str]:
+    """The words that are the grader's: those behind the command `run` are a program's."""
+    command = next((place for place, word in enumerate(words) if not word.startswith("-")), len(words))
+    return words[:command] if words[command : command + 1] == ["run"] else words
 
 
 def _complain(what: str, error: Exception, verbose: bool, code: int) -> int:

@@ -10,6 +10,11 @@ Processor time bounds what a program can have computed on the host. Work done th
 show is told by it: an honest program spends host time on start-up, files, copies, launches and waiting, which
 `_allowed_cpu_s` adds up generously. What lies above could have been the computation itself, if it comes to the share
 of the sequential program's time that a vectorised one on the same core would need (`VECTORISED`).
+
+What a program does on the GPU without the tracer's knowledge shows on the clock outside (`grader.outside_clock`):
+`hidden_work` allows what honest programs need beyond their traced kernels. Measured on an H200 (driver 580,
+2026-11-22, docs/benchmarks.md): 0.2 to 2.9 ms a run for its context, up to 6 % of long series of kernels, and the
+counters' tick.
 """
 
 from __future__ import annotations
@@ -18,7 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.disclosure import line
-from grader.record import TestRecord, TimedRunRecord
+from grader.outside_clock import TICK_S, Busy
+from grader.record import ProfileRecord, TestRecord, TimedRunRecord
 from grader.run import Run
 from grader.testcase import Case
 from grader.trace import MAX_EVENTS, Trace
@@ -31,6 +37,18 @@ CPU_S_PER_LAUNCH = 2e-5
 """A launch is some 2 to 5 µs of host time, a traced one up to twice that."""
 VECTORISED = 64
 """The sequential program computes some 3.6 GFLOP/s; a core with the widest vectors at best some 200."""
+
+BUSY_MS_PER_RUN = 4.0
+"""Busy time of a run without a kernel: starting and ending its context."""
+BUSY_MS_PER_LAUNCH = 0.002
+"""The GPU is busy between two kernels that follow one another."""
+BUSY_SHARE = 0.08
+SLOWER_FIRST = 2.0
+"""GPU times repeat within 0.3 %; the first run of all may find lower clocks."""
+SLOWER_FIRST_MS = 2.0
+MORE_OCCUPANCY = 1.3
+"""Nsight Compute's achieved occupancy over the one seen outside: one launch or the mean of all."""
+MORE_OCCUPANCY_BY = 0.03
 
 _CLOCK_SLACK_NS = 50_000_000
 _CLOCK_STEP_NS = 1_000_000_000
@@ -54,6 +72,53 @@ def witness_of(engine: str, case: Case, run: Run) -> Witness:
     """What was seen from outside of a run of `case` on the engine of that name."""
     outcome = run.outcome
     return Witness(engine, outcome.wall_s, outcome.cpu_s, case.input_bytes + case.output_bytes, run.began_ns)
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What the clock outside saw of a series of runs, and what the traces of these runs explain."""
+
+    busy: Busy
+    explained_s: float
+    runs: int
+    launches: int
+
+    @property
+    def allowed_s(self) -> float:
+        """The most that these runs, if honest, keep the GPU busy."""
+        tick = min(1.0, TICK_S / self.busy.interval_s) if self.busy.interval_s > 0 else 1.0
+        fixed_ms = BUSY_MS_PER_RUN * self.runs + BUSY_MS_PER_LAUNCH * self.launches
+        return (self.explained_s + fixed_ms / 1e3) * (1 + BUSY_SHARE + tick)
+
+
+def hidden_work(outside: Outside) -> str:
+    """Why the times of a series of runs cannot be believed, as a phrase; '' when they can."""
+    if outside.busy.busy_s <= outside.allowed_s:
+        return ""
+    return (
+        f"the GPU was busy for {outside.busy.busy_s:.3g} s during its {outside.runs} timed runs, of which its traces "
+        f"explain {outside.explained_s:.3g} s: work was done where the tracer doesn't see it"
+    )
+
+
+def tells_runs_apart(graded_ms: float, median_ms: float) -> str:
+    """Why a median is not believed that is far below the time of the graded run, as a phrase, or ''."""
+    if graded_ms <= SLOWER_FIRST * median_ms + SLOWER_FIRST_MS:
+        return ""
+    return (
+        f"it took {graded_ms:.4g} ms in the graded run and {median_ms:.4g} ms when it was timed: it seems to tell "
+        "these runs apart"
+    )
+
+
+def other_kernel(achieved: float, seen: float) -> str:
+    """Why an achieved occupancy is not believed where `seen` was seen outside, as a sentence, or ''."""
+    if achieved <= MORE_OCCUPANCY * seen + MORE_OCCUPANCY_BY:
+        return ""
+    return (
+        f"Its achieved occupancy was {achieved:.3f} while it was profiled and {seen:.3f} in its timed runs: it seems "
+        "to tell these runs apart. The lower one counts."
+    )
 
 
 def doubts(trace: Trace | None, witness: Witness) -> tuple[str, ...]:
@@ -152,10 +217,10 @@ def _allowed_cpu_s(waiting_s: float, file_bytes: int, launches: int) -> float:
     return STARTUP_CPU_S + CPU_S_PER_BYTE * file_bytes + CPU_S_PER_LAUNCH * launches + 2 * waiting_s
 
 
-def flags_of(tests: Sequence[TestRecord]) -> tuple[str, ...]:
+def flags_of(tests: Sequence[TestRecord], profiles: Sequence[ProfileRecord] = ()) -> tuple[str, ...]:
     """The flags of all tests, each sentence once, with the tests that it was said of."""
     said: dict[str, list[str]] = {}
-    for test in tests:
-        for flag in test.flags:
-            said.setdefault(flag, []).append(test.name)
+    flags = [(test.name, flag) for test in tests for flag in test.flags]
+    for name, flag in flags + [(profile.test, profile.flag) for profile in profiles if profile.flag]:
+        said.setdefault(flag, []).append(name)
     return tuple(f"{', '.join(names)}: {flag}" for flag, names in said.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -17,6 +17,7 @@ from grader.bench import Bench, floor_record, mean_occupancy, timing_record
 from grader.build import Build, build
 from grader.catalogue import TestcaseFiles, changed_files, read_sidecar
 from grader.check import Check, check_output
+from grader.closer_look import CloserLook, case_to_look_at, explained, failed_by_itself, with_cause
 from grader.corners import read_corners
 from grader.diagnose import diagnose
 from grader.disclosure import disclosed, disclosed_profile
@@ -45,6 +46,7 @@ from grader.progress import Progress
 from grader.record import (
     BaselineRecord,
     BuildRecord,
+    CloserLookRecord,
     EngineRecord,
     MachineRecord,
     ProfileRecord,
@@ -84,6 +86,9 @@ class Grading:
     """What making testcases took before this grading, for its timings."""
     show: int = 0
     """Rows and columns of every output tensor to keep in the record, where a student may see them."""
+    quick: bool = False
+    """A student's own look: in the order of the testcases, none after the first that ran into its time limit, and
+    with a look for races also where all passed."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,10 @@ class _Tested:
 
     record: TestRecord
     trace: Trace | None = None
+    compared: str = ""
+    """What comparing the output said."""
+    explained: bool = False
+    """Whether the engine itself saw, in this run, which line is wrong."""
 
 
 def grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
@@ -100,9 +109,16 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
     ahead = grading.bench.preparer.ahead() if grading.bench is not None else contextlib.nullcontext()
-    with watch.stage("GPU made ready"), ahead, watch.stage("compile"):
-        built = build(submission, grading.assignment, grading.engine)
-    return grade_built(grading, submission, built, progress, watch)
+    with _closer_look(grading, submission) as closer:
+        if grading.quick and closer.possible:
+            closer.prepare()
+        with watch.stage("GPU made ready"), ahead, watch.stage("compile"):
+            built = build(submission, grading.assignment, grading.engine)
+        return _grade_built(grading, submission, built, progress, watch, closer)
+
+
+def _closer_look(grading: Grading, submission: Submission) -> CloserLook:
+    return CloserLook(grading.engine, grading.assignment, submission, grading.files)
 
 
 def _within_rules(grading: Grading, submission: Submission, built: Build) -> tuple[Submission, Build]:
@@ -116,11 +132,15 @@ def _within_rules(grading: Grading, submission: Submission, built: Build) -> tup
     return replace(submission, notes=notes), built
 
 
-def grade_built(
-    grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch | None = None
-) -> Record:
+def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
     """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
-    watch = watch or Stopwatch()
+    with _closer_look(grading, submission) as closer:
+        return _grade_built(grading, submission, built, progress, Stopwatch(), closer)
+
+
+def _grade_built(
+    grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch, closer: CloserLook
+) -> Record:
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
     bench, prepared = grading.bench, Prepared("")
@@ -129,10 +149,17 @@ def grade_built(
             with watch.stage("GPU made ready"):
                 prepared = bench.preparer.now(hold, progress.line)
         by_case: dict[Case, _Tested] = {}
-        for number, case in enumerate(shuffled(grading.cases)):  # its place in the order tells a program nothing
+        looks = closer.possible and built.program is not None
+        # Its place in the order tells a program nothing.
+        for number, case in enumerate(grading.cases if grading.quick else shuffled(grading.cases)):
             progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
             progress.advance(number)
+            if grading.quick and (stopped := _first_over_time(by_case)):
+                by_case[case] = _not_run(case, stopped)
+                continue
             by_case[case] = _grade_case(grading, built, case, watch)
+            if looks and _needs_a_look(grading, case, by_case[case]):
+                closer.prepare()
         again = to_draw_again(
             grading.assignment.hidden_inputs, grading.suite, {case.name: by_case[case].record for case in by_case}
         )
@@ -142,6 +169,7 @@ def grade_built(
         tested = [by_case[case] for case in grading.cases]
         passed = {test.record.name for test in tested if test.record.verdict is Verdict.PASSED}
         profiles = tuple(profile for profile in profiled if profile.test in passed)
+        look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if prepared.warning:
         submission = replace(submission, notes=(*submission.notes, prepared.warning))
@@ -150,7 +178,41 @@ def grade_built(
         grading, submission, built, tests, profiles, timings, drawn_sentence(redrawn, grading.cases, missed)
     )
     machine = record.machine.model_copy(update={"gpu_prepared": prepared.sentence})
-    return record.model_copy(update={"machine": machine})
+    return record.model_copy(update={"machine": machine, "closer_look": look})
+
+
+def _first_over_time(tested: Mapping[Case, _Tested]) -> str:
+    """The name of the test that ran into its time limit; '' while none has."""
+    return next((case.name for case, test in tested.items() if test.record.verdict is Verdict.TIME_LIMIT), "")
+
+
+def _not_run(case: Case, stopped: str) -> _Tested:
+    reason = f"Not run: {stopped} ran into its time limit."
+    return _Tested(TestRecord(name=case.name, shape=case.shape, verdict=Verdict.NOT_RUN, fault=None, reason=reason))
+
+
+def _needs_a_look(grading: Grading, case: Case, test: _Tested) -> bool:
+    """Whether the test failed and nothing says yet which line is wrong."""
+    shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
+    return shown and failed_by_itself(test.record) and not test.explained
+
+
+def _looked_at(
+    grading: Grading, closer: CloserLook, tested: list[_Tested], watch: Stopwatch, progress: Progress
+) -> tuple[CloserLookRecord | None, list[_Tested]]:
+    """A second run of one test with checks, where a test failed without a cause, or where all passed a student's own
+    look; and the tests, with what it found in the reason or a warning of that one."""
+    by_case = dict(zip(grading.cases, tested, strict=True))
+    failed = {case: test for case, test in by_case.items() if _needs_a_look(grading, case, test)}
+    if not failed and not (grading.quick and all(t.record.verdict is Verdict.PASSED for t in tested)):
+        return None, tested
+    among = failed or by_case
+    case = case_to_look_at([test.record for test in among.values()], {case.name: case for case in among})
+    progress.stage(f"{case.name} again, with checks for races and other faults")
+    with watch.stage("closer look"):
+        look = closer.at(case, by_case[case].record.verdict)
+    by_case[case] = replace(by_case[case], record=with_cause(by_case[case].record, look.cause, by_case[case].compared))
+    return look, [by_case[case] for case in grading.cases]
 
 
 def _on_fresh_draws(
@@ -196,7 +258,7 @@ def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch, *, 
     bench = grading.bench
     ahead = bench.fresh_input(case) if bench is not None and bench.is_timed(case) else contextlib.nullcontext()
     try:
-        with ahead as fresh:  # drawn while the graded run goes on
+        with ahead as fresh:
             return _run_case(grading, program, case, fresh, watch, last=last)
     except MachineFault as fault:
         return _Tested(
@@ -221,7 +283,7 @@ def _run_case(
         run_program(
             grading.engine,
             program,
-            files.input(case),
+            fresh.path if fresh is not None else files.input(case),
             output_bytes=case.output_bytes,
             wall_s=limit_s,
             limits=grading.assignment.limits,
@@ -255,7 +317,13 @@ def _run_case(
         record = _compared(grading, case, record, limit_s, watch)
         record = _computed_on_the_gpu(record, trace, witness)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
-    return _Tested(disclosed(record, grading.assignment.hidden_inputs, case), trace if keep else None)
+    seen = trace.diagnostics if trace is not None else ()
+    return _Tested(
+        disclosed(record, grading.assignment.hidden_inputs, case),
+        trace if keep else None,
+        check.reason,
+        explained(seen, judgement.verdict),
+    )
 
 
 @cache
@@ -286,9 +354,9 @@ def _timed(
         with watch.stage("fresh inputs and their checks"):
             timing = bench.time(program, case, fresh, wall_s=limit_s, first=first)
             watch.add("timed runs", timing.run_wall_s)
-        if timing.median_ms is None:
+        if timing.problem:
             refused = f"It passed, but {timing.problem}: its time is refused and earns no points."
-        else:
+        elif timing.median_ms is not None:
             gpu_ms, notes = timing.median_ms, timing.notes
         changes |= {"timing": timing_record(timing, grading.assignment)}
     floor = bench.floor(case)
@@ -338,7 +406,9 @@ def _profiles(
         if bench is not None and built.program is not None and test.trace is not None:
             progress.stage(f"profiling {case.name}")
             with watch.stage("profile"):
-                made = bench.profile(built.program, case, test.trace, watch)
+                timing = test.record.timing
+                outside = timing.outside if timing is not None else None
+                made = bench.profile(built.program, case, test.trace, outside, watch)
             profiles.append(disclosed_profile(made, grading.assignment.hidden_inputs, case))
     return tuple(profiles)
 
@@ -448,7 +518,7 @@ def _record(
         notes=submission.notes,
         profiles=profiles,
         timings=timings,
-        flags=flags_of(tests),
+        flags=flags_of(tests, profiles),
         hidden_inputs=redrawn,
     )
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from grader.build import handed_in_name
 from grader.check import Check
+from grader.profile import normal_name
 from grader.run import Run
+from grader.sanitize import sentence
 from grader.trace import Trace
 from grader.verdict import Fault, Verdict
 
@@ -48,7 +50,7 @@ def judge(
     outcome, trace = run.outcome, run.trace
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
-        return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason + _told(trace))
+        return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, _still_running(trace) + reason)
     if outcome.broke:
         return Judgement(*_broken_limit(run, check))
     if check.passed:
@@ -56,8 +58,8 @@ def judge(
     if (machine := _machine_error(trace)) is not None and machine_fails():
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
-        reason = f"A kernel was still running when {limit_name} of {limit_s:g} s came near, and was stopped."
-        return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason + _told(trace))
+        reason = f"A kernel was stopped, near {limit_name} of {limit_s:g} s."
+        return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, _still_running(trace) + reason)
     if (failure := _emulator_failure(run)) is not None:
         return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
     verdict, reason = _failure(run, check)
@@ -145,6 +147,12 @@ def _told(trace: Trace | None) -> str:
     return ""
 
 
+def _still_running(trace: Trace | None) -> str:
+    """Which loop did not end, with a blank behind it: where, what, what to do."""
+    seen = [d for d in (trace.diagnostics if trace else ()) if d.tool == "sync"]
+    return f"{sentence(seen[-1])} " if seen else ""
+
+
 def _sentence(message: str) -> str:
     """`message` with a capital letter, unless it begins with a name such as cudaMemcpy, and without its full stop."""
     word = message.split(" ", 1)[0].rstrip(",:")
@@ -157,7 +165,8 @@ def _last_seen(trace: Trace | None) -> str:
         return ""
     if not trace.kernels:
         return "; no kernel had finished"
-    return f"; {len(trace.kernels):,} kernels had finished, the last was {trace.kernels[-1].name}"
+    count = len(trace.kernels)
+    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {normal_name(trace.kernels[-1].name)}"
 
 
 def _warnings(run: Run) -> tuple[str, ...]:

@@ -8,6 +8,17 @@ from pathlib import Path
 
 
 @cache
+def cpu_features() -> str:
+    """The processor, and all that it can do as /proc/cpuinfo gives it: what code for -march=native may use."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return f"{platform.machine()} {cpu_model()} {features.partition(':')[2].strip()}"
+
+
+@cache
 def cpu_model() -> str:
     """The processor's name as /proc/cpuinfo gives it."""
     try:

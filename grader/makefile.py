@@ -1,7 +1,7 @@
-"""Compiler flags from a student's own Makefile, as far as they are the student's to choose.
+"""Compiler flags from a student's own Makefile or CMakeLists.txt, as far as they are the student's to choose.
 
 `make -n` says which commands the Makefile would run; nothing is run but what make itself evaluates, in the
-sandbox. From its nvcc lines we keep flags that change the program (macros, optimisation, language, include folders
+sandbox. From its compiler lines we keep flags that change the program (macros, optimisation, language, include folders
 inside the submission) and drop what is ours (architecture, output, mode) or harmful, saying so.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from grader.cmakelists import read_cmakelists
+from grader.compiler_calls import SOURCES, calls, program_calls
 from grader.names import printable_name
 from grader.process import Runner
 
@@ -24,6 +25,7 @@ _SEPARATE_VALUE = {
     "-maxrregcount", "--maxrregcount", "-Xptxas", "--ptxas-options", "-Xcompiler", "--compiler-options", "-Xlinker",
     "--linker-options", "-x", "--x", "-m", "--machine", "-t", "--threads", "-MF", "-MT", "-include", "--pre-include",
     "-diag-suppress", "--diag-suppress", "-default-stream", "--default-stream", "-rdc", "--relocatable-device-code",
+    "-Xcudafe", "-Xnvlink", "-Xarchive", "-cudart", "--cudart",
     "-ftz", "--ftz", "-prec-div", "--prec-div", "-prec-sqrt", "--prec-sqrt", "-fmad", "--fmad",
 }  # fmt: skip
 """nvcc options whose value may be the next word (nvcc --help)."""
@@ -31,7 +33,7 @@ _SEPARATE_VALUE = {
 _OURS = re.compile(
     r"-(arch|-gpu-architecture|code|-gpu-code|gencode|-generate-code|o|-output-file|ccbin|-compiler-bindir"
     r"|x|-x|m|-machine|t|-threads|c|-compile|dc|-device-c|dlink|-device-link|link|-link|MD|MMD|MP|M|MM|MF|MT"
-    r"|run|-run|v|-verbose|keep|-keep|G|-device-debug|lib|-lib|shared|-shared|ptx|-ptx|cubin|-cubin)\b(=|$)"
+    r"|m32|m64|Xcudafe|Xnvlink|Xarchive|cudart|-cudart|run|-run|v|-verbose|keep|-keep|G|-device-debug|lib|-lib|shared|-shared|ptx|-ptx|cubin|-cubin)\b(=|$)"
 )
 _KEPT = re.compile(
     r"-D.*|-U.*|-O[0-3]?|--define-macro=.*|--undefine-macro=.*|--optimize=.*|-{1,2}std=[\w+]+"
@@ -48,12 +50,14 @@ _COMPILER_KEPT = re.compile(
 _HARMLESS = re.compile(r'(?:[^"$`\\]|\\"|"[\w.]*")*')
 """nvcc gives its tools' command lines to a shell: -D and -I within double quotes, -Xcompiler's words without any. A
 macro that is a string is written -DNAME=\\"text\\" in nvcc's arguments."""
+_RELOCATABLE = {"-dc", "--device-c"}
+CPP_IS_CUDA = "-x=cu"
+"""Among the flags of a submission: its C++ files are CUDA."""
+_STANDARD = re.compile(r"-{1,2}std=")
 _LONGEST = 4096
 _MOST_FLAGS = 256
 _MOST_NOTES = 20
 _SHOWN = 100
-_LAUNCHERS = {"ccache", "sccache", "distcc", "env", "nice", "time"}
-"""Programs that run the compiler given to them."""
 _SYSTEM_LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "c", "gomp", "cudart", "cudart_static", "cudadevrt", "cuda"}
 
 
@@ -64,52 +68,48 @@ class MakefileFlags:
     flags: tuple[str, ...]
     sources: tuple[str, ...]
     notes: tuple[str, ...]
+    origin: str = "Makefile"
+
+    @property
+    def include_folders(self) -> tuple[str, ...]:
+        """Those of -I, relative to the submission's folder."""
+        return tuple(flag.removeprefix("-I") for flag in self.flags if flag.startswith("-I"))
 
 
 def read_makefile_flags(folder: Path, target: str, run: Runner) -> MakefileFlags | None:
-    """Flags of the nvcc commands that `make -n target` (else plain `make -n`) would run in `folder`; None when
-    make runs no nvcc there."""
+    """Flags of the compiler commands that `make -n target` (else plain `make -n`) would run in `folder` for one
+    program; None when make runs no nvcc there."""
     for goal in ([target], []):
         said = run(["make", "-n", "-B", "--no-print-directory", *goal], folder)
-        commands = nvcc_commands(said.output) if said.exit_code == 0 else []
-        if commands:
-            return sort_flags(commands, folder)
+        chosen = program_calls(calls(said.output), f"{target}.cu") if said.exit_code == 0 else []
+        if any(call.is_nvcc for call in chosen):
+            return sort_flags((call.words for call in chosen), folder)
     return None
 
 
-def nvcc_commands(output: str) -> list[list[str]]:
-    """The nvcc command lines, without nvcc itself, in what `make -n` printed."""
-    commands = []
-    for line in output.replace("\\\n", " ").splitlines():
-        for piece in re.split(r"&&|;|\|\|?", line):
-            try:
-                words = shlex.split(piece)
-            except ValueError:  # an unbalanced quote: an echo, not a compiler call
-                continue
-            place = next((i for i, word in enumerate(words) if Path(word.lstrip("@-")).name == "nvcc"), None)
-            if place is not None and all("=" in word or _begins(word) for word in words[:place]):
-                commands.append(words[place + 1 :])
-    return commands
+def read_cmake_flags(text: str, main: str, folder: Path) -> MakefileFlags | None:
+    """As `read_makefile_flags`, for a CMakeLists.txt in `folder`; None when it makes no CUDA program."""
+    words = read_cmakelists(text, main)
+    return replace(sort_flags([words], folder), origin="CMakeLists.txt") if words else None
 
 
-def _begins(word: str) -> bool:
-    """Whether a command line may begin with the word before its compiler comes: `@ccache`, `time -p`."""
-    return Path(word.lstrip("@-")).name in _LAUNCHERS or re.fullmatch(r"-\w", word) is not None
-
-
-def sort_flags(commands: Iterable[list[str]], folder: Path) -> MakefileFlags:
-    """Split nvcc's arguments into what is kept, the sources, and what is dropped with a note."""
+def sort_flags(commands: Iterable[Sequence[str]], folder: Path) -> MakefileFlags:
+    """Split nvcc's arguments into what is kept, the sources, and what is dropped with a note. All sources are compiled
+    with all flags, but for the standard: nvcc takes one, the first."""
     kept: dict[str, None] = {}
     sources: dict[str, None] = {}
     notes: dict[str, None] = {}
     for command in commands:
-        for flag in _joined(command):
-            if not flag.startswith("-"):
-                if Path(flag).suffix in {".cu", ".cpp", ".cc", ".c", ".cxx"}:
-                    sources[flag] = None
-                continue
-            for keep, note in _judged(flag, folder):
-                if keep:
+        flags = _joined(command)
+        own = [flag for flag in flags if not flag.startswith("-") and Path(flag).suffix in SOURCES]
+        sources |= dict.fromkeys(own)
+        if _RELOCATABLE.intersection(flags):
+            kept["-rdc=true"] = None
+        if {CPP_IS_CUDA, f"-{CPP_IS_CUDA}"}.intersection(flags) and any(Path(name).suffix != ".cu" for name in own):
+            kept[CPP_IS_CUDA] = None
+        for flag in flags:
+            for keep, note in _judged(flag, folder) if flag.startswith("-") else ():
+                if keep and not (_STANDARD.match(keep) and any(map(_STANDARD.match, kept))):
                     kept[keep] = None
                 if note:
                     notes[note] = None
@@ -118,7 +118,7 @@ def sort_flags(commands: Iterable[list[str]], folder: Path) -> MakefileFlags:
     return MakefileFlags(tuple(kept)[:_MOST_FLAGS], tuple(sources), tuple(notes)[:_MOST_NOTES])
 
 
-def _joined(words: list[str]) -> list[str]:
+def _joined(words: Iterable[str]) -> list[str]:
     """Words with the values that stand apart (`-D X`, `-Xptxas -v`) joined to their flags."""
     joined: list[str] = []
     rest = iter(words)

@@ -7,8 +7,10 @@ is in the result with what became of it. What counts is the median of the counte
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -16,10 +18,13 @@ from typing import Literal
 
 from grader.assignment import Assignment, TimingRules
 from grader.engine import Engine
-from grader.evidence import doubts, witness_of
-from grader.fresh import FreshInput
+from grader.errors import MachineFault
+from grader.evidence import Outside, doubts, hidden_work, tells_runs_apart, witness_of
+from grader.fresh import Answer, FreshInput
 from grader.gpu_state import GpuState, Reader, watching
+from grader.outside_clock import OutsideClock
 from grader.run import Run, run_program
+from grader.scratch import scratch_folder
 from grader.stopping import Interval, Rule, decide, median_interval, outliers
 from grader.testcase import Case
 
@@ -38,6 +43,9 @@ class TimedRun:
     state: GpuState | None = None
     use: Use = "counted"
     outlier: bool = False
+    launches: int = 0
+    ended: float = 0.0
+    """On `time.monotonic`."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,8 @@ class Timing:
     notes: tuple[str, ...] = ()
     run_wall_s: float = 0.0
     """Wall time of all runs that were made for this, those of a failed attempt included."""
+    outside: Outside | None = None
+    """What the clock outside the program saw of these runs, but for a `first` that was made before."""
 
     @property
     def counted(self) -> tuple[TimedRun, ...]:
@@ -82,6 +92,8 @@ def timed(run: Run, state: GpuState | None) -> TimedRun | str:
         cpu_s=run.outcome.cpu_s,
         wall_s=run.outcome.wall_s,
         state=state,
+        launches=len(trace.kernels),
+        ended=run.ended,
     )
 
 
@@ -129,6 +141,45 @@ def _timing(runs: Sequence[TimedRun], stopped: str, notes: Sequence[str]) -> Tim
     return Timing(marked, median(counted), interval, stopped, notes=tuple(dict.fromkeys(notes)))
 
 
+class _Comparison:
+    """Compares a run's output while the next run goes on; one at a time."""
+
+    def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
+        self._kept = folder / "output"
+        self._pool = pool
+        self._pending: Future[str] | None = None
+
+    def begin(self, output: Path, answer: Answer, tolerance: dict[str, float]) -> None:
+        """Take the file `output` away from its folder and compare it with `answer` in the background. Raises
+        MachineFault where it cannot be moved."""
+        try:
+            output.rename(self._kept)
+        except FileNotFoundError:
+            pass  # the comparison will say so
+        except OSError as error:
+            raise MachineFault(f"The output of a timed run could not be kept: {error.strerror}.") from error
+
+        def compare() -> str:
+            try:
+                return answer.problem(self._kept, tolerance)
+            finally:
+                with contextlib.suppress(OSError):
+                    self._kept.unlink()
+
+        self._pending = self._pool.submit(compare)
+
+    def result(self) -> str:
+        """What is wrong with the output of the run before, as a phrase; '' when it is right or there was none."""
+        pending, self._pending = self._pending, None
+        return pending.result() if pending is not None else ""
+
+
+@contextlib.contextmanager
+def _comparison() -> Iterator[_Comparison]:
+    with scratch_folder("run") as folder, ThreadPoolExecutor(1) as pool:
+        yield _Comparison(folder, pool)
+
+
 def measure_case(
     engine: Engine,
     program: Path,
@@ -139,29 +190,61 @@ def measure_case(
     wall_s: float,
     first: TimedRun | None = None,
     read: Reader | None = None,
+    clock: OutsideClock | None = None,
 ) -> Timing:
-    """Time `program` on inputs of `case` from `fresh`; `wall_s` limits each run, `first` is the graded run. Raises
-    MachineFault when the machine has no room."""
+    """Time `program` on inputs of `case` from `fresh`; `wall_s` limits each run, `first` is the graded run, which has
+    just ended. Raises MachineFault when the machine has no room."""
+    tolerance = case.operator.tolerances(case.shape, rules.tolerance)
+    ended = first.ended if first is not None else time.monotonic()
+    made: list[TimedRun] = []
 
-    def once() -> TimedRun | str:
-        fresh.renew()
-        with (
-            watching(read) as watch,
-            run_program(
-                engine,
-                program,
-                fresh.path,
-                output_bytes=case.output_bytes,
-                wall_s=wall_s,
-                limits=rules.limits,
-            ) as run,
-        ):
-            watch.stop()
-            found = timed(run, watch.state)
-            if isinstance(found, str):
-                return found
-            if said := doubts(run.trace, witness_of(engine.name, case, run)):
-                return f"a timed run is not believed: {said[0]}"
-            return fresh.problem(run.output, case.operator.tolerances(case.shape, rules.tolerance)) or found
+    with _comparison() as comparison:
 
-    return repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)
+        def once() -> TimedRun | str:
+            nonlocal ended
+            answer = fresh.renew()
+            with (
+                watching(read) as watch,
+                run_program(
+                    engine,
+                    program,
+                    fresh.path,
+                    output_bytes=case.output_bytes,
+                    wall_s=wall_s,
+                    limits=rules.limits,
+                ) as run,
+            ):
+                ended = run.ended
+                watch.stop()
+                found = timed(run, watch.state)
+                if isinstance(found, str):
+                    return found
+                made.append(found)
+                if said := doubts(run.trace, witness_of(engine.name, case, run)):
+                    return f"a timed run is not believed: {said[0]}"
+                wrong = comparison.result()
+                comparison.begin(run.output, answer, tolerance)
+                return wrong or found
+
+        begin = clock.mark(ended) if clock is not None else None
+        timing = repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)
+        if wrong := comparison.result():
+            timing = replace(timing, problem=timing.problem or wrong, median_ms=None)
+        if timing.problem or clock is None:
+            return _compared_with_first(timing, first)
+        busy = clock.between(begin, clock.mark(ended))
+    if busy is None:
+        return _compared_with_first(timing, first)
+    outside = Outside(
+        busy,
+        explained_s=sum(run.gpu_ms for run in made) / 1e3,
+        runs=len(made),
+        launches=sum(run.launches for run in made),
+    )
+    return _compared_with_first(replace(timing, outside=outside, problem=hidden_work(outside)), first)
+
+
+def _compared_with_first(timing: Timing, first: TimedRun | None) -> Timing:
+    if timing.problem or timing.median_ms is None or first is None:
+        return timing
+    return replace(timing, problem=tells_runs_apart(first.gpu_ms, timing.median_ms))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -167,7 +168,7 @@ def _library(toolkit: Toolkit) -> Path:
     header = toolkit.include / "cuda_occupancy.h"
     if not header.is_file():
         raise MachineFault(f"{header} is not there: theoretical occupancy needs the headers of the CUDA toolkit.")
-    content = _SOURCE.read_bytes() + header.read_bytes()
+    content = _SOURCE.read_bytes() + header.read_bytes() + platform.machine().encode()
     library = cache_folder() / "native" / f"libgrader_occupancy-{hashlib.sha256(content).hexdigest()[:16]}.so"
     if library.exists():
         return library

@@ -79,6 +79,19 @@ class TimedRunRecord(_Value):
     slowed: tuple[str, ...] = ()
 
 
+class OutsideRecord(_Value):
+    """What a clock outside the program saw of all runs of a timing: how long the GPU was busy, how much of it the
+    traces explain, and how much an honest program may need. `source`: `GPM` or `utilisation`. `occupancy`: the share
+    of active warps on busy SMs, 0..1."""
+
+    source: str
+    interval_s: float
+    busy_ms: float
+    traced_ms: float
+    allowed_ms: float
+    occupancy: float | None = None
+
+
 class TimingRecord(_Value):
     """How a GPU time came about: `gpu_ms` of the test is the median of the counted runs, `low_ms` to `high_ms` its
     confidence interval. `stopped`: `stable`, `budget` or `count`, the branch of the stopping rule."""
@@ -91,6 +104,8 @@ class TimingRecord(_Value):
     stopped: str
     rule: str
     notes: tuple[str, ...] = ()
+    outside: OutsideRecord | None = None
+    """None where the GPU has no counters that can be read from outside."""
 
 
 class ReferenceRecord(_Value):
@@ -200,6 +215,8 @@ class ProfileRecord(_Value):
     reason: str = ""
     counted: tuple[str, ...] = ()
     kernels: tuple[KernelRecord, ...] = ()
+    flag: str = ""
+    """Why what the profiler measured was not believed; `achieved` is then what was seen from outside."""
 
 
 class Scores(_Value):
@@ -243,6 +260,16 @@ class RecheckRecord(_Value):
     tests: tuple[RecheckedTest, ...]
 
 
+class CloserLookRecord(_Value):
+    """One test run again with the emulator's checks: `cause` is the sentence on what is wrong, '' where nothing was
+    found; `problem` why there could be no proper look. `seconds` it took, after the tests."""
+
+    test: str
+    cause: str = ""
+    problem: str = ""
+    seconds: float
+
+
 class Record(_Value):
     """One graded submission. `practice` is true when it ran on part of the graded testcases."""
 
@@ -270,6 +297,7 @@ class Record(_Value):
     timings: dict[str, float] = Field(default_factory=dict)
     """Seconds that this grading spent, by stage; `total` is all of it."""
     recheck: RecheckRecord | None = None
+    closer_look: CloserLookRecord | None = None
 
     @property
     def infrastructure_failed(self) -> bool:

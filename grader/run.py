@@ -7,8 +7,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
@@ -44,6 +44,8 @@ class Run:
     trace: Trace | None
     untraced_reason: str
     began_ns: tuple[int, ...] = ()
+    ended: float = 0.0
+    """On `time.monotonic`."""
 
 
 @contextlib.contextmanager
@@ -59,16 +61,18 @@ def run_program(
         work = folder / "run" / "work"  # so that neither its parent nor that one's is /tmp
         work.mkdir(parents=True)
         output = work / "output"
-        launch = engine.launch(program, (str(lent), str(output)), f"fd:{receiver.descriptor}")
+        own = _copy(program, folder / "program")
+        launch = engine.launch(own, (str(lent), str(output)), f"fd:{receiver.descriptor}")
         limit = {launch.limit_variable: f"{_EARLIER * wall_s:g}"} if launch.limit_variable else {}
         job = sandbox.Job(
             command=launch.command,
             folder=work,
             environment={**launch.environment, **limit},
-            readable=(program, lent, *launch.readable),
+            readable=(own, lent, *launch.readable),
             devices=launch.devices,
             descriptors=(receiver.descriptor,),
             changes_modes=False,
+            starts_processes=False,
         )
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
@@ -83,18 +87,41 @@ def run_program(
                 kept_output_bytes=limits.stdout_bytes,
             ),
         )
+        ended = time.monotonic()
         work.chmod(0o700)  # the program may have taken it away
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
         trace = read_received(received) if traced else None
-        yield Run(outcome, output, trace, launch.untraced_reason, began_ns)
+        names = {own: f"./{program.name}", lent: "INPUT", output: "OUTPUT", work: "."}
+        outcome = replace(
+            outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)
+        )
+        yield Run(outcome, output, trace, launch.untraced_reason, began_ns, ended)
 
 
-def pass_through(engine: Engine, program: Path, arguments: Sequence[str]) -> int:
-    """Run `program` as a person would, in their folder and on their terminal; its exit code (128 + signal)."""
+def _copy(program: Path, to: Path) -> Path:
+    """A copy of the program for one run: which pages of a file are in memory tells what earlier runs did."""
+    try:
+        shutil.copyfile(program, to)
+    except OSError as error:
+        raise MachineFault(f"{to.parent} has no room for a copy of the program: {error.strerror}.") from error
+    to.chmod(0o555)
+    return to
+
+
+def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called: str) -> int:
+    """Run `program` as a person would, in their folder and on their terminal, with `called` for its argv[0]; its exit
+    code (128 + signal)."""
     with scratch_folder("run") as folder:
         launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))
-        return sandbox.run_attached(launch.command, launch.environment)
+        return sandbox.run_attached(launch.command, launch.environment, called)
+
+
+def _without_folders(text: str, names: Mapping[Path, str]) -> str:
+    """What a program printed, with the paths that it was given by the names that people know them by."""
+    for path in sorted(names, key=lambda path: -len(path.parts)):
+        text = text.replace(str(path), names[path])
+    return text
 
 
 @contextlib.contextmanager

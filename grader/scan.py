@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,25 @@ class _Span:
     doubtful: Sequence[_Chunk] = ()
 
 
+class Expected(Protocol):
+    """The right values of an output."""
+
+    def fill(self, into: NDArray[np.float32], first: int, got: NDArray[np.float32]) -> None:
+        """Fill `into` with the values from number `first` on; `got` are those that were found there. Raises GraderFault
+        where they cannot be read."""
+
+
+@dataclass(frozen=True)
+class FileValues:
+    """The values of an open file."""
+
+    descriptor: int
+
+    def fill(self, into: NDArray[np.float32], first: int, got: NDArray[np.float32]) -> None:
+        if not read_values(self.descriptor, into, BYTES_PER_VALUE * first):
+            raise GraderFault("The expected output ended early while it was being read; it was changed.")
+
+
 class Scan:
     """Reads both files in chunks of whole rows and keeps what is wrong."""
 
@@ -108,11 +128,11 @@ class Scan:
         """How the wrong values are spread, for each output tensor."""
         return tuple(replace(kept, zeros=self._zeros[kept.tensor]) for kept in self._errors.values())
 
-    def compare(self, expected: int, got: int) -> bool:
-        """Compares all values of two open files; False when `got` ended early.
+    def compare(self, expected: Expected, got: int) -> bool:
+        """Compares all values of an open file; False when `got` ended early.
 
         Several threads look for chunks with anything wrong in them; those are few, or time matters less, and are gone
-        through in order. Raises GraderFault when `expected` ended early.
+        through in order.
         """
         chunks = list(self._chunks())
         spans = [chunks[first : first + _SPAN_CHUNKS] for first in range(0, len(chunks), _SPAN_CHUNKS)]
@@ -142,7 +162,7 @@ class Scan:
         widest = max(CHUNK_VALUES, *(t.columns for t in self._operator.outputs(self._shape)))
         return [np.empty(widest, dtype="<f4") for _ in range(3)]
 
-    def _look(self, chunks: Sequence[_Chunk], expected: int, got: int) -> _Span:
+    def _look(self, chunks: Sequence[_Chunk], expected: Expected, got: int) -> _Span:
         """Which of `chunks` need to be counted value by value; touches nothing of `self`, for threads."""
         clean, largest, doubtful = 0, -1.0, []
         buffers = self._buffers()
@@ -207,12 +227,13 @@ class Scan:
 
 
 def _read_both(
-    expected: int, got: int, into_expected: NDArray[np.float32], into_got: NDArray[np.float32], first: int
+    expected: Expected, got: int, into_expected: NDArray[np.float32], into_got: NDArray[np.float32], first: int
 ) -> bool:
     """Fills both from value `first` on; False where `got` ends before."""
-    if not read_values(expected, into_expected, BYTES_PER_VALUE * first):
-        raise GraderFault("The expected output ended early while it was being read; it was changed.")
-    return read_values(got, into_got, BYTES_PER_VALUE * first)
+    if not read_values(got, into_got, BYTES_PER_VALUE * first):
+        return False
+    expected.fill(into_expected, first, into_got)
+    return True
 
 
 def read_values(descriptor: int, into: NDArray[np.float32], offset: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -43,10 +44,11 @@ def grade_paths(
     json: Path | None,
     require_sandbox: bool = False,
     show: int = 0,
+    quick: bool = False,
 ) -> list[Record]:
     """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
     Points that a person entered into records that `json` holds already are kept. `show`: rows and columns of every
-    output tensor to keep in the records."""
+    output tensor to keep in the records. `quick`: a student's own look, as `Grading` has it."""
     if require_sandbox:
         sandbox.require()
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
@@ -65,7 +67,7 @@ def grade_paths(
         ensure(cases, suite, files, progress)
         prepared_s = time.monotonic() - began
         baselines = _baselines(rules, chosen, progress)
-        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show)
+        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show, quick)
         for submission in submissions:
             records.append(points.keep(entered, grade(grading, submission, progress)))
             if json is not None:
@@ -100,10 +102,18 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
     rules = load_assignment(assignment) if assignment else assignment_for(program)
     submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
     chosen = select_engine(engine, rules.build.emulator_target)
-    built = build(submission, rules, chosen)
+    free = rules.build.model_copy(update={"dynamic_parallelism": True})
+    built = build(submission, rules.model_copy(update={"build": free}), chosen)
     if built.program is None:
-        raise UsageError(f"{shown(program)} was not built. {built.reason}\n{built.log}")
-    return running.pass_through(chosen, built.program, arguments)
+        quoted = built.reason.rpartition(": ")[2] in built.log
+        why = "" if quoted and built.log else f" {built.reason}"
+        raise UsageError("\n".join((f"{shown(program)} was not built.{why}", *submission.notes, built.log)))
+    if not built.cached:
+        for note in submission.notes:
+            print(f"grader: {note}", file=sys.stderr)
+    folder = program if program.is_dir() else program.parent
+    called = f"{folder}/{Path(submission.sources[0]).stem}"  # as if it had been compiled next to its source
+    return running.pass_through(chosen, built.program, arguments, called)
 
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:

@@ -11,7 +11,9 @@ from grader.assignment import Assignment, assignment_for, load_assignment
 from grader.bench import theory, theory_of
 from grader.build import Build, build, handed_in_name
 from grader.catalogue import TestcaseFiles
+from grader.closer_look import case_to_look_at
 from grader.coherence import suite_of
+from grader.counted_run import counted_run
 from grader.counters import counted_launches, instruction_mix
 from grader.engine import Engine, select_engine
 from grader.engine.cuda import CudaEngine
@@ -28,18 +30,15 @@ from grader.record import Record
 from grader.roofline import Roof, device_roofs
 from grader.run import run_program
 from grader.sandbox import runner
-from grader.sanitize import Check, Report, by_place, run_check, with_lines
+from grader.sanitize import Check, Report, by_place, run_check, with_lines, without_echoes
 from grader.session import ensure
 from grader.submission import Submission, read_submission
 from grader.testcase import Case, Suite
 from grader.toolkit import find_toolkit
 from grader.trace import Trace
-from grader.verdict import Verdict
 
 _MAKE_LIMIT_S = 10
 
-SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
-"""A sample that is worth a closer look has this share of the largest one's operations, or so many."""
 _BESIDE = (
     "shared_load_bank_conflicts",
     "shared_store_bank_conflicts",
@@ -80,6 +79,12 @@ class _Subject:
 
 
 def _subject(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
+    subject = _chosen(path, test, assignment, engine)
+    _make_files(subject)
+    return subject
+
+
+def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
     rules = load_assignment(assignment) if assignment else assignment_for(path)
     suite = suite_of(rules)
     cases = suite.select(test)
@@ -87,9 +92,12 @@ def _subject(path: Path, test: str, assignment: str | None, engine: str) -> _Sub
         raise UsageError(f"One testcase is looked at here; {test!r} names {len(cases)}: choose one, t23 for example.")
     submission = read_submission(path, rules, runner(_MAKE_LIMIT_S))
     files = TestcaseFiles.beside(suite)
-    with shown_progress() as progress:
-        ensure(cases, suite, files, progress)
     return _Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
+
+
+def _make_files(subject: _Subject) -> None:
+    with shown_progress() as progress:
+        ensure([subject.case], subject.suite, subject.files, progress)
 
 
 def _built(subject: _Subject, submission: Submission) -> Build:
@@ -110,9 +118,12 @@ def _traced(subject: _Subject, program: Path) -> Trace:
         limits=limits,
     ) as run:
         if run.trace is None or not run.trace.kernels:
-            why = run.untraced_reason or f"it launched no kernel ({run.outcome.ending})"
-            raise UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to look at: {why}.")
+            raise _nothing_to_see(subject, run.untraced_reason or f"it launched no kernel ({run.outcome.ending})")
         return run.trace
+
+
+def _nothing_to_see(subject: _Subject, why: str) -> UsageError:
+    return UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to look at: {why}.")
 
 
 # ---- profile ----------------------------------------------------------------------------------------------------
@@ -120,9 +131,11 @@ def _traced(subject: _Subject, program: Path) -> Trace:
 
 def profile_program(path: Path, test: str, *, assignment: str | None, engine: str, launches: int) -> ProfileStudy:
     """Profile a submission on one testcase. Raises UsageError where it does not build or launches nothing."""
-    subject = _subject(path, test, assignment, engine)
+    subject = _chosen(path, test, assignment, engine)
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, count=True))
+    else:
+        _make_files(subject)
     program = _built(subject, subject.submission).program
     assert program is not None
     names = dict.fromkeys((*(subject.rules.metrics or ("achieved_occupancy",)), *_BESIDE))
@@ -134,13 +147,25 @@ def profile_program(path: Path, test: str, *, assignment: str | None, engine: st
 
 def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
     """What the emulator counts; the assignment's other metrics are left out and named."""
+    rules, who = subject.rules, subject.submission.id
     with shown_progress() as progress:
-        progress.stage(f"{subject.submission.id}: {subject.case.name}, counted on the emulator")
-        trace = _traced(subject, program)
+        counted = counted_run(subject.engine, program, subject.case, rules.limits, progress, who)
+    trace = counted.trace
+    if trace is None or not trace.kernels:
+        raise _nothing_to_see(subject, f"it launched no kernel ({counted.cut_off or counted.ending})")
     limits = known_limits(_compute_capability(subject.rules.build.emulator_target))
     kernels = counted_kernels(trace, theory_of(find_toolkit(), limits))
     missing = [metric.name for metric in metrics if metric.name not in COUNTED]
+    units_name = subject.case.operator.units_name
+    stopped = f"Cut off {counted.cut_off}: the numbers are of what ran until then."
+    times = counted.whole / counted.units
+    part = (
+        f"Counted on {counted.units:,} of {counted.whole:,} {units_name} of the same size: the whole testcase has "
+        f"about {times:,.3g} times the blocks or launches, requests and instructions; ratios are the same."
+    )
     notes = [
+        *([stopped] if counted.cut_off else []),
+        *([part] if counted.units < counted.whole else []),
         "Counted by the emulator, exactly, for the PTX that nvcc made of the program: a GPU executes what the "
         "assembler makes of that, with somewhat other instruction counts (docs/counters.md).",
         f"not measured: {', '.join(missing)}: only a GPU's clock tells these (see grader doctor).",
@@ -230,12 +255,8 @@ def _study(
 
 
 def sample_to_sanitize(record: Record) -> str:
-    """The testcase to look at closely: the smallest that failed, else the smallest that is no mere 1 x 1."""
-    cases = suite_of(load_assignment(record.assignment)).cases
-    ran = sorted((cases[test.name] for test in record.tests), key=lambda case: case.flops)
-    failed = {test.name for test in record.tests if test.verdict is not Verdict.PASSED}
-    worth = min(ran[-1].flops * SMALLEST_SHARE, SMALLEST_FLOPS)
-    return next((c for c in ran if c.name in failed), next(c for c in ran if c.flops >= worth)).name
+    """The name of the testcase to look at closely."""
+    return case_to_look_at(record.tests, suite_of(load_assignment(record.assignment)).cases).name
 
 
 def sanitize_program(
@@ -265,7 +286,7 @@ def _emulators_findings(subject: _Subject, checks: Sequence[Check]) -> tuple[Rep
         subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
     program = _built(subject, subject.submission).program
     assert program is not None
-    told = _traced(subject, program).diagnostics
+    told = without_echoes(_traced(subject, program).diagnostics)
     return tuple(
         Report(
             check,

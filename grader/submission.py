@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from grader.assignment import Assignment
+from grader.compiler_calls import SOURCES
 from grader.errors import UsageError
-from grader.makefile import MakefileFlags, read_makefile_flags
+from grader.makefile import MakefileFlags, read_cmake_flags, read_makefile_flags
 from grader.names import printable_name, student_id
 from grader.paths import shown
 from grader.process import Runner
@@ -24,14 +25,15 @@ from grader.sandbox import quarantine
 from grader.scratch import scratch_folder
 from grader.walk import files_below
 
-_SOURCES = {".cu", ".cpp", ".cc", ".cxx", ".c"}
-_HEADERS = {".cuh", ".h", ".hpp", ".hh", ".inl", ".inc"}
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_HEADERS = {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 _MAIN = re.compile(r"\bmain\s*\(")
+_MOST_NOTES = 5
 _SPECIAL = re.compile(r'["$`\\]')
 """What a shell heeds within double quotes."""
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _LOOKED_AT_BYTES = 4 << 20
+_CMAKELISTS = "CMakeLists.txt"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,9 @@ def read_submission(path: Path, assignment: Assignment, run: Runner, *, shared_f
         made = None if shared_folder else _makefile_flags(folder, names, assignment, run)
         if made is not None and path.name not in made.sources:
             made = None
+        if made is not None and (include_folders := made.include_folders):
+            names, notes = _with_local_headers(path, assignment, include_folders)
+            _check_names(path, names)
     else:
         raise UsageError(
             f"{shown(path)} is not a .cu file: expected a CUDA source such as {assignment.submission.main}."
@@ -101,8 +106,8 @@ def read_submission(path: Path, assignment: Assignment, run: Runner, *, shared_f
         files=files,
         sources=tuple(sources),
         flags=flags,
-        flags_from="the submission's Makefile" if made is not None else "the assignment",
-        notes=(*notes, *(f"Makefile: {note}." for note in (made.notes if made else ()))),
+        flags_from=f"the submission's {made.origin}" if made is not None else "the assignment",
+        notes=(*notes, *((f"{made.origin}: {note}." for note in made.notes) if made is not None else ())),
         sha256=_digest(files),
     )
 
@@ -111,7 +116,7 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
     """Source and header names below `folder`; hidden folders and links are left aside."""
     names = []
     for path in files_below(folder):
-        suits = path.suffix in _SOURCES | _HEADERS and not path.name.startswith(".")
+        suits = path.suffix in SOURCES | _HEADERS and not path.name.startswith(".")
         if suits and path.is_file() and not path.is_symlink():
             names.append(path.relative_to(folder).as_posix())
         if len(names) > assignment.submission.max_files:
@@ -142,9 +147,10 @@ def _chosen_sources(
     """The translation units of a folder: those the Makefile names; else the main file and every other .cu that
     has no `main` of its own (old versions and experiments have one)."""
     if made is not None:
-        named = [name for name in dict.fromkeys(Path(source).as_posix() for source in made.sources) if name in names]
-        if named:
-            return named, []
+        wanted = dict.fromkeys(posixpath.normpath(source) for source in made.sources)
+        if named := [name for name in wanted if name in names]:
+            missing = [printable_name(name) for name in wanted if name not in names]
+            return named, [f"{name} is left out: the submission holds no such file." for name in missing[:_MOST_NOTES]]
     units = sorted(name for name in names if Path(name).suffix == ".cu")
     with_main = [name for name in units if _MAIN.search(_content(folder, name, assignment).decode(errors="replace"))]
     main = assignment.submission.main
@@ -152,8 +158,8 @@ def _chosen_sources(
         if len(with_main) > 1:
             listed = ", ".join(with_main[:5]) + (", …" if len(with_main) > 5 else "")
             raise UsageError(
-                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: name the one "
-                f"to be graded {main}, or give `grader grade` --class if each is somebody's hand-in."
+                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: give "
+                f"the file that is meant, or name it {main}; if each is somebody's hand-in: `grader grade --class`."
             )
         return units, []
     others = [name for name in with_main if name != main]
@@ -172,36 +178,42 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
             )
 
 
-def _with_local_headers(source: Path, assignment: Assignment) -> tuple[list[str], list[str]]:
-    """The file and what it includes from its own folder, and what that includes in turn; notes on what was left."""
-    folder = source.parent
+def _with_local_headers(
+    source: Path, assignment: Assignment, include_folders: Iterable[str] = ()
+) -> tuple[list[str], list[str]]:
+    """The file and what it includes from its own folder, and what that includes in turn, with notes on what was left;
+    `include_folders`, below that folder, are searched as well."""
+    folder, most = source.parent, assignment.submission.max_bytes
     names, notes = {source.name}, list[str]()
     waiting = [source.name]
     while waiting:
         current = waiting.pop()
         for match in _INCLUDE.finditer(_content(folder, current, assignment)):
-            included = match.group(1).decode(errors="replace")
-            name = posixpath.normpath(posixpath.join(posixpath.dirname(current), included))
-            if name in names or not _may_come_along(folder, name):
-                continue
-            try:
-                content = quarantine.read_bytes(folder, name, assignment.submission.max_bytes)
-            except quarantine.Refused as refused:
-                if not refused.missing:
-                    notes.append(f"{printable_name(name)} is not taken along: it {refused}.")
-                continue
-            if PurePosixPath(name).suffix in _SOURCES and _MAIN.search(content.decode(errors="replace")):
-                continue  # a program of its own, perhaps another student's
-            names.add(name)
-            waiting.append(name)
-    return sorted(names), list(dict.fromkeys(notes))
+            included = match.group(2).decode(errors="replace")
+            places = [posixpath.dirname(current)] if match.group(1) == b'"' else []
+            for place in (*places, *include_folders):
+                name = posixpath.normpath(posixpath.join(place, included))
+                if not _may_come_along(folder, name):
+                    continue
+                try:
+                    content = quarantine.read_bytes(folder, name, most)
+                except quarantine.Refused as refused:
+                    if not refused.missing:
+                        notes.append(f"{printable_name(name)} is not taken along: it {refused}.")
+                    continue
+                a_program = PurePosixPath(name).suffix in SOURCES and _MAIN.search(content.decode(errors="replace"))
+                if name not in names and not a_program:  # which may be another student's
+                    names.add(name)
+                    waiting.append(name)
+                break
+    return sorted(names), list(dict.fromkeys(notes))[:_MOST_NOTES]
 
 
 def _may_come_along(folder: Path, name: str) -> bool:
     """Whether a name that a source includes is one of its own source files: not hidden, not outside, and not in a
     folder that is a hand-in itself."""
     path = PurePosixPath(name)
-    if path.is_absolute() or path.suffix not in _SOURCES | _HEADERS or any(part.startswith(".") for part in path.parts):
+    if path.is_absolute() or path.suffix not in SOURCES | _HEADERS or any(part.startswith(".") for part in path.parts):
         return False
     return not any(_is_hand_in(folder / parent) for parent in list(path.parents)[:-1])
 
@@ -225,21 +237,29 @@ def _is_program(folder: Path, name: str) -> bool:
 
 
 def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, run: Runner) -> MakefileFlags | None:
-    """Flags that the Makefile in `folder` gives. make evaluates what the student wrote ($(shell …)), so it runs in a
-    copy that holds the Makefile and the files `names` of the submission, and nothing that lies beside them."""
+    """Flags that the Makefile in `folder` gives, or its CMakeLists.txt where no Makefile runs nvcc. make evaluates what
+    the student wrote ($(shell …)), so it runs in a copy that holds the Makefile and the files `names` of the
+    submission, and nothing that lies beside them."""
     makefiles = _makefiles_in(folder)
     if not makefiles:
         return None
+    main = assignment.submission.main
     with scratch_folder("make") as copy:
         for name in (*names, *makefiles):
             content = _content(folder, name, assignment)
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes(content)
-        return read_makefile_flags(copy, Path(assignment.submission.main).stem, run)
+        if makefiles != [_CMAKELISTS] and (made := read_makefile_flags(copy, Path(main).stem, run)) is not None:
+            return made
+        if _CMAKELISTS not in makefiles:
+            return None
+        return read_cmake_flags(_content(folder, _CMAKELISTS, assignment).decode(errors="replace"), main, copy)
 
 
 def _makefiles_in(folder: Path) -> list[str]:
-    return [name for name in _MAKEFILES if (folder / name).is_file() and not (folder / name).is_symlink()]
+    return [
+        name for name in (*_MAKEFILES, _CMAKELISTS) if (folder / name).is_file() and not (folder / name).is_symlink()
+    ]
 
 
 def _content(folder: Path, name: str, assignment: Assignment) -> bytes:

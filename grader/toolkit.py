@@ -16,6 +16,8 @@ from grader.errors import MachineFault
 from grader.process import Completed
 from grader.scratch import scratch_folder
 
+_CURAND = "curand_kernel.h"
+
 
 @dataclass(frozen=True)
 class Cupti:
@@ -41,6 +43,18 @@ class Toolkit:
     def library_folders(self) -> tuple[Path, ...]:
         """Where cudart is, for the linker: nvcc from PyPI does not look in its own lib/."""
         return tuple(folder for name in ("lib64", "lib") if (folder := self.root / name).is_dir())
+
+    @property
+    def added_headers(self) -> tuple[Path, ...]:
+        """Where cuRAND's device functions are, headers alone, when the toolkit lacks them, as PyPI's nvcc does."""
+        if (self.include / _CURAND).is_file():
+            return ()
+        return tuple(root / "include" for root in _pypi_roots() if (root / "include" / _CURAND).is_file())[:1]
+
+    @property
+    def identity(self) -> str:
+        """What a build depends on of it."""
+        return f"nvcc {self.version}" + (" and cuRAND's headers" if self.added_headers else "")
 
     def tool(self, name: str) -> Path | None:
         """A program of the toolkit (ptxas, ncu, compute-sanitizer), from its bin/ or PATH."""

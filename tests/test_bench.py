@@ -156,7 +156,7 @@ def profile_of_naive(engine: TimedC, rules: Assignment, suite: Suite, tmp_path: 
     trace = read_trace(FIXTURES / "trace" / "h200_naive_s01.jsonl")
     with open_bench(engine, rules, suite, files) as bench:
         assert bench is not None
-        return bench.profile(built, case, trace, Stopwatch())
+        return bench.profile(built, case, trace, None, Stopwatch())
 
 
 @pytest.fixture

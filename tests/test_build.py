@@ -11,11 +11,14 @@ import pytest
 from grader.assignment import Assignment
 from grader.build import Build, build
 from grader.engine.base import Compiled
+from grader.engine.cuda import CudaEngine
 from grader.process import Runner
 from grader.sandbox import runner
 from grader.submission import read_submission
+from grader.toolkit import find_toolkit
 from grader.verdict import Fault
 from tests.batch_engine import PlainC
+from tests.timed_engine import GPU
 
 NEW_LIBRARY = "/usr/include/bits/mathcalls.h(79): error: exception specification is incompatible with cospi"
 
@@ -65,3 +68,18 @@ def test_what_does_not_link_where_other_programs_do_is_the_students(
     source: str, tmp_path: Path, hw4: Assignment
 ) -> None:
     assert built(source, PlainC(), hw4, tmp_path).fault is Fault.STUDENT
+
+
+def test_kernels_that_launch_kernels_are_refused_unless_the_assignment_allows_them(
+    tmp_path: Path, hw4: Assignment
+) -> None:
+    engine = CudaEngine(find_toolkit(), GPU)
+    source = "__global__ void child() {}\n__global__ void parent() { child<<<1, 1>>>(); }\n"
+    (tmp_path / "Makefile").write_text("hw4: hw4.cu\n\tnvcc -rdc=true -o hw4 hw4.cu\n")
+    found = built(source + "int main() { parent<<<1, 1>>>(); }\n", engine, hw4, tmp_path)
+    assert found.fault is Fault.STUDENT
+    assert found.reason.startswith(
+        "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids"
+    )
+    allowed = hw4.model_copy(update={"build": hw4.build.model_copy(update={"dynamic_parallelism": True})})
+    assert built(source + "int main() { parent<<<1, 1>>>(); }\n", engine, allowed, tmp_path).ok

@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from grader.evidence import Witness, computed_on_the_host, doubts, flags_of
+from grader.evidence import (
+    Outside,
+    Witness,
+    computed_on_the_host,
+    doubts,
+    flags_of,
+    hidden_work,
+    other_kernel,
+    tells_runs_apart,
+)
+from grader.outside_clock import Busy
 from grader.record import TestRecord, TimedRunRecord
 from grader.trace import KernelEvent, Trace, TracerError
 from grader.verdict import Verdict
@@ -107,3 +117,42 @@ def test_flags_name_the_tests_they_were_raised_on_once() -> None:
         for name in ("t01", "t02")
     ]
     assert flags_of(tests) == ("t01, t02: Odd.",)
+
+
+# ---- what was seen from outside -----------------------------------------------------------------------------------
+
+
+def outside(busy_ms: float, explained_ms: float, runs: int = 7, interval_s: float = 3.0, launches: int = 7) -> Outside:
+    return Outside(Busy("GPM", interval_s, busy_ms / 1e3), explained_ms / 1e3, runs, launches)
+
+
+@pytest.mark.parametrize(
+    ("busy_ms", "explained_ms", "launches"),
+    [
+        (7 * 4.2, 7 * 1.3, 7),  # hopper.cu on t23: 1.3 ms traced, 1.1 to 2.9 ms more for the context
+        (7 * 318 * 1.06, 7 * 318, 7),
+        (7 * (1046 + 77), 7 * 1046, 7 * 40_000),  # tiled.cu on t13, launch after launch
+        (0.0, 7 * 318, 7),
+    ],
+)
+def test_what_honest_programs_need_beyond_their_kernels_is_believed(
+    busy_ms: float, explained_ms: float, launches: int
+) -> None:
+    assert hidden_work(outside(busy_ms, explained_ms, launches=launches)) == ""
+
+
+@pytest.mark.parametrize(("busy_ms", "explained_ms"), [(7 * 310, 7 * 0.4), (7 * 310, 7 * 150), (7 * 12, 7 * 4)])
+def test_work_that_the_traces_do_not_explain_is_not_believed(busy_ms: float, explained_ms: float) -> None:
+    assert "work was done where the tracer doesn't see it" in hidden_work(outside(busy_ms, explained_ms))
+
+
+def test_a_program_that_is_much_slower_when_it_is_graded_than_when_it_is_timed_is_not_believed() -> None:
+    assert tells_runs_apart(310.0, 302.0) == ""
+    assert tells_runs_apart(1.9, 0.4) == ""
+    assert "310 ms in the graded run and 4.6 ms when it was timed" in tells_runs_apart(310.0, 4.6)
+
+
+def test_an_occupancy_that_timed_runs_did_not_have_is_not_believed() -> None:
+    assert other_kernel(0.498, 0.497) == ""
+    assert other_kernel(0.116, 0.123) == ""
+    assert "0.760 while it was profiled and 0.450 in its timed runs" in other_kernel(0.76, 0.45)

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from grader.makefile import MakefileFlags, nvcc_commands, read_makefile_flags, sort_flags
+from grader.compiler_calls import calls
+from grader.makefile import MakefileFlags, read_makefile_flags, sort_flags
 from grader.sandbox import runner
 
 Write = Callable[[str, str], Path]
 
 
 def flags_of(command: str) -> tuple[str, ...]:
-    return sort_flags(nvcc_commands(command), Path("/submission")).flags
+    return sort_flags([call.words for call in calls(command)], Path("/submission")).flags
 
 
 def notes_of(command: str) -> str:
-    return " ".join(sort_flags(nvcc_commands(command), Path("/submission")).notes)
+    return " ".join(sort_flags([call.words for call in calls(command)], Path("/submission")).notes)
 
 
 @pytest.mark.parametrize(

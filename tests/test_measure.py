@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.assignment import Assignment
+from grader.assignment import Assignment, load_assignment
+from grader.catalogue import TestcaseFiles, generate
 from grader.errors import MachineFault
 from grader.fresh import FreshInput, fresh_input
 from grader.gpu_state import GpuState
@@ -105,75 +106,109 @@ def suite(hw4: Assignment) -> Suite:
     return load_suite(hw4.testcases_file)
 
 
+@pytest.fixture(params=["hw4", "backward"])
+def case(request: pytest.FixtureRequest) -> Case:
+    """A small case: with one output tensor, and with several that each lie in one piece."""
+    return load_suite(load_assignment(request.param).testcases_file).cases["s01"]
+
+
+@pytest.fixture
+def fresh(case: Case, tmp_path: Path) -> Iterator[FreshInput]:
+    files, suite = TestcaseFiles(tmp_path / "files"), load_suite(load_assignment(case.assignment).testcases_file)
+    generate(case, files, suite.seed(case))
+    with fresh_input(case, files, lambda nonce: suite.fresh_seed(case, nonce)) as made:
+        yield made
+
+
 def right_output(case: Case, source: Path, target: Path) -> None:
+    operator, shape = case.operator, case.shape
     with source.open("rb") as file, target.open("wb") as output:
-        for unit in range(case.operator.units(case.shape)):
-            tensors = case.operator.read_unit(file, case.shape, unit)
-            output.write(case.operator.oracle(case.shape, tensors)[0].astype("<f4").tobytes())
+        for unit in range(operator.units(shape)):
+            for number, values in enumerate(operator.oracle(shape, operator.read_unit(file, shape, unit))):
+                output.seek(operator.output_offset(shape, number, unit))
+                output.write(values.astype("<f4").tobytes())
 
 
-def test_every_run_has_another_input_of_the_same_shape(suite: Suite) -> None:
-    case = suite.cases["s01"]
-    with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
+def tolerance(case: Case) -> dict[str, float]:
+    return case.operator.tolerances(case.shape, load_assignment(case.assignment).tolerance)
+
+
+def test_the_first_input_is_the_testcases_own_and_every_run_after_it_has_another(
+    case: Case, fresh: FreshInput, tmp_path: Path
+) -> None:
+    own = TestcaseFiles(tmp_path / "files").input(case).read_bytes()
+    assert fresh.path.read_bytes() == own
+    seen = {own}
+    for _ in range(4):
         fresh.renew()
         assert case.operator.read_header(fresh.path) == case.shape
-        seen = {fresh.path.read_bytes()}
-        for _ in range(4):
-            fresh.renew()
-            seen.add(fresh.path.read_bytes())
-        values = np.frombuffer(fresh.path.read_bytes()[12:], dtype="<f4")
+        seen.add(fresh.path.read_bytes())
     assert len(seen) == 5
-    assert -3 <= values.min() < -2.9 < 2.9 < values.max() < 3
-    assert goes(fresh.path)
 
 
-def test_a_right_output_is_believed_and_the_one_of_the_run_before_is_not(suite: Suite, tmp_path: Path) -> None:
-    case = suite.cases["s01"]
-    with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
-        fresh.renew()
-        output = tmp_path / "output"
+def test_a_right_output_is_believed_and_the_one_of_the_run_before_is_not(
+    case: Case, fresh: FreshInput, tmp_path: Path
+) -> None:
+    output = tmp_path / "output"
+    for _ in range(3):
+        answer = fresh.renew()
         right_output(case, fresh.path, output)
-        assert fresh.problem(output, 5e-3) == ""
+        assert answer.problem(output, tolerance(case)) == ""
+    assert "on a fresh input its output is wrong: " in fresh.renew().problem(output, tolerance(case))
+
+
+@pytest.mark.parametrize("case", ["hw4"], indirect=True)
+def test_one_wrong_value_anywhere_is_found(fresh: FreshInput, case: Case, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    answer = fresh.renew()
+    right_output(case, fresh.path, output)
+    right = np.fromfile(output, "<f4")
+    for index in (0, len(right) // 2, len(right) - 1):
+        wrong = right.copy()
+        wrong[index] += 1
+        wrong.tofile(output)
+        place = case.operator.locate(case.shape, index)
+        assert f"its output is wrong: {place.label}, row {place.row}" in answer.problem(output, tolerance(case))
+
+
+def test_what_is_wrong_on_a_hidden_input_is_said_without_values(case: Case, fresh: FreshInput, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    np.full(case.output_bytes // 4, 12345.5, "<f4").tofile(output)
+    assert "12345" not in fresh.renew().problem(output, tolerance(case))
+
+
+def test_an_input_that_nobody_waited_for_is_removed_too(suite: Suite, tmp_path: Path) -> None:
+    case, files = suite.cases["s01"], TestcaseFiles(tmp_path / "files")
+    generate(case, files, suite.seed(case))
+    with fresh_input(case, files, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
+        folder = fresh.path.parent
+    assert goes(folder)
+
+
+def test_an_input_that_cannot_be_written_is_the_machines_fault(
+    fresh: FreshInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, data: memoryview, offset: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert fresh.path.exists()
+    monkeypatch.setattr("grader.fresh._write", full)
+    with pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"):
         fresh.renew()
-        assert "on a fresh input its output is wrong: batch" in fresh.problem(output, 5e-3)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100])
-def test_an_output_of_the_wrong_size_is_named(suite: Suite, tmp_path: Path, content: bytes) -> None:
-    case = suite.cases["s01"]
+def test_an_output_of_the_wrong_size_is_named(fresh: FreshInput, case: Case, tmp_path: Path, content: bytes) -> None:
     output = tmp_path / "output"
     output.write_bytes(content)
-    with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
-        fresh.renew()
-        assert f"{len(content)} bytes, 32,768 expected" in fresh.problem(output, 5e-3)
-        assert "left no output file" in fresh.problem(tmp_path / "none", 5e-3)
+    answer = fresh.renew()
+    assert f"{len(content)} bytes, {case.output_bytes:,} expected" in answer.problem(output, tolerance(case))
+    assert "left no output file" in answer.problem(tmp_path / "none", tolerance(case))
 
 
-def test_an_input_that_nobody_waited_for_is_removed_too(suite: Suite) -> None:
-    case = suite.cases["s01"]
-    with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
-        pass
-    assert goes(fresh.path.parent)
-
-
-def test_an_input_that_cannot_be_written_is_the_machines_fault(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: FreshInput, unit: int, values: np.ndarray) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(FreshInput, "_write", full)
-    case = suite.cases["s01"]
-    with (
-        pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"),
-        fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh,
-    ):
-        fresh.renew()
-
-
-def test_an_output_that_is_no_file_is_named(suite: Suite, tmp_path: Path) -> None:
-    case = suite.cases["s01"]
+def test_an_output_that_is_no_file_is_named(fresh: FreshInput, case: Case, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    with fresh_input(case, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
-        fresh.renew()
-        for name in ("folder", "pipe"):
-            assert "its output is no regular file" in fresh.problem(tmp_path / name, 5e-3)
+    answer = fresh.renew()
+    for name in ("folder", "pipe"):
+        assert "its output is no regular file" in answer.problem(tmp_path / name, tolerance(case))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,17 @@ def test_a_program_that_a_tool_starts_cannot_write_into_the_tools_log(tmp_path: 
     tool = ("sh", "-c", 'echo the log; "$@" 2>/dev/null; echo its end', "sh", *apart(("/bin/sh", "-c", forge)))
     outcome = run(Job(tool, tmp_path, starts_programs=True), Limits(wall_s=10))
     assert outcome.stdout == "the log\nits end\n"
+
+
+@pytest.mark.parametrize(
+    "way", ["os.fork()", "subprocess.run(['/bin/true'])", "os.posix_spawn('/bin/true', ['true'], {})"]
+)
+def test_a_program_that_may_start_threads_only_starts_no_process(way: str, tmp_path: Path) -> None:
+    script = (
+        "import os, subprocess, threading\n"
+        "thread = threading.Thread(target=print, args=('a thread ran',))\nthread.start()\nthread.join()\n"
+        f"try: {way}\nexcept OSError as error: print(type(error).__name__)\nelse: print('started')"
+    )
+    job = Job(("/usr/bin/python3", "-c", script), tmp_path, starts_processes=False)
+    assert run(job, Limits(wall_s=20)).stdout.split("\n")[:2] == ["a thread ran", "PermissionError"]
+    assert "started" in run(replace(job, starts_processes=True), Limits(wall_s=20)).stdout

@@ -2,7 +2,7 @@
 
 Each input is one of a parser's seeds, honest text from tests/fixtures or written here, changed at random: bytes are
 flipped, pieces cut, repeated, exchanged with another seed's or with words that parsers heed. A parser may refuse it
-with the exceptions that its callers expect, within seconds; all else is reported with the input, and the exit code is 1.
+with the exceptions that its callers expect, within seconds. All else is reported with its input; the exit code is 1.
 The door gets folders of files, links and pipes made at random, and must never give out what lies outside.
 
 `--inputs` and `--seconds` end a run, `--seed` repeats one, `--only trace` names a target.
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from grader import evidence, makefile, ncu, rules
+from grader import compiler_calls, evidence, makefile, ncu, rules
 from grader.assignment import SourceRule
 from grader.emulator.ptx import PtxSyntaxError, parse
 from grader.emulator.ptxas import read_ptxas
@@ -43,7 +43,9 @@ from grader.yaml_text import read_yaml
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 MOST_BYTES = 20_000
 PATIENCE_S = 10
-"""For one input: hundreds of times what the slowest honest one takes."""
+"""Of processor time for one input: hundreds of times what the slowest honest one takes."""
+_STUCK_S = 120
+"""Of wall time, for what waits and does not compute."""
 
 _PTX = b"""\
 .version 9.0
@@ -81,6 +83,13 @@ _MAKE = (
     b'nvcc -O3 -std=c++17 -Iinclude -I ../other -DTILE=32 -DNAME=\\"x\\" -Xcompiler -Wall,-O2 -arch=sm_80 hw4.cu\n'
     b"ccache nvcc -Xptxas -v -lineinfo '-I`touch x`' kernels/a.cu && echo done; mkdir -p build\n"
 )
+_CMAKE = b"""\
+project(hw4 LANGUAGES CXX CUDA)
+set(SOURCES hw4.cu kernels/a.cu)  # a comment
+add_executable(hw4 ${SOURCES})
+target_compile_options(hw4 PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-O3 --use_fast_math>)
+target_include_directories(hw4 PRIVATE ${CMAKE_SOURCE_DIR}/include ../other)
+"""
 _SOURCE = b"""\
 #include <cstdio>
 #include "util.cuh"
@@ -150,8 +159,11 @@ def _sanitizer(text: bytes) -> None:
 
 
 def _make(text: bytes) -> None:
-    made = makefile.sort_flags(makefile.nvcc_commands(text.decode(errors="replace")), Path("/nowhere"))
-    for flag in made.flags:
+    said = text.decode(errors="replace")
+    every = compiler_calls.calls(said)
+    kept = [call.words for call in compiler_calls.program_calls(every, "hw4")] or [call.words for call in every]
+    made = [makefile.sort_flags(kept, Path("/nowhere")), makefile.read_cmake_flags(said, "hw4.cu", Path("/nowhere"))]
+    for flag in (flag for each in made if each is not None for flag in each.flags):
         if any(sign in flag.replace('\\"', "") for sign in "`$") or (flag.startswith("-I") and ".." in flag.split("/")):
             raise Broken(f"the flag {flag!r} is kept")
 
@@ -190,7 +202,7 @@ TARGETS = (
     Target("ptxas", (_PTXAS,), lambda text: read_ptxas(text.decode(errors="replace"))),
     Target("ncu", _fixtures("ncu"), _ncu),
     Target("sanitizer", _fixtures("sanitizer"), _sanitizer),
-    Target("makefile", (_MAKE,), _make),
+    Target("makefile", (_MAKE, _CMAKE), _make),
     Target("rules", (_SOURCE, _PREPROCESSED), _rules),
     Target("names", (_LOG, _SOURCE), _names),
     Target("yaml", (_YAML,), _in_a_file(read_yaml), (UsageError,)),
@@ -228,13 +240,16 @@ def _patience() -> Iterator[None]:
     def out_of_patience(number: int, frame: FrameType | None) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, out_of_patience)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    before = [(number, signal.signal(number, out_of_patience)) for number in (signal.SIGPROF, signal.SIGALRM)]
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
+    signal.setitimer(signal.ITIMER_REAL, _STUCK_S)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def try_one(target: Target, text: bytes) -> str:

@@ -66,13 +66,16 @@ without a line will do. "elsewhere" means that the tool reports something of the
   Lanes that wait in a loop for other lanes of their warp, at a lock or for a flag, let these go on, as on GPUs since
   compute capability 7.0; only not in a function that was not inlined, and the report of such a loop then says so.
 
-The sample looked at is the smallest that failed, or else the smallest that is worth it; its name is printed.
+The sample looked at is the smallest that crashed, else the smallest that failed, else the smallest that is worth it;
+its name is printed. Without `--sanitize`, on the emulator, `check` and `grade` look by themselves where a test failed
+and its own run does not show the line, and `check` looks for races where all passed; the report then begins with the
+likeliest cause. A look that fails changes nothing, and what it finds is a hint: the verdict is the output's.
 
 Reports name the variable or the allocation, with the line that allocated it where addr2line (binutils) is installed,
 and the offset in it.
 
 With race or init on a kernel runs on one core, so that reports are the same each time, and much slower: reference
-tiled.cu at B=1, N=256, d=64 took 0.4 s instead of 2.3 ms (one core, 2026-11-21). A word that kernels touch takes 32
+tiled.cu at B=1, N=256, d=64 took 0.4 s instead of 2.3 ms (one core, 2026-11-21). A word that kernels touch takes 40
 bytes more with race, and a byte one bit more with init. Without them nothing is kept.
 
 Not found: out of bounds from one array into another inside of one allocation or of one block's shared memory; a race

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes .venv with everything that `make grade` needs; with the argument `test`, what `make test` needs beside, with
-# `test-slurm` or `test-site`, what those need: as root, Debian's packages too.
+# `test-slurm`, `test-site` or `test-isa`, what those need: as root, Debian's packages too.
 # Works on a fresh Debian or Ubuntu with Python >= 3.11 and g++; says in one sentence what is missing elsewhere.
 set -eu
 cd "$(dirname "$0")/.."
@@ -51,6 +51,9 @@ case ${1:-} in
     test-slurm)
         debian "slurmctld slurmd slurm-client munge" slurmctld slurmd sbatch munged
         pip install -e '.[slurm]'
+        exit ;;
+    test-isa)
+        debian "qemu-user gcc-aarch64-linux-gnu g++-aarch64-linux-gnu" qemu-aarch64 qemu-x86_64 aarch64-linux-gnu-gcc aarch64-linux-gnu-g++
         exit ;;
     test-site)
         debian "chromium chromium-driver" chromium chromedriver

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         compile_program,
         runtime_identity,
     )
-    from grader.emulator.native import host_compiler_folders
+    from grader.emulator.isa import host_compiler_folders, instruction_set
     from grader.emulator.ptxas import KernelInfo
     from grader.emulator.translate import Finding
 
@@ -40,10 +40,11 @@ __all__ = [
     "Unsupported",
     "compile_program",
     "host_compiler_folders",
+    "instruction_set",
     "runtime_identity",
 ]
 
-_PLACES = {"host_compiler_folders": "native", "KernelInfo": "ptxas", "Finding": "translate"}
+_PLACES = {"host_compiler_folders": "isa", "instruction_set": "isa", "KernelInfo": "ptxas", "Finding": "translate"}
 
 
 def __getattr__(name: str) -> Any:

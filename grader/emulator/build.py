@@ -4,7 +4,10 @@ x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────�
             └─────► x.ptx ── translate ─┬─ gcc ─────────┼── g++ ──► program
                       │     templates ──┴─ gcc, cached ─┤
                       └── ptxas: registers              │
+y.cpp, y.c ── nvcc -c ──► y.o ──────────────────────────┤
 runtime/*.c ── gcc, cached ─────────────────────────────┘
+
+nvcc runs in the project's folder and gets names relative to it, so that __FILE__ and messages have them.
 """
 
 from __future__ import annotations
@@ -18,19 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.emulator import DEFAULT_SANITIZERS
-from grader.emulator.native import (
-    RUNTIME,
-    compile_c,
-    host_compiler,
-    host_identity,
-    lanes,
-    runtime_object,
-    template_objects,
-)
+from grader.emulator.isa import RUNTIME, binutil, host_compiler, instruction_set
+from grader.emulator.native import compile_c, runtime_object, template_objects
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.emulator.translate import Finding, Translation, translate_module
+from grader.emulator.translate.lacking import lacking_function
 from grader.errors import MachineFault
 from grader.process import Completed, Runner
 from grader.sandbox import quarantine
@@ -70,18 +67,30 @@ class EmulatedProgram:
 
 @dataclass(frozen=True)
 class _Unit:
-    """One source file compiled by nvcc."""
+    """One CUDA source compiled by nvcc; `source` is relative to the project's folder."""
 
-    source: Path
+    source: str
     object: Path
     ptx: Path
     log: str
+
+
+@dataclass(frozen=True)
+class _Project:
+    """What every call of nvcc needs. `folder` is where it runs."""
+
+    folder: Path
+    nvcc: Path
+    flags: NvccFlags
+    target: str
+    run: Runner
 
 
 def compile_program(
     sources: Sequence[Path],
     output: Path,
     *,
+    folder: Path | None = None,
     work: Path,
     written: Path | None = None,
     nvcc: Path,
@@ -91,11 +100,13 @@ def compile_program(
     sanitize: frozenset[str] = DEFAULT_SANITIZERS,
     count: bool = False,
 ) -> EmulatedProgram:
-    """Compiles and links .cu files into the executable `output`, with intermediate files in `work`. What the grader
-    itself writes for the compilers goes to `written`, which `run` must let them read only. They run in `work` and never
-    in a folder below it: another of them could have put a link in its place.
+    """Compiles and links `sources` into the executable `output`, with intermediate files in `work`. What the
+    grader itself writes for the compilers goes to `written`, which `run` must let them read only. They run in `work` or
+    in `folder`, never in a folder below `work`: another of them could have put a link in its place.
 
-    `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`. Every command goes
+    `folder` is the project's, from which relative -I count and by which files are named in messages: by default the
+    first source's. `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`; with
+    -x=cu C++ files are CUDA. Every command goes
     through `run`. `sanitize` may add "race" and "init" to memory and sync, which are always on. With `count` the
     program's trace has counters (runtime/counters.h). Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a
     compiler is missing.
@@ -104,20 +115,27 @@ def compile_program(
     written = written or work / "written"
     written.mkdir(exist_ok=True)
     work, written, output = work.resolve(), written.resolve(), output.resolve()
-    sources = [s.resolve() for s in sources]
-    parsed = NvccFlags.parse(flags, sources[0].parent)
+    folder = (folder or sources[0].parent).resolve()
+    parsed = NvccFlags.parse(flags)
+    project = _Project(folder, nvcc, parsed, target, run)
+    names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
     toolkit = _toolkit(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
         runtime = pool.submit(runtime_object, toolkit.include, run, written)
-        units = list(pool.map(lambda s: _nvcc(s, work / f"unit{s[0]}", nvcc, run, parsed, target), enumerate(sources)))
+        cuda = [name for name in names if parsed.is_cuda(name)]
+        plain = [
+            pool.submit(_host_object, project, name, work / f"host{i}")
+            for i, name in enumerate(name for name in names if not parsed.is_cuda(name))
+        ]
+        units = list(pool.map(lambda s: _nvcc(project, s[1], work / f"unit{s[0]}"), enumerate(cuda)))
         objects: list[Future[Path]] = []
         lent: list[Path] = []
         kernels: list[KernelInfo] = []
         findings: list[Finding] = []
-        logs = [unit.log for unit in units]
+        logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
         infos = [pool.submit(_ptxas, unit, toolkit, run, parsed, target) for unit in units]
         try:
-            modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
+            modules = [_parse(unit, i * FILES_PER_UNIT, folder) for i, unit in enumerate(units)]
         except Unsupported:
             for info in infos:
                 info.result()  # what ptxas refuses is no fault of ours
@@ -126,14 +144,14 @@ def compile_program(
         def registers() -> dict[str, int]:
             return {kernel.name: kernel.registers for info in infos for kernel in info.result()[0]}
 
-        if parsed.relocatable:  # -rdc=true: device code of all files is one module
+        if parsed.relocatable and modules:  # -rdc=true: device code of all files is one module
             modules = [link_modules(modules)]
         for i, module in enumerate(modules):
             prefix = f"m{i}"
             translation, found = translate_module(
                 module,
                 prefix=prefix,
-                lanes=lanes(),
+                lanes=instruction_set().lanes,
                 registers=registers,
                 sanitize=sanitize,
                 count=count,
@@ -142,7 +160,8 @@ def compile_program(
             if found:
                 continue
             glue = _linked_registration(units) if parsed.relocatable else ""
-            for text, name, level in _sources(translation, prefix, glue):
+            per_thread = bool(_per_thread_names(units[i]))
+            for text, name, level in _sources(translation, prefix, glue, per_thread):
                 objects.append(pool.submit(compile_c, text, written / f"{name}.c", level, run, work))
             kept, compilations = template_objects(translation.templates, translation.header, run, written)
             lent += kept
@@ -155,18 +174,18 @@ def compile_program(
             objects.append(pool.submit(_rename_registration, unit, f"m{i}", run))
         if findings:
             raise Unsupported(findings)
-        finished = [o.result() for o in objects]
+        finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
         logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
     return EmulatedProgram(output, "".join(logs), tuple(kernels))
 
 
 def runtime_identity() -> str:
-    """A hash over translator, runtime and host compiler: part of every build cache's key."""
+    """A hash over translator, runtime, host compiler and instruction set: part of every build cache's key."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*")):
         if path.suffix in (".py", ".c", ".h", ".inc"):
             digest.update(path.relative_to(RUNTIME.parent).as_posix().encode() + b"\0" + path.read_bytes())
-    digest.update(host_identity().encode())
+    digest.update(instruction_set().identity.encode())
     return digest.hexdigest()
 
 
@@ -208,19 +227,37 @@ def _checked(done: Completed) -> str:
 # ---- nvcc and ptxas -------------------------------------------------------------------------------------------------
 
 
-def _nvcc(source: tuple[int, Path], folder: Path, nvcc: Path, run: Runner, flags: NvccFlags, target: str) -> _Unit:
-    _, path = source
+def _nvcc(project: _Project, source: str, folder: Path) -> _Unit:
     folder.mkdir(parents=True, exist_ok=True)
-    out = folder / f"{path.stem}.o"
-    number = target.removeprefix("sm_")
+    stem = Path(source).stem
+    out = folder / f"{stem}.o"
+    number = project.target.removeprefix("sm_")
     command = [
-        str(nvcc), *flags.compile, "-c", "-lineinfo", "-Xcompiler", ",".join(HOST_LINES), "--keep", "--keep-dir", str(folder),
-        "-gencode", f"arch=compute_{number},code=compute_{number}", "-x", "cu", str(path), "-o", str(out),
+        str(project.nvcc), *project.flags.compile, "-c", "-lineinfo", "-Xcompiler", ",".join(_host_lines(project.folder)),
+        "--keep", "--keep-dir", str(folder), "-gencode", f"arch=compute_{number},code=compute_{number}",
+        "-x", "cu", source, "-o", str(out),
     ]  # fmt: skip
-    if flags.relocatable:
+    if project.flags.relocatable:
         command.insert(1, "-rdc=true")
-    log = _checked(run(command, folder.parent))
-    return _Unit(path, out, folder / f"{path.stem}.ptx", log)
+    log = _checked(project.run(command, project.folder))
+    return _Unit(source, out, folder / f"{stem}.ptx", log)
+
+
+def _host_object(project: _Project, source: str, folder: Path) -> tuple[Path, str]:
+    """(object, log) of a source without device code: what nvcc gives to gcc or g++ as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    out = folder / f"{Path(source).stem}.o"
+    flags = project.flags.of_c if source.endswith(".c") else project.flags.compile
+    lines = ",".join(_host_lines(project.folder))
+    command = [str(project.nvcc), *flags, "-c", "-Xcompiler", lines, source, "-o", str(out)]
+    return out, _checked(project.run(command, project.folder))
+
+
+def _host_lines(folder: Path) -> Iterator[str]:
+    """g++'s options for line numbers that can be read back, with names relative to `folder`."""
+    yield from HOST_LINES
+    if re.fullmatch(r"[\w./+@-]+", str(folder)):  # nvcc splits at commas, and a shell reads the rest
+        yield f"-fdebug-prefix-map={folder}=."
 
 
 def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str) -> tuple[list[KernelInfo], str]:
@@ -241,30 +278,29 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
     return read_ptxas(done.output), done.output if flags.verbose_ptxas else ""
 
 
-def _parse(unit: _Unit, first_file: int) -> Module:
-    """Parsing takes some 20 bytes of memory for each of the text, in this very process."""
+def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
+    """Parsing takes some 20 bytes of memory for each of the text, in this very process. nvcc makes the names of source
+    files absolute: those below `folder` become relative to it again."""
     try:
         text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MOST_PTX_BYTES)
     except quarantine.Refused as refused:
-        what = f"the PTX of {unit.source.name}, which {refused}"
+        what = f"the PTX of {unit.source}, which {refused}"
         advice = "make the initial values of its __device__ variables, or its templates, smaller"
-        raise Unsupported([Finding(what, str(unit.source), None, advice)]) from refused
+        raise Unsupported([Finding(what, unit.source, None, advice)]) from refused
     try:
-        return parse(text, first_file=first_file)
+        module = parse(text, first_file=first_file)
     except PtxSyntaxError as error:
-        finding = Finding(
-            f"the PTX that nvcc made of {unit.source.name} ({error})",
-            str(unit.source),
-            None,
-            "run this program on a GPU (--engine cuda)",
-        )
-        raise Unsupported([finding]) from error
+        what = f"the PTX that nvcc made of {unit.source} ({error})"
+        raise Unsupported([Finding(what, unit.source, None, "run this program on a GPU (--engine cuda)")]) from error
+    for number, file in module.files.items():
+        module.files[number] = file.removeprefix(f"{folder}/")
+    return module
 
 
 # ---- gcc --------------------------------------------------------------------------------------------------------------
 
 
-def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple[str, str, str]]:
+def _sources(translation: Translation, prefix: str, glue: str, per_thread: bool) -> Iterator[tuple[str, str, str]]:
     """(C text, name, optimisation) of a module's files: small parts together, large ones alone, largest first, so that
     they compile side by side."""
     batches: list[list[str]] = [[]]
@@ -276,34 +312,41 @@ def _sources(translation: Translation, prefix: str, glue: str) -> Iterator[tuple
         # -Og takes a third of the time of -O2 and is within 5 % of its speed here.
         yield translation.header + translation.common + "\n".join(batch), f"{prefix}_{number}", "-Og"
     registration = (
-        f"\nvoid **emu_register(struct module_info *);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
-        f"{{ (void)image; return emu_register(&{prefix}_module); }}\n"
+        f"\nvoid **emu_register(struct module_info *, int per_thread);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
+        f"{{ (void)image; return emu_register(&{prefix}_module, {int(per_thread)}); }}\n"
     )
     yield translation.tables + registration + glue, f"{prefix}_tables", "-O0"
 
 
+def _object_bytes(unit: _Unit) -> bytes:
+    try:
+        return quarantine.read_bytes(unit.object.parent, unit.object.name, MOST_OBJECT_BYTES)
+    except quarantine.Refused as refused:
+        raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
+
+
 def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
-    out = unit.object.with_name(f"{prefix}_host.o")
-    command = [
-        "objcopy",
-        "--redefine-sym",
-        f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}",
-        str(unit.object),
-        str(out),
-    ]
+    renamed = [f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}"]
+    renamed += [f"{name}={name[:-5]}" for name in _per_thread_names(unit)]
+    command = [binutil("objcopy"), *(f"--redefine-sym={pair}" for pair in renamed), str(unit.object)]
     _checked(run(command, unit.object.parent.parent))
-    return out
+    return unit.object
+
+
+def _per_thread_names(unit: _Unit) -> list[str]:
+    """What --default-stream per-thread makes of the runtime's names: cudaMemcpyAsync_ptsz, cudaMemcpy_ptds."""
+    names = re.findall(rb"\b(?:__)?cuda\w+_pt[sd][zs]\b", _object_bytes(unit))
+    return sorted({name.decode() for name in names})
 
 
 def _linked_registration(units: Sequence[_Unit]) -> str:
     """With -rdc=true each object registers itself through a function that nvcc's device linker would write."""
-    lines = ["\nstatic void **linked(void) { static void **h; if (!h) h = emu_register(&m0_module); return h; }"]
+    per_thread = int(any(map(_per_thread_names, units)))
+    lines = [
+        f"\nstatic void **linked(void) {{ static void **h; if (!h) h = emu_register(&m0_module, {per_thread}); return h; }}"
+    ]
     for unit in units:
-        try:
-            content = quarantine.read_bytes(unit.object.parent, unit.object.name, MOST_OBJECT_BYTES)
-        except quarantine.Refused as refused:
-            raise CompileFailed(f"{unit.source.name}: its object file {refused}.") from refused
-        for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", content))):
+        for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", _object_bytes(unit)))):
             lines.append(
                 f"void {name.decode()}(void (*f)(void **), void *a, void *b, void (*g)(void *)) {{ (void)a, (void)b, (void)g; f(linked()); }}"
             )
@@ -328,6 +371,5 @@ def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags:
 
 
 def _missing_function(name: str) -> Finding:
-    if re.match(r"cu[A-Z]", name) and not name.startswith("cuda"):
-        return Finding(f"the driver API function {name}", None, None, "use the runtime API (cuda… functions)")
-    return Finding(f"the CUDA runtime function {name}", None, None, "do without it or run on a GPU (--engine cuda)")
+    found = lacking_function(name)
+    return Finding(found.what, None, None, found.advice)

@@ -1,4 +1,4 @@
-"""The host's C compiler: what it compiles for, translated kernels, and what is kept of its work between builds.
+"""What the host's C compiler makes: objects of translated kernels, and what is kept of its work between builds.
 
 Two things are kept in the cache, below `native/`: the runtime as one object, and the object code of templates. Both are
 functions of the grader's files, the compiler and, for a template, of its text; no program's names or data go into
@@ -11,84 +11,25 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 from grader.cache import forget_unused, mark_used
+from grader.emulator.isa import LANGUAGE, RUNTIME, host_compiler, instruction_set
 from grader.emulator.translate import Template
 from grader.errors import GraderFault, MachineFault
 from grader.paths import cache_folder
 from grader.process import Runner
 from grader.sandbox import quarantine
 
-RUNTIME = Path(__file__).parent / "runtime"
-HOST_FLAGS = (
-    "-march=native",
-    "-ffp-contract=off",
-    "-std=gnu17",
-    "-fno-strict-aliasing",
-)
-RUNTIME_FLAGS = (*HOST_FLAGS, "-O2", "-g1", "-fPIC", "-w")
+RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-w")
 TEMPLATE_LEVEL = "-O2"
 TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that is worth a compiler of its own
-KERNEL_FLAGS = (*HOST_FLAGS, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
-
-# ---- the compiler ----------------------------------------------------------------------------------------------------
-
-
-def host_compiler(language: str = "c") -> str:
-    names = (os.environ.get("CC"), "gcc", "cc") if language == "c" else (os.environ.get("CXX"), "g++", "c++")
-    for name in names:
-        if name and shutil.which(name):
-            return name
-    raise MachineFault("No C compiler found: the emulator needs gcc and g++ (apt install g++).")
-
-
-def host_compiler_folders() -> tuple[Path, ...]:
-    """Where the host's compilers are installed when that is not the system's /usr: CC=/opt/gcc/bin/gcc, say."""
-    programs = (Path(shutil.which(host_compiler(language)) or "/usr/bin/cc").resolve() for language in ("c", "c++"))
-    return tuple({program.parent.parent for program in programs if not program.is_relative_to("/usr")})
-
-
-@lru_cache(maxsize=1)
-def host_identity() -> str:
-    """The C compiler's version and the processor it compiles for."""
-    command = [host_compiler(), "-march=native", "-Q", "--help=target", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout
-
-
-@lru_cache(maxsize=4)
-def _macros(compiler: str, flags: tuple[str, ...]) -> frozenset[str]:
-    """Names of what the compiler predefines with these flags."""
-    command = [compiler, *HOST_FLAGS, *flags, "-dM", "-E", "-x", "c", "/dev/null"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return frozenset(re.findall(r"^#define (\w+)", done.stdout, re.M))
-
-
-def lanes() -> int:
-    """32-bit lanes of a vector register here: W of runtime/warp.h."""
-    macros = _macros(host_compiler(), isa_flags())
-    if {"__AVX512F__", "__AVX512DQ__", "__AVX512BW__", "__AVX512VL__"} <= macros and "EMU_GENERIC" not in macros:
-        return 16
-    return 8 if "__AVX2__" in macros else 4
-
-
-def isa_flags() -> tuple[str, ...]:
-    """Flags for this processor's vectors. GRADER_EMULATOR_ISA=avx2|sse tries what other processors would run."""
-    if "__x86_64__" not in _macros(host_compiler(), ()):
-        return ()
-    wanted = {
-        "avx2": ("-DEMU_GENERIC", "-mno-avx512f"),
-        "sse": ("-DEMU_GENERIC", "-mno-avx512f", "-mno-avx2", "-mno-avx"),
-    }.get(os.environ.get("GRADER_EMULATOR_ISA", ""), ())
-    return ("-mprefer-vector-width=512", *wanted)
+KERNEL_FLAGS = (*LANGUAGE, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 
 
 def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> Path:
@@ -98,7 +39,7 @@ def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> P
         file.write(text)
     out = folder / f"{path.stem}.o"
     for optimisation in dict.fromkeys((level, "-O1", "-O0")):
-        command = [host_compiler(), *KERNEL_FLAGS, optimisation, *isa_flags(), f"-I{RUNTIME}"]
+        command = [host_compiler(), *KERNEL_FLAGS, optimisation, *instruction_set().flags, f"-I{RUNTIME}"]
         done = run([*command, "-c", str(path), "-o", str(out)], folder)
         if done.exit_code == 0:
             return out
@@ -114,12 +55,12 @@ def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> P
 
 def runtime_object(include: Path, run: Runner, work: Path) -> Path:
     """The runtime as one object, compiled once per version and machine."""
-    digest = hashlib.sha256(host_identity().encode())
+    digest = hashlib.sha256(instruction_set().identity.encode())
     sources = sorted(RUNTIME.glob("*.c"))
     for path in sorted(RUNTIME.iterdir()):
         if path.is_file():
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    digest.update(" ".join((*RUNTIME_FLAGS, *isa_flags(), str(include))).encode())
+    digest.update(" ".join((*RUNTIME_FLAGS, *instruction_set().flags, str(include))).encode())
     home = cache_folder() / "native"
     cached = home / f"emulator-runtime-{digest.hexdigest()[:24]}.o"
     lent = work / "runtime.o"  # a copy: the linker does not see the cache
@@ -131,7 +72,7 @@ def runtime_object(include: Path, run: Runner, work: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=home) as folder, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         parts = list(pool.map(lambda source: _compile_runtime_file(source, include, run, Path(folder)), sources))
         whole = Path(folder) / "runtime.o"
-        done = run(["ld", "-r", *parts, "-o", str(whole)], Path(folder))
+        done = run([host_compiler(), "-r", "-nostdlib", *parts, "-o", str(whole)], Path(folder))
         if done.exit_code != 0:
             raise MachineFault(f"The emulator's runtime does not link here:\n{done.output}")
         shutil.copyfile(whole, lent)
@@ -142,7 +83,7 @@ def runtime_object(include: Path, run: Runner, work: Path) -> Path:
 def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path) -> str:
     part = folder / f"{source.stem}.o"
     command = [
-        host_compiler(), *RUNTIME_FLAGS, *isa_flags(), f"-I{RUNTIME}", "-isystem", str(include),
+        host_compiler(), *RUNTIME_FLAGS, *instruction_set().flags, f"-I{RUNTIME}", "-isystem", str(include),
         "-c", str(source), "-o", str(part),
     ]  # fmt: skip
     done = run(command, folder)
@@ -183,7 +124,7 @@ def template_objects(
 
 def _template_key(header: str) -> str:
     """A hash over all that the object code of a template depends on beside its text."""
-    digest = hashlib.sha256(repr((host_identity(), KERNEL_FLAGS, TEMPLATE_LEVEL, isa_flags(), header)).encode())
+    digest = hashlib.sha256(repr((instruction_set(), KERNEL_FLAGS, TEMPLATE_LEVEL, header)).encode())
     for path in sorted(RUNTIME.iterdir()):
         if path.suffix in (".h", ".inc"):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())

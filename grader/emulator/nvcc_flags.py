@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 _DROPPED_WITH_VALUE = {"-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code", "-o", "--output-file",
                        "-ccbin", "--compiler-bindir", "-cudart", "--cudart", "-t", "--threads"}  # fmt: skip
@@ -25,14 +24,23 @@ class NvccFlags:
     link: tuple[str, ...]
     relocatable: bool
     verbose_ptxas: bool
+    cpp_is_cuda: bool = False
+
+    def is_cuda(self, source: str) -> bool:
+        """Whether nvcc takes it for CUDA: by its name, or since -x=cu makes C++ so."""
+        return source.endswith(".cu") or (self.cpp_is_cuda and not source.endswith(".c"))
+
+    @property
+    def of_c(self) -> tuple[str, ...]:
+        """`compile`, for C: without the standard, which is C++'s."""
+        return tuple(flag for flag in self.compile if not re.match(r"--?std=", flag))
 
     @staticmethod
-    def parse(flags: Sequence[str], folder: Path) -> NvccFlags:
-        """`folder` is where relative include paths count from."""
+    def parse(flags: Sequence[str]) -> NvccFlags:
         keep: list[str] = []
         ptxas: list[str] = []
         link: list[str] = []
-        relocatable = verbose = False
+        relocatable = verbose = cpp_is_cuda = False
         words = list(flags)
         i = 0
         while i < len(words):
@@ -51,6 +59,12 @@ class NvccFlags:
                 continue
             if name in ("-rdc", "--relocatable-device-code"):
                 relocatable = value == "true"
+                continue
+            if name in ("-x", "--x"):
+                cpp_is_cuda = cpp_is_cuda or value == "cu"
+                continue
+            if name in ("-std", "--std"):
+                keep.append(f"{name}={value}")
                 continue
             if name in ("-Xptxas", "--ptxas-options"):
                 parts = [p for p in value.split(",") if p]
@@ -72,13 +86,7 @@ class NvccFlags:
                     link.append("-fopenmp")
                 keep += ["-Xcompiler", value]
                 continue
-            if name in ("-I", "-isystem") and takes:
-                keep += [name, str(folder / value)]
-                continue
-            if word.startswith("-I"):
-                keep.append(f"-I{folder / word[2:]}")
-                continue
             keep.append(word)
             if takes:
                 keep.append(value)
-        return NvccFlags(tuple(keep), tuple(ptxas), tuple(link), relocatable, verbose)
+        return NvccFlags(tuple(keep), tuple(ptxas), tuple(link), relocatable, verbose, cpp_is_cuda)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grader.emulator
 from grader.engine.base import Compiled, Engine, Launch
 from grader.engine.cuda import CudaEngine, find_gpus, no_gpu_reason
 from grader.engine.emulator import EmulatorEngine
@@ -33,4 +34,5 @@ def select_engines(name: str, emulator_target: str) -> tuple[Engine, ...]:
                 f"--engine cuda needs an NVIDIA GPU, and none was found: {no_gpu_reason()}; "
                 "use --engine emulator, or see `grader doctor`."
             )
+    grader.emulator.instruction_set()  # a GRADER_EMULATOR_ISA that cannot be is refused before anything is graded
     return (EmulatorEngine(toolkit, emulator_target),)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import platform
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +19,18 @@ import pynvml
 from grader import sandbox, trace
 from grader.engine import probe
 from grader.engine.base import Compiled, Launch
+from grader.makefile import CPP_IS_CUDA
 from grader.nvml import keep_open, opened
 from grader.paths import cache_folder
 from grader.process import Runner
 from grader.scratch import scratch_folder
-from grader.stubs import STUB_HEADERS
+from grader.stubs import STUB_HEADERS, header_flags
 from grader.toolkit import Toolkit
 from grader.trace.build import SOURCES, build_tracer
 from grader.verdict import Fault
 
 _PROBE_S = 60.0
+_STANDARD = re.compile(r"--?std=")
 _WINDOWS_NODE = "dxg"
 """The device node of all GPUs in Windows' subsystem for Linux, instead of NVIDIA's."""
 
@@ -157,28 +161,36 @@ class CudaEngine:
         }
 
     def identity(self) -> str:
-        return f"cuda {self.gpu.architecture} nvcc {self.toolkit.version}"
+        return f"cuda {self.gpu.architecture} {self.toolkit.identity} {platform.machine()}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
-        return (self.toolkit.root, STUB_HEADERS)
+        return (self.toolkit.root, *self.toolkit.added_headers, STUB_HEADERS)
 
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
         architecture = self.gpu.architecture
-        command = [
-            str(self.toolkit.nvcc),
-            *flags,
-            f"-gencode=arch=compute_{architecture},code=sm_{architecture}",
-            f"-isystem={STUB_HEADERS}",
-            *(f"-L{library}" for library in self.toolkit.library_folders),
-            "-o",
-            str(output),
-            *sources,
-        ]
-        done = run(command, folder)
-        return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
+        own = [str(self.toolkit.nvcc), *(flag for flag in flags if flag != CPP_IS_CUDA)]
+        own += [f"-gencode=arch=compute_{architecture},code=sm_{architecture}", *header_flags(self.toolkit)]
+        log, inputs = "", list[str]()
+        for number, source in enumerate(sources):  # a language or a standard holds for all files of one command
+            if source.endswith(".c"):
+                words = [word for word in own if not _STANDARD.match(word)]
+            elif CPP_IS_CUDA in flags and not source.endswith(".cu"):
+                words = [*own, "-x", "cu"]
+            else:
+                inputs.append(source)
+                continue
+            target = output.parent / f"{number}-{Path(source).stem}.o"
+            done = run([*words, "-c", source, "-o", str(target)], folder)
+            log += done.output
+            if done.exit_code != 0:
+                return Compiled(Fault.STUDENT, log)
+            inputs.append(str(target))
+        libraries = (f"-L{library}" for library in self.toolkit.library_folders)
+        done = run([*own, *libraries, "-o", str(output), *inputs], folder)
+        return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
 
     def problem(self) -> str:
         """Why a context, an allocation or a copy fails on this GPU, in a process confined as submissions are."""
@@ -220,7 +232,7 @@ class CudaEngine:
         if cupti is None:
             return None
         content = b"".join(source.read_bytes() for source in SOURCES)
-        key = hashlib.sha256(content + f"{self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
+        key = hashlib.sha256(content + f"{platform.machine()} {self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
         built = cache_folder() / "native" / f"libgrader_tracer-{key}.so"
         if not built.exists():
             paths = (self.toolkit.root, cupti.include, cupti.library.parent, *(source.parent for source in SOURCES))

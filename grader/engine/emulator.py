@@ -12,7 +12,7 @@ from grader.engine.base import Compiled, Launch
 from grader.errors import GraderFault
 from grader.process import Runner
 from grader.scratch import scratch_folder
-from grader.stubs import STUB_HEADERS
+from grader.stubs import STUB_HEADERS, header_flags
 from grader.toolkit import Toolkit
 from grader.verdict import Fault
 
@@ -43,11 +43,12 @@ class EmulatorEngine:
 
     def identity(self) -> str:
         checks = ",".join(sorted(self.sanitize | ({"count"} if self.count else set())))
-        return f"emulator {self.target} nvcc {self.toolkit.version} {emulator.runtime_identity()} {checks}"
+        return f"emulator {self.target} {self.toolkit.identity} {emulator.runtime_identity()} {checks}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
-        return (self.toolkit.root, STUB_HEADERS, Path(emulator.__file__).parent, *emulator.host_compiler_folders())
+        ours = (*self.toolkit.added_headers, STUB_HEADERS, Path(emulator.__file__).parent)
+        return (self.toolkit.root, *ours, *emulator.host_compiler_folders())
 
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
@@ -57,11 +58,12 @@ class EmulatorEngine:
                 program = emulator.compile_program(
                     [folder / source for source in sources],
                     output,
+                    folder=folder,
                     work=output.parent,
                     written=written,
                     nvcc=self.toolkit.nvcc,
                     run=run,
-                    flags=(*flags, f"-isystem={STUB_HEADERS}"),
+                    flags=(*flags, *header_flags(self.toolkit)),
                     target=self.target,
                     sanitize=self.sanitize,
                     count=self.count,

@@ -73,6 +73,8 @@ class Board:
     rows: tuple[Row, ...]
     unranked: int
     refused: tuple[tuple[str, str], ...] = ()
+    unwitnessed: int = 0
+    """Ranked GPU times that no clock outside the program saw."""
 
     @property
     def unchecked(self) -> int:
@@ -93,6 +95,8 @@ _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] 
     "wall_s": (timing.wall_s, "s", False),
 }
 """Metrics of single tests: how to read one, its unit, whether more is better."""
+
+_GPU_TIMES = ("speedup", "gpu_ms")
 
 
 def _spans(names: Sequence[str]) -> list[str]:
@@ -169,7 +173,13 @@ def leaderboard(
         rows=tuple(rows),
         unranked=sum(not line.is_model for line in lines) - len(students),
         refused=tuple((display_name(line, names), _why_refused(line)) for line in refused),
+        unwitnessed=sum(_unwitnessed(line.attempt.record, chosen) for line, _ in students if metric in _GPU_TIMES),
     )
+
+
+def _unwitnessed(record: Record, tests: Sequence[str]) -> int:
+    timed = [test for test in record.tests if test.name in tests and test.gpu_ms is not None]
+    return sum(test.timing is None or test.timing.outside is None for test in timed)
 
 
 def values_of(
@@ -335,6 +345,12 @@ def _closing(board: Board, form: str) -> Iterator[str]:
         yield f"{board.unranked} not ranked: a test failed, was not measured or could not be judged."
     if form != "terminal":
         return
+    if board.unwitnessed:
+        times = "GPU time has" if board.unwitnessed == 1 else "GPU times have"
+        yield (
+            f"{board.unwitnessed} {times} no witness outside the program: the GPU has no counters that the grader can "
+            "read, or the test was run once only. Look at the leaders' code."
+        )
     if board.unchecked:
         yield (
             f"{board.unchecked} without a place: not run again on a second draw yet. The same command with --recheck "

@@ -15,7 +15,7 @@ from tabulate import tabulate
 from grader.corners import render_corners
 from grader.names import spelled_out
 from grader.operators import shape_words
-from grader.record import Record, TestRecord
+from grader.record import CloserLookRecord, Record, TestRecord
 from grader.verdict import Fault, Verdict
 
 WIDTH = 100
@@ -36,14 +36,14 @@ _WORDS = {
 
 def render(record: Record, *, verbose: bool = False) -> str:
     """The whole report. `verbose` adds the compiler's log and what failing programs printed."""
-    blocks = [_heading(record), *_build(record, verbose), *_results(record, verbose)]
+    blocks = [_heading(record), *_build(record, verbose), *_cause(record), *_results(record, verbose)]
     blocks += [*_warnings(record), _score(record), *_notes(record)]
     return spelled_out("\n\n".join(block for block in blocks if block))
 
 
 def render_check(record: Record, *, verbose: bool = False) -> str:
     """A student's quick look: as `render`, with one closing sentence in place of the score."""
-    blocks = [_heading(record), *_build(record, verbose), *_results(record, verbose)]
+    blocks = [_heading(record), *_build(record, verbose), *_cause(record), *_results(record, verbose)]
     return spelled_out("\n\n".join([*(block for block in blocks if block), *_warnings(record), summary(record)]))
 
 
@@ -51,7 +51,7 @@ def _results(record: Record, verbose: bool) -> Iterator[str]:
     yield _table(record.tests)
     yield from _phases(record.tests)
     yield from _corners(record.tests)
-    yield from _reasons(record.tests, verbose)
+    yield from _reasons(record, verbose)
 
 
 def summary(record: Record) -> str:
@@ -63,9 +63,10 @@ def summary(record: Record) -> str:
     return f"{passed} of {total} tests passed; start with {_first_failing(record.tests)}."
 
 
-def is_students_failure(record: Record) -> bool:
-    """Whether the program was built, ran, and failed a test by a fault of its own."""
-    return record.build.ok and any(test.fault is Fault.STUDENT for test in record.tests)
+def lacks_a_cause(record: Record) -> bool:
+    """Whether the program was built, ran, and failed a test by a fault of its own that nothing has explained yet."""
+    looked = record.closer_look is not None and not record.closer_look.problem
+    return not looked and record.build.ok and any(test.fault is Fault.STUDENT for test in record.tests)
 
 
 def _first_failing(tests: Sequence[TestRecord]) -> str:
@@ -90,6 +91,15 @@ def _build(record: Record, verbose: bool) -> Iterator[str]:
         yield "The compiler said:\n" + textwrap.indent("\n".join(shown), "  ") + more
     elif verbose and build.log:
         yield "The compiler said:\n" + textwrap.indent(build.log, "  ")
+
+
+def _cause(record: Record) -> Iterator[str]:
+    """What a second run with checks found: what matters most, so it stands first."""
+    look = record.closer_look
+    if look is not None and look.cause:
+        passed = any(test.name == look.test and test.verdict is Verdict.PASSED for test in record.tests)
+        found = f"It passes, but: {look.cause}" if passed else look.cause
+        yield textwrap.fill(f"{found} (Seen on {look.test} with checks, {look.seconds:.1f} s.)", WIDTH)
 
 
 def _table(tests: Sequence[TestRecord]) -> str:
@@ -151,8 +161,10 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def _reasons(tests: Sequence[TestRecord], verbose: bool) -> Iterator[str]:
-    """One reason per failing test; neighbours with the same reason share it."""
+def _reasons(record: Record, verbose: bool) -> Iterator[str]:
+    """One reason per failing test, without the cause, which stands above; neighbours with the same reason share it."""
+    cause = f"{record.closer_look.cause} " if record.closer_look is not None else ""
+    tests = [test.model_copy(update={"reason": test.reason.removeprefix(cause)}) for test in record.tests]
     failing = [test for test in tests if test.verdict is not Verdict.PASSED]
     groups: list[list[TestRecord]] = []
     for test in failing:
@@ -177,14 +189,28 @@ def _pair(group: Sequence[TestRecord]) -> str:
 
 def _warnings(record: Record) -> Iterator[str]:
     seen: dict[str, tuple[str, list[str]]] = {}
+    look = record.closer_look
     for test in record.tests:
-        for warning in test.warnings:  # an address differs from run to run
+        for warning in test.warnings:
+            if look is not None and warning == look.cause:
+                continue  # it stands above
+            # An address differs from run to run.
             seen.setdefault(_ADDRESS.sub("", warning), (warning, []))[1].append(test.name)
     lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.values()]
     lines += [f"flag, for a person to look at: {flag}" for flag in record.flags]
-    lines += [f"note: {note}" for note in (*record.notes, record.hidden_inputs) if note]
+    lines += [f"note: {note}" for note in (*record.notes, record.hidden_inputs, *_looked(look)) if note]
     if lines:
         yield "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="      ") for line in lines)
+
+
+def _looked(look: CloserLookRecord | None) -> Iterator[str]:
+    """What became of the second run where it found nothing to lead with."""
+    if look is None or look.cause:
+        return
+    if look.problem:
+        yield f"{look.test} was run again for a cause, which did not work ({look.problem.rstrip('.')})."
+    else:
+        yield f"{look.test} was run again with checks in {look.seconds:.1f} s: no race and no other cause was found."
 
 
 def _score(record: Record) -> str:

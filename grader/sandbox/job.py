@@ -32,8 +32,9 @@ class Job:
     `readable` and `writable` are files or folders that keep their paths inside; `devices` are device nodes.
     `environment` is added to the little that is passed on; `descriptors` stay open in the program. `changes_modes`: it
     has to, as a linker has; what need not is kept from it where no mount namespace protects others' files.
-    `starts_programs`: it is a tool that starts the CUDA program, as NVIDIA's are (see `supervise.tool_problem`). Its
-    stdout, where it writes its log, is then a socket: no other process can open that through /proc.
+    Without `starts_processes` it may start threads only. `starts_programs`: it is a tool that starts the CUDA program,
+    as NVIDIA's are (see `supervise.tool_problem`). Its stdout, where it writes its log, is then a socket: no other
+    process can open that through /proc.
     """
 
     command: tuple[str, ...]
@@ -44,6 +45,7 @@ class Job:
     devices: tuple[Path, ...] = ()
     descriptors: tuple[int, ...] = ()
     changes_modes: bool = True
+    starts_processes: bool = True
     starts_programs: bool = False
 
 

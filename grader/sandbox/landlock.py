@@ -110,7 +110,7 @@ def rules(job: Job) -> Rules:
         _allow(ruleset, [job.folder, *job.writable], everything)
         if job.starts_programs and not tool_problem():
             _allow(ruleset, [Path("/proc")], _WRITE | _TRUNCATE)
-    code = seccomp.filter_program(platform.machine(), namespaces=False, modes=job.changes_modes)
+    code = seccomp.filter_program(namespaces=False, modes=job.changes_modes, processes=job.starts_processes)
     return Rules(ruleset, code or b"")
 
 

@@ -28,6 +28,8 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_
 _X32 = 0x40000000
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS}
 
+_THREAD = 0x10000  # CLONE_THREAD
+
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
@@ -103,6 +105,9 @@ _DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {
 }
 """What namespaces confine, where there are none."""
 
+_NEW_PROCESSES: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
+"""What starts a process, but for `clone`, which also starts threads."""
+
 _CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -126,11 +131,14 @@ _CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
 """What a read-only mount refuses and Landlock lets pass, on any file of the same user's."""
 
 
-def filter_program(machine: str | None = None, *, namespaces: bool = True, modes: bool = True) -> bytes | None:
+def filter_program(
+    machine: str | None = None, *, namespaces: bool = True, modes: bool = True, processes: bool = True
+) -> bytes | None:
     """The filter for this machine's architecture, as `bwrap --seccomp` reads it; None where we have no numbers.
 
     Without `namespaces` it also denies what they would confine: networks, new sessions, System V objects. Without
-    `modes` it denies changes of files' modes, owners, times and attributes.
+    `modes` it denies changes of files' modes, owners, times and attributes; without `processes` starting any: threads
+    only, which is all that CUDA needs.
     """
     machine = machine or platform.machine()
     if machine not in _AUDIT:
@@ -138,6 +146,7 @@ def filter_program(machine: str | None = None, *, namespaces: bool = True, modes
     column = 0 if machine == "x86_64" else 1
     calls = _DENIED if namespaces else _DENIED | _DENIED_WITHOUT_NAMESPACES
     calls = calls if modes else calls | _CHANGES_OF_OTHERS_FILES
+    calls = calls if processes else calls | _NEW_PROCESSES
     families = _NAMESPACED_FAMILIES if namespaces else _LOCAL_FAMILIES
     denied = sorted(number for pair in calls.values() if (number := pair[column]) is not None)
     program = [
@@ -159,8 +168,9 @@ def filter_program(machine: str | None = None, *, namespaces: bool = True, modes
         _instruction(_RETURN, _ALLOW),
     ]
     program += [
-        _instruction(_JUMP_EQUAL, _CLONE[machine], false=3),
+        _instruction(_JUMP_EQUAL, _CLONE[machine], false=3 if processes else 4),
         _instruction(_LOAD_WORD, _FIRST_ARGUMENT),
+        *(() if processes else (_instruction(_JUMP_ANY_BIT, _THREAD, false=1),)),
         _instruction(_JUMP_ANY_BIT, _NEW_NAMESPACES, false=1),
         _fail(errno.EPERM),
         _instruction(_RETURN, _ALLOW),

@@ -125,7 +125,7 @@ def run(job: Job, limits: Limits) -> Outcome:
 def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group: cgroup.Group | None) -> Outcome:
     """In a bubblewrap container."""
     with contextlib.ExitStack() as files:
-        code = seccomp.filter_program()
+        code = seccomp.filter_program(processes=job.starts_processes)
         filter_fd = files.enter_context(_memory_file(code)) if code else None
         status_fd = files.enter_context(_memory_file(b""))
         accounts = {name: files.enter_context(_memory_file(text)) for name, text in bubblewrap.ACCOUNTS.items()}
@@ -349,10 +349,10 @@ def _become_subreaper() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def run_attached(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def run_attached(command: Sequence[str], environment: Mapping[str, str], called: str) -> int:
     """Run a command of the user's own, unconfined, on their terminal and in their folder; its exit code, 128 + N
-    when signal N ended it."""
-    process = subprocess.Popen(command, env=os.environ | environment)
+    when signal N ended it. `called` is what it sees as its own name."""
+    process = subprocess.Popen([called, *command[1:]], executable=command[0], env=os.environ | environment)
     while True:
         try:
             code = process.wait()

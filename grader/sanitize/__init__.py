@@ -8,6 +8,7 @@ Silence is only good news if the tool looked. A tool counts as run when it wrote
 kernels, and the tool finds the fault in a canary (canary.cu) on this very machine.
 """
 
+from grader.sanitize.cause import cause_of, race_of, sentence, without_echoes
 from grader.sanitize.findings import CHECKS, Check, Finding, Report, by_place, parse_checks
 from grader.sanitize.log import parse_report
 from grader.sanitize.text import render
@@ -20,9 +21,13 @@ __all__ = [
     "Finding",
     "Report",
     "by_place",
+    "cause_of",
     "parse_checks",
     "parse_report",
+    "race_of",
     "render",
     "run_check",
+    "sentence",
     "with_lines",
+    "without_echoes",
 ]

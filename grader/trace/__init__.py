@@ -13,6 +13,7 @@ from grader.trace.events import (
     KernelSummary,
     MemcpyEvent,
     MemsetEvent,
+    Race,
     Trace,
     TracerError,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "KernelSummary",
     "MemcpyEvent",
     "MemsetEvent",
+    "Race",
     "Trace",
     "TracerError",
     "read_received",

@@ -12,6 +12,7 @@ Dim3 = tuple[int, int, int]
 Direction = Literal["HtoD", "DtoH", "DtoD", "HtoH"]
 Severity = Literal["error", "warning", "note"]
 Tool = Literal["memory", "race", "init", "sync", "api", "emulator"]
+Between = Literal["blocks", "warps", "lanes", "copy"]
 Space = Literal["global", "shared", "local"]
 Operation = Literal["load", "store", "atomic", "reduction", "async_copy"]
 
@@ -64,6 +65,23 @@ class ApiError:
 
 
 @dataclass(frozen=True, slots=True)
+class Race:
+    """Both sides of a race. The diagnostic's own line `does` something ("read", "write", …) to `variable`, and `other`
+    is what `file`:`line` does. `between` whom: threads of several `blocks`, `warps`, `lanes` of one warp, or a thread
+    and an asynchronous `copy` that has not been waited for. Of memory without a name, where the host allocated it.
+    What is not known is empty, or line 0."""
+
+    does: str
+    other: str
+    between: Between
+    file: str
+    line: int
+    variable: str = ""
+    allocated_in: str = ""
+    allocated_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """What a sanitizer saw. What it could not tell is None."""
 
@@ -76,6 +94,7 @@ class Diagnostic:
     file: str | None = None
     line: int | None = None
     advice: str | None = None
+    race: Race | None = None
 
 
 @dataclass(frozen=True, slots=True)

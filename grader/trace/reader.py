@@ -20,6 +20,7 @@ from grader.sandbox import quarantine
 from grader.trace.events import (
     AccessEvent,
     ApiError,
+    Between,
     BranchEvent,
     Diagnostic,
     Dim3,
@@ -28,6 +29,7 @@ from grader.trace.events import (
     MemcpyEvent,
     MemsetEvent,
     Operation,
+    Race,
     Severity,
     Space,
     Tool,
@@ -263,6 +265,20 @@ def _diagnostic(entry: Mapping[str, object]) -> Diagnostic:
         file=_optional_text(entry, "file"),
         line=None if line is None else _whole(line),
         advice=_optional_text(entry, "advice"),
+        race=_race(race) if isinstance(race := entry.get("race"), dict) else None,
+    )
+
+
+def _race(entry: Mapping[str, object]) -> Race:
+    return Race(
+        does=_text(entry, "does"),
+        other=_text(entry, "other"),
+        between=_one_of(entry, "between", get_args(Between)),
+        file=_text(entry, "file"),
+        line=_count(entry, "line"),
+        variable=_text(entry, "variable"),
+        allocated_in=_text(entry, "allocated_in"),
+        allocated_at=_count(entry, "allocated_at"),
     )
 
 

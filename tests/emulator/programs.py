@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -33,6 +34,10 @@ def run(command: Sequence[str], folder: Path) -> Completed:
     return Completed(done.returncode, done.stdout)
 
 
+def runner() -> list[str]:
+    return shlex.split(os.environ.get("GRADER_TEST_RUNNER", ""))
+
+
 def nvcc() -> Path:
     return find_toolkit().nvcc
 
@@ -47,11 +52,10 @@ def build(
     """The executable of some .cu files."""
     settings = repr((tuple(flags), sorted(sanitize), count, target))
     digest = hashlib.sha256(runtime_identity().encode() + settings.encode())
-    digest.update(os.environ.get("GRADER_EMULATOR_ISA", "").encode())
-    for path in sources:
+    headers = {h for path in (HERE / "conformance/any.cu", *sources) for h in path.parent.glob("*.*h")}
+    headers |= {h for path in sources for h in path.parent.parent.glob("*.cuh")}
+    for path in (*sources, *sorted(headers)):
         digest.update(path.read_bytes())
-    for header in sorted(HERE.glob("conformance/*.h")):
-        digest.update(header.read_bytes())
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader" / "test-programs"
     output = folder / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
     if output.exists():
@@ -87,11 +91,12 @@ class Execution:
 
 
 def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60, **environment: str) -> Execution:
+    """GRADER_TEST_RUNNER is a command to put before the program's: qemu-aarch64 -L …, say."""
     trace = folder / "trace.jsonl"
     trace.unlink(missing_ok=True)
     done = subprocess.run(
-        [str(program), *arguments], cwd=folder, capture_output=True, text=True, errors="replace", check=False,
-        timeout=timeout_s, env={**os.environ, "GRADER_TRACE": str(trace), **environment},
+        [*runner(), str(program), *arguments], cwd=folder, capture_output=True, text=True, errors="replace",
+        check=False, timeout=timeout_s, env={**os.environ, "GRADER_TRACE": str(trace), **environment},
     )  # fmt: skip
     lines = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
     return Execution(done.returncode, done.stdout, done.stderr, lines)

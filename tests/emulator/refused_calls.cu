@@ -1,10 +1,12 @@
-// Runtime functions that the emulator lacks: named when the program is linked.
+// Functions that the emulator lacks: named when the program is linked.
 #include <cuda_runtime.h>
+extern "C" cudaError_t cudaGraphicsGLRegisterBuffer(cudaGraphicsResource **, unsigned, unsigned);
+extern "C" int cuMemCreate(unsigned long long *, size_t, const void *, unsigned long long);
+extern "C" int cuInit(unsigned);
 int main() {
-    cudaArray_t array;
-    cudaChannelFormatDesc format = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
-    cudaMallocArray(&array, &format, 16, 16, 0);
-    cudaIpcMemHandle_t handle;
-    cudaIpcGetMemHandle(&handle, array);
-    return 0;
+    cudaGraphicsResource *resource;
+    cudaGraphicsGLRegisterBuffer(&resource, 0, 0);
+    unsigned long long handle;
+    cuMemCreate(&handle, 1, nullptr, 0);
+    return cuInit(0);
 }

@@ -146,6 +146,18 @@ def test_host_code_that_dereferences_a_device_pointer_is_named(tmp_path: Path) -
     assert "offset 20 of the 256 bytes of cudaMalloc" in found["message"]
 
 
+WRONG_TILE = """\
+__global__ void neighbours(unsigned *out) {
+    unsigned tile = 0xffu << (threadIdx.x / 8 * 8 ^ 8);
+    out[threadIdx.x] = __ballot_sync(tile, 1);
+}
+int main() {
+    unsigned *out;
+    cudaMalloc(&out, 64);
+    neighbours<<<1, 16>>>(out);
+    return cudaDeviceSynchronize();
+}
+"""
 DEEP = """
 __device__ __noinline__ int sum(int n, const int *p) { return n == 0 ? p[0] : sum(n - 1, p) + p[n & 7]; }
 __global__ void deep(int *p) { p[0] = sum(1 << 28, p); }
@@ -223,3 +235,13 @@ def test_calls_deeper_than_the_stack_are_the_programs_fault(tmp_path: Path) -> N
     done = execute(build(tmp_path / "deep.cu"), folder=tmp_path)
     (found,) = done.diagnostics()
     assert found["tool"] == "memory" and "stack overflow inside kernel deep" in found["message"]
+
+
+def test_lanes_whose_own_masks_do_not_name_them_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "neighbours.cu").write_text(WRONG_TILE)
+    done = execute(build(tmp_path / "neighbours.cu"), folder=tmp_path)
+    found = done.diagnostics("sync")
+    assert [(d["line"], d["message"][:80]) for d in found] == [
+        (3, "lanes 0x000000ff call a warp function whose mask 0x0000ff00 does not name them"),
+        (3, "lanes 0x0000ff00 call a warp function whose mask 0x000000ff does not name them"),
+    ]

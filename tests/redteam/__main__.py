@@ -111,7 +111,8 @@ def hand_in(attack: Attack, submissions: Path) -> Path:
         shutil.copytree(attack.path, folder, dirs_exist_ok=True)
     else:
         shutil.copyfile(attack.path, folder / "hw4.cu")
-    shutil.copyfile(PROGRAMS / "hostile.h", folder / "hostile.h")
+    for header in PROGRAMS.glob("*.h"):
+        shutil.copyfile(header, folder / header.name)
     return folder
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from grader.errors import UsageError
 from grader.gradebook import Line, standing
-from grader.record import BaselineRecord, FloorRecord, Record, TestRecord, TimingRecord
+from grader.record import BaselineRecord, FloorRecord, OutsideRecord, Record, TestRecord, TimingRecord
 from grader.report import leaderboard as board_module
 from grader.report import timing
 from grader.report.leaderboard import Names, display_name, leaderboard, render
@@ -302,3 +302,13 @@ def test_a_mean_is_the_root_of_the_product() -> None:
         speedups = [dice.uniform(1, 1000) for _ in range(dice.randint(1, 8))]
         (row,) = leaderboard(named(("a", speedups))).rows
         assert row.measured.value == pytest.approx(math.prod(speedups) ** (1 / len(speedups)))
+
+
+def test_times_without_a_witness_outside_the_program_are_counted_below_the_table() -> None:
+    def line(name: str, outside: OutsideRecord | None) -> Line:
+        how = TimingRecord(runs=(), median_ms=1.0, stopped="stable", rule="", outside=outside)
+        return line_of(made_record(name, tests=[made_test("t21", gpu_ms=1.0, speedup=9.0, timing=how)]), name)
+
+    seen = OutsideRecord(source="GPM", interval_s=3.0, busy_ms=16.0, traced_ms=7.0, allowed_ms=40.0)
+    assert "witness" not in render(leaderboard([line("a", seen)]))
+    assert "1 GPU time has no witness outside the program" in render(leaderboard([line("a", seen), line("b", None)]))

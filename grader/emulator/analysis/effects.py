@@ -10,7 +10,7 @@ from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
 _NO_RESULT = {
     "st", "red", "bra", "bar", "barrier", "membar", "fence", "ret", "exit", "trap", "brkpt", "prefetch",
     "prefetchu", "nanosleep", "call", "brx", "pmevent", "stmatrix", "discard", "applypriority", "griddepcontrol",
-    "setmaxnreg", "wgmma",
+    "setmaxnreg", "wgmma", "sust",
 }  # fmt: skip
 SPECIAL = frozenset(
     [

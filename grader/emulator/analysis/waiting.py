@@ -60,7 +60,7 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
     """The mask of the lanes that an instruction brings together; None when it brings none together."""
     if instr.op == "call":
         return _EVERY_LANE if isinstance(instr.callee, Sym) and instr.callee.name in callees.meeting else None
-    if is_barrier(instr) or instr.op in ("mma", "wmma", "ldmatrix", "stmatrix"):
+    if is_barrier(instr) or instr.op in ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"):
         return _EVERY_LANE
     if instr.op in ("bar", "barrier"):
         return instr.operands[0] if instr.mods[0] == "warp" else None
@@ -83,6 +83,7 @@ def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
             if mask is not None and mask not in together:
                 together.add(mask)
                 found.add(id(instr))
+            together -= {Reg(name) for name in written(instr)}
     return frozenset(found)
 
 

@@ -14,7 +14,8 @@ from grader.emulator.ptx.model import (
     Variable,
     Vec,
 )
-from grader.emulator.ptx.parser import PtxSyntaxError, link_modules, parse
+from grader.emulator.ptx.operands import PtxSyntaxError
+from grader.emulator.ptx.parser import link_modules, parse
 
 __all__ = [
     "Function",

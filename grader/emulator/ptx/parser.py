@@ -1,21 +1,17 @@
-"""A PTX parser for what nvcc and inline assembly write.
+"""A PTX parser for what nvcc and inline assembly write: white space, comments and line breaks stand anywhere.
 
-nvcc puts one statement on a line, so the parser goes line by line: `.loc` and other line directives first, then
-text is gathered up to a semicolon and matched as one statement. Operand texts repeat a great deal; parsing them is
-memoised, which is what makes a 5000-instruction kernel parse in well under 0.2 s.
+Statements, labels, brackets and directives are taken off the text one after the other. Operand texts repeat a great
+deal; parsing them is memoised (operands.py), which makes a 5000-instruction kernel parse in well under 0.2 s.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
 
 from grader.emulator.ptx.model import (
     UNKNOWN,
     Function,
-    Imm,
-    Initial,
     Instr,
     Label,
     Loc,
@@ -28,30 +24,43 @@ from grader.emulator.ptx.model import (
     Variable,
     Vec,
 )
+from grader.emulator.ptx.operands import NAME, PtxSyntaxError, initial, integer, operand, split
 
 TYPE_BYTES = {
     "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4,
     "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
 }  # fmt: skip
 
+MAX_REGISTERS = 1 << 20  # of one declaration; a mistyped number must not fill the memory
 _SPACES = ("global", "const", "shared", "local", "param")
 
 
-class PtxSyntaxError(Exception):
-    """PTX that this parser does not understand; the message holds the text."""
-
-
 _COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?\*/', re.S)  # or a string, which may hold a path with //
-_LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)\s*")
-_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)")
-_INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
-_FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"')
-_INSTR = re.compile(r"(?:@(!?)\s*([%\w$.]+)\s+)?([a-z][\w.]*(?:::\w+[\w.]*)*)\s*(.*)$", re.S)
-_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+U?|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|\d+U?)$")
+_SPACE = re.compile(r"\s+")
+_STATEMENT = re.compile(r'(?:"[^"]*"|[^;"])*;')
+_LABEL = re.compile(rf"({NAME})\s*:(?!:)\s*(?=(\.\w+)?)")
+_LABELS_INSIDE = re.compile(rf"(?:^|[;{{}}:])\s*({NAME})\s*:(?!:)")
+_LOC = re.compile(
+    r"\.loc\s+(\d+)\s+(\d+)\s+\d+"
+    r"(?:\s*,\s*function_name\s+[\w$.]+(?:\s*\+\s*\w+)?\s*,\s*inlined_at\s+(\d+)\s+(\d+)\s+\d+)?"
+)
+_FILE = re.compile(r'\.file\s+(\d+)\s*"([^"]*)"(?:\s*,\s*\d+\s*,\s*\d+)?')
+_SECTION = re.compile(r"\.section\s*[\w.$]+\s*\{[^}]*\}")
+_VERSION = re.compile(r"\.version\s+(\d+\.\d+)")
+_TARGET = re.compile(r"\.target\s+(\w+)(?:\s*,\s*\w+)*")
+_ADDRESS_SIZE = re.compile(r"\.address_size\s+\d+")
+_FUNCTION = re.compile(r"(?:\.(visible|extern|weak|common)\s*)?\.(?:entry|func)\b[^{;]*([{;])")
+_INSTR = re.compile(r"(?:@\s*(!?)\s*([%\w$.]+)\s+)?([a-z]\w*(?:\s*(?:\.|::)\s*\w+)*)\s*(.*)$", re.S)
+_TWO_RESULTS = re.compile(r"[\w%$.]+\s*\|\s*[\w%$.]+\s*,")
+_REGISTERS = re.compile(r"\.reg\s*((?:\.\w+\s*)+?)\s*([%A-Za-z_$].*)$", re.S)
 _VARIABLE = re.compile(
-    r"(?P<flags>(?:\.\w+(?:\([^)]*\)|\s+\d+)?\s+)*?)\.(?P<type>[a-z]\w*)\s+"
-    r"(?P<name>[\w$%]+)(?P<dims>(?:\[\s*\d*\s*\])*)\s*(?:=\s*(?P<init>.*))?$",
+    r"(?P<flags>(?:\.\w+(?:\s*\([^)]*\)|\s+\d+)?\s*)*?)\.(?P<type>[a-z]\w*)\s*"
+    r"(?<![\w$%])(?P<name>[A-Za-z_$%][\w$]*)\s*(?P<dims>(?:\[[^\]]*\]\s*)*)(?:=\s*(?P<init>.*))?$",
     re.S,
+)
+_PARAM = re.compile(
+    r"\.(?:param|reg)\s*(?:\.align\s+(\d+)\s*)?\.(\w+)\s*(?:\.ptr\b\s*)?(?:\.(?:global|const|local|shared)\b\s*)?"
+    r"(?:\.align\s+\d+\s+)?(?<![\w$%])([A-Za-z_$%][\w$]*)\s*(?:\[\s*(\w*)\s*\])?\s*$"
 )
 
 
@@ -86,80 +95,6 @@ def link_modules(modules: list[Module]) -> Module:
     return result
 
 
-@lru_cache(maxsize=65536)
-def _operand(text: str) -> Operand:
-    text = text.strip()
-    if not text:
-        raise PtxSyntaxError("an empty operand")
-    first = text[0]
-    if first == "{":
-        return Vec(tuple(_operand(part) for part in _split(text[1:-1])))
-    if first == "[":
-        return _memory(text[1:-1])
-    if first == "!":
-        return Reg(text[1:].strip(), negated=True)
-    if _NUMBER.match(text):
-        return _number(text)
-    if first == "%":
-        return Reg(text)
-    if first == "-" and text[1:].strip().startswith("%"):
-        raise PtxSyntaxError(f"operand {text!r}")
-    match = re.match(r"([\w$.%]+)\s*(?:([+-])\s*(\d+|0x[0-9a-fA-F]+))?$", text)
-    if not match:
-        raise PtxSyntaxError(f"operand {text!r}")
-    offset = int(match[3], 0) if match[3] else 0
-    return Sym(match[1], -offset if match[2] == "-" else offset)
-
-
-def _number(text: str) -> Imm:
-    sign = -1 if text[0] == "-" else 1
-    text = text.lstrip("+-")
-    if text[:2] in ("0f", "0F") and len(text) == 10:
-        bits = int(text[2:], 16)
-        return Imm(bits ^ (0x80000000 if sign < 0 else 0), 32)
-    if text[:2] in ("0d", "0D") and len(text) == 18:
-        bits = int(text[2:], 16)
-        return Imm(bits ^ (1 << 63 if sign < 0 else 0), 64)
-    text = text.rstrip("U")
-    if text.startswith("0") and len(text) > 1 and text[1] not in "xX":
-        return Imm(sign * int(text, 8))
-    return Imm(sign * int(text, 0))
-
-
-def _memory(text: str) -> Mem | Vec:
-    text = text.strip()
-    if "," in text:  # [a, {x, y}] of textures and bulk copies; refused later by name
-        return Vec(tuple(_operand(part) for part in _split(text)))
-    match = re.match(r"([%\w$.]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?$", text)
-    if not match:
-        raise PtxSyntaxError(f"address {text!r}")
-    offset = int((match[2] or match[3] or "0").replace(" ", ""), 0)
-    base = _operand(match[1])
-    if isinstance(base, Mem | Vec):
-        raise PtxSyntaxError(f"address {text!r}")
-    return Mem(base, offset)
-
-
-def _split(text: str) -> list[str]:
-    """Splits at commas that are outside brackets."""
-    if not text.strip():
-        return []
-    if "{" not in text and "[" not in text and "(" not in text:
-        return text.split(",")
-    parts: list[str] = []
-    depth = start = 0
-    for i, c in enumerate(text):
-        if c in "{[(":
-            depth += 1
-        elif c in "}])":
-            depth -= 1
-        elif c == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    parts.append(text[start:])
-    return parts
-
-
 class _Parser:
     def __init__(self, text: str, first_file: int) -> None:
         self.first_file = first_file
@@ -168,98 +103,92 @@ class _Parser:
         self.loc = UNKNOWN
         self.scopes: list[dict[str, str]] = []  # register and variable renamings of nested { }
         self.scope_count = 0
+        self.wide: set[str] = set()  # .b128 registers, each kept as two of .b64
         self.rename: dict[str, str] = {}
-        text = _COMMENT.sub(lambda found: found[1] or "", text)
+        text = _COMMENT.sub(lambda found: found[1] or " ", text)
         for found in _FILE.finditer(text):  # nvcc writes them last, but lines need them
             self.module.files[int(found[1]) + first_file] = os.path.normpath(found[2])
-        self._run(text)
+        self._run(_SPACE.sub(" ", text).strip())
 
     # ---- statements -------------------------------------------------------------------------------------------
 
     def _run(self, text: str) -> None:
-        lines = text.split("\n")
-        buffer = ""
-        skip_section = False
-        for raw in lines:
-            line = raw.strip()
-            if not line:
-                continue
-            if skip_section:
-                skip_section = not line.startswith("}")
-                continue
-            if not buffer:
-                if line.startswith((".loc ", ".loc\t")):
-                    self._loc(line)
-                    continue
-                if line.startswith(".section"):
-                    skip_section = "}" not in line
-                    continue
-                if line.startswith((".version", ".target", ".address_size", ".file", ".pragma")):
-                    self._directive(line)
-                    continue
-            buffer = f"{buffer} {line}" if buffer else line
-            buffer = self._consume(buffer)
-        if buffer.strip():
-            raise PtxSyntaxError(f"unfinished statement {buffer.strip()[:120]!r}")
+        at, end = 0, len(text)
+        while at < end:
+            at = self._one(text, at)
+            while at < end and text[at] == " ":
+                at += 1
+        if self.function is not None:
+            raise PtxSyntaxError(f"function {self.function.name}, which has no end")
 
-    def _consume(self, text: str) -> str:
-        """Takes whole statements off the front of `text`; returns what is still incomplete."""
-        while text:
-            text = text.lstrip()
-            if not text:
-                break
-            if text[0] == "}":
-                self._close()
-                text = text[1:]
-                continue
-            if text[0] == "{":
-                self._open()
-                text = text[1:]
-                continue
-            if self.function is None and re.match(r"(\.(visible|extern|weak|common)\s+)?\.(entry|func)\b", text):
-                brace, semicolon = text.find("{"), text.find(";")
-                if brace >= 0 and (semicolon < 0 or brace < semicolon):
-                    self._header(text[:brace], defined=True)
-                    text = text[brace + 1 :]
-                    continue
-                if semicolon >= 0:
-                    self._header(text[:semicolon], defined=False)
-                    text = text[semicolon + 1 :]
-                    continue
-                return text
-            if self.function is not None:
-                match = _LABEL.match(text)
-                if match:
-                    rest = text[match.end() :]
-                    if not rest and not text.endswith(":"):
-                        return text
-                    if rest.startswith((".branchtargets", ".callprototype", ".calltargets")):
-                        if ";" not in rest:
-                            return text
-                        statement, text = rest.split(";", 1)
-                        self._label_directive(match[1], statement)
-                        continue
-                    self.function.body.append(Label(self._label(match[1])))
-                    text = rest
-                    continue
-            end = text.find(";")
-            if end < 0:
-                return text
-            statement, text = text[:end].strip(), text[end + 1 :]
-            if statement:
-                self._statement(statement)
-        return ""
+    def _one(self, text: str, at: int) -> int:
+        """Takes a statement, label, bracket or directive; gives the place behind it."""
+        c = text[at]
+        if c == ";":
+            return at + 1
+        if c == "{":
+            self._open(text, at)
+            return at + 1
+        if c == "}":
+            self._close()
+            return at + 1
+        if c == ".":
+            after = self._directive(text, at)
+            if after:
+                return after
+        elif self.function is not None:
+            label = _LABEL.match(text, at)
+            if label:
+                if label[2] in (".branchtargets", ".callprototype", ".calltargets"):
+                    end = self._end(text, label.end())
+                    self._label_directive(label[1], label[2], text[label.end() + len(label[2]) : end - 1].strip())
+                    return end
+                self.function.body.append(Label(self._label(label[1])))
+                return label.end()
+        end = self._end(text, at)
+        self._statement(text[at : end - 1].rstrip())
+        return end
 
-    def _loc(self, line: str) -> None:
-        match = _LOC.match(line)
+    def _end(self, text: str, at: int) -> int:
+        """Behind the semicolon of the statement at a place."""
+        end = text.find(";", at) + 1
+        if end and '"' not in text[at:end]:
+            return end
+        match = _STATEMENT.match(text, at)
         if not match:
+            raise PtxSyntaxError(f"unfinished statement {text[at : at + 120]!r}")
+        return match.end()
+
+    def _directive(self, text: str, at: int) -> int:
+        """A directive that no semicolon ends; 0 when there is none."""
+        found = _LOC.match(text, at)
+        if found:
+            self._loc(found)
+            return found.end()
+        found = _FUNCTION.match(text, at) if self.function is None else None
+        if found:
+            self._header(text[at : found.end() - 1], defined=found[2] == "{")
+            return found.end()
+        for pattern in (_FILE, _SECTION, _ADDRESS_SIZE):
+            found = pattern.match(text, at)
+            if found:
+                return found.end()
+        found = _VERSION.match(text, at)
+        if found:
+            self.module.version = found[1]
+            return found.end()
+        found = _TARGET.match(text, at)
+        if found:
+            self.module.target = found[1]
+            return found.end()
+        return 0
+
+    def _loc(self, found: re.Match[str]) -> None:
+        if int(found[2]) == 0:  # nvcc marks compiler-made code as line 0: keep the last real line
             return
-        if int(match[2]) == 0:  # nvcc marks compiler-made code as line 0: keep the last real line
-            return
-        inlined = _INLINED.search(line)
-        file, number = int(match[1]) + self.first_file, int(match[2])
-        if inlined and not self._own(file) and self._own(int(inlined[1]) + self.first_file):
-            file, number = int(inlined[1]) + self.first_file, int(inlined[2])
+        file, number = int(found[1]) + self.first_file, int(found[2])
+        if found[3] and not self._own(file) and self._own(int(found[3]) + self.first_file):
+            file, number = int(found[3]) + self.first_file, int(found[4])
         elif not self._own(file) and self.loc.line:  # a header's line: the student's own is more help
             return
         self.loc = Loc(file, number)
@@ -268,22 +197,21 @@ class _Parser:
         path = self.module.files.get(file)
         return path is None or not re.search(r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/", path)
 
-    def _directive(self, line: str) -> None:
-        words = line.rstrip(";").split()
-        if words[0] == ".version":
-            self.module.version = words[1]
-        elif words[0] == ".target":
-            self.module.target = words[1].rstrip(",")
-
-    def _open(self) -> None:
+    def _open(self, text: str, at: int) -> None:
+        if self.function is None:
+            raise PtxSyntaxError(f"a {{ outside a function: {text[at : at + 120]!r}")
         self.scopes.append(self.rename)
         self.rename = dict(self.rename)
         self.scope_count += 1
+        for name in _labels_inside(text, at):  # labels of a { } are its own, and named before they come
+            self.rename[name] = f"{name}.{self.scope_count}"
 
     def _close(self) -> None:
         if self.scopes:
             self.rename = self.scopes.pop()
             return
+        if self.function is None:
+            raise PtxSyntaxError("a } outside a function")
         self.function = None
         self.rename = {}
         self.loc = UNKNOWN
@@ -295,7 +223,8 @@ class _Parser:
 
     def _header(self, text: str, *, defined: bool) -> None:
         match = re.match(
-            r"(?:\.(visible|extern|weak)\s+)?\.(entry|func)\s*(?:\(([^()]*)\))?\s*([\w$]+)\s*(?:\((.*?)\))?\s*(.*)$",
+            r"(?:\.(visible|extern|weak)\s*)?\.(entry|func)\b\s*(?:\.noreturn\b\s*)?(?:\(([^()]*)\))?\s*([A-Za-z_$%][\w$]*)\s*"
+            r"(?:\((.*?)\))?\s*(.*)$",
             text.strip(),
             re.S,
         )
@@ -322,60 +251,62 @@ class _Parser:
             self.function = function
             self.scopes = []
             self.rename = {}
+            self.wide = set()
 
     def _params(self, text: str | None) -> tuple[Param, ...]:
         params = []
-        for part in _split(text or ""):
-            match = re.match(
-                r"\.(?:param|reg)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s*(?:\.ptr[^_%]*?)?\s+(?:\.ptr\s*)?"
-                r"(?:\.(?:global|const|local|shared)\s+)?(?:\.align\s+\d+\s+)?([\w$%]+)(?:\[(\d*)\])?",
-                part.strip(),
-            )
-            if not match:
+        for part in split(text or ""):
+            match = _PARAM.match(part.strip())
+            if not match or match[2] not in TYPE_BYTES:
                 raise PtxSyntaxError(f"parameter {part.strip()!r}")
             size = TYPE_BYTES[match[2]]
-            count = int(match[4]) if match[4] else 1
+            count = integer(match[4]) if match[4] else 1
             params.append(Param(match[3], match[2], size * count, int(match[1] or size)))
         return tuple(params)
 
-    def _label_directive(self, label: str, statement: str) -> None:
+    def _label_directive(self, label: str, directive: str, text: str) -> None:
         assert self.function is not None
-        if statement.startswith(".callprototype"):
-            match = re.match(r"\.callprototype\s*(?:\(([^()]*)\))?\s*_\s*(?:\((.*?)\))?", statement, re.S)
+        if directive == ".callprototype":
+            match = re.match(r"(?:\(([^()]*)\))?\s*_\s*(?:\((.*?)\))?", text, re.S)
             if match:
                 self.function.prototypes[label] = (self._params(match[2]), self._params(match[1]))
             return
-        names = statement.split(None, 1)[1]
-        self.function.branch_targets[label] = tuple(self._label(n.strip()) for n in names.split(","))
+        self.function.branch_targets[self._label(label)] = tuple(self._label(n.strip()) for n in text.split(","))
 
     def _statement(self, text: str) -> None:
-        if text[0] == ".":
-            if text.startswith(".reg"):
-                self._registers(text)
-            elif text.startswith((".pragma", ".alias", ".maxnreg", ".minnctapersm", ".noreturn")):
-                return
-            else:
-                self._variable(text)
-            return
-        self._instruction(text)
+        if text[0] != ".":
+            self._instruction(text)
+        elif re.match(r"\.reg\b", text):
+            self._registers(text)
+        elif not re.match(r"\.(pragma|alias|maxnreg|minnctapersm|noreturn)\b", text):
+            self._variable(text)
 
     def _registers(self, text: str) -> None:
-        assert self.function is not None
-        words = text.split(None, 2)
-        kind = words[1].lstrip(".")
-        if kind in ("v2", "v4"):
-            raise PtxSyntaxError(f"vector register declaration {text!r}")
-        for name in words[2].split(","):
+        match = _REGISTERS.match(text)
+        kinds = re.findall(r"\.(\w+)", match[1]) if match else []
+        if self.function is None or not match or len(kinds) != 1 or kinds[0] not in TYPE_BYTES:
+            raise PtxSyntaxError(f"register declaration {text[:120]!r}")
+        for name in match[2].split(","):
             name = name.strip()
-            match = re.match(r"([\w$%]+)<(\d+)>$", name)
-            if match:
-                for i in range(int(match[2])):
-                    self.function.registers[f"{match[1]}{i}"] = kind
-                continue
-            unique = name
-            if self.scopes:  # a { } of inline assembly or of a call: its names are its own
-                unique = f"{name}.{self.scope_count}"
-                self.rename[name] = unique
+            several = re.match(rf"({NAME})\s*<\s*(\w+)\s*>$", name)
+            if several and integer(several[2]) <= MAX_REGISTERS:
+                for i in range(integer(several[2])):
+                    self._register(f"{several[1]}{i}", kinds[0])
+            elif re.match(rf"{NAME}$", name):
+                self._register(name, kinds[0])
+            else:
+                raise PtxSyntaxError(f"register declaration {text[:120]!r}")
+
+    def _register(self, name: str, kind: str) -> None:
+        assert self.function is not None
+        unique = name
+        if self.scopes:  # a { } of inline assembly or of a call: its names are its own
+            unique = f"{name}.{self.scope_count}"
+            self.rename[name] = unique
+        if kind == "b128":
+            self.wide.add(unique)
+            self.function.registers |= {f"{unique}.low": "b64", f"{unique}.high": "b64"}
+        else:
             self.function.registers[unique] = kind
 
     def _variable(self, text: str) -> None:
@@ -389,13 +320,15 @@ class _Parser:
             raise PtxSyntaxError(f"declaration {text[:120]!r}")
         element = TYPE_BYTES[kind]
         align = re.search(r"\.align\s+(\d+)", flags)
-        dims = re.findall(r"\[\s*(\d*)\s*\]", match["dims"])
-        init = self._initial(match["init"], element) if match["init"] else ()
+        dims = [integer(d) if d.strip() else 0 for d in re.findall(r"\[([^\]]*)\]", match["dims"])]
+        init = initial(match["init"], kind, element, dims) if match["init"] else ()
         count = 1
         for dim in dims:
-            count *= int(dim) if dim else 0
-        if dims and dims[0] == "" and init:
+            count *= dim
+        if dims and dims[0] == 0 and init:
             count = (init[-1].offset + init[-1].size) // element
+        if min(dims, default=0) < 0 or (init and init[-1].offset + init[-1].size > element * count):
+            raise PtxSyntaxError(f"declaration {text[:120]!r}")
         linkage = next((w for w in words if w in ("visible", "extern", "weak", "common")), "")
         variable = Variable(
             name, space, kind, element * count, int(align[1]) if align else element, linkage,
@@ -412,32 +345,6 @@ class _Parser:
             variable = Variable(unique, space, kind, variable.size, variable.align, linkage, False, init)
         self.function.variables.append(variable)
 
-    def _initial(self, text: str, element: int) -> tuple[Initial, ...]:
-        text = text.strip()
-        if text.startswith("{"):
-            text = text.replace("{", "").replace("}", "")
-        result = []
-        for i, part in enumerate(text.split(",")):
-            part = part.strip()
-            if not part:
-                continue
-            offset = i * element
-            if _NUMBER.match(part):
-                result.append(Initial(offset, element, _number(part).value & ((1 << 8 * element) - 1)))
-                continue
-            byte = None
-            masked = re.match(r"(0xFF0*)\((.*)\)$", part)
-            if masked:
-                byte, part = (len(masked[1]) - 4) // 2, masked[2]
-            generic = re.match(r"generic\((.*)\)$", part.strip())
-            if generic:
-                part = generic[1]
-            found = re.match(r"\s*(?:generic\()?([\w$]+)\)?\s*(?:\+\s*(\d+))?\s*$", part)
-            if not found:
-                raise PtxSyntaxError(f"initial value {part!r}")
-            result.append(Initial(offset, element, int(found[2] or 0), found[1], byte))
-        return tuple(result)
-
     # ---- instructions -----------------------------------------------------------------------------------------
 
     def _instruction(self, text: str) -> None:
@@ -448,23 +355,25 @@ class _Parser:
         if not match:
             raise PtxSyntaxError(f"instruction {text[:120]!r}")
         negated, guard_name, name, rest = match.groups()
-        words = name.replace("::", "__").split(".")
+        words = re.sub(r"\s", "", name).replace("::", "__").split(".")
         guard = Reg(self.rename.get(guard_name, guard_name), negated == "!") if guard_name else None
         if words[0] == "call":
             function.body.append(self._call(words, rest, guard))
             return
-        if "|" in rest:  # shfl.sync d|p, … : two results
+        if "|" in rest and _TWO_RESULTS.match(rest):  # shfl.sync d|p, …
             rest = rest.replace("|", ",", 1)
             words.append("with_pred")
-        operands = tuple(self._renamed(_operand(part)) for part in _split(rest))
+        operands = tuple(self._renamed(operand(part)) for part in split(rest))
         if "L2__cache_hint" in words:  # the last operand is the policy, which changes no result
             operands = operands[:-1]
         targets: tuple[str, ...] = ()
         if words[0] == "brx":
-            last = operands[-1]
-            assert isinstance(last, Sym)
-            targets = function.branch_targets.get(last.name, ())
-        function.body.append(Instr(words[0], tuple(words[1:]), operands, guard, self.loc, targets=targets))
+            last = operands[-1] if operands else None
+            if not isinstance(last, Sym) or last.name not in function.branch_targets:
+                raise PtxSyntaxError(f"instruction {text[:120]!r}")
+            targets = function.branch_targets[last.name]
+        for part, mods in _halves(tuple(words[1:]), operands):
+            function.body.append(Instr(words[0], mods, part, guard, self.loc, targets=targets))
 
     def _call(self, words: list[str], rest: str, guard: Reg | None) -> Instr:
         match = re.match(
@@ -472,35 +381,53 @@ class _Parser:
         )
         if not match:
             raise PtxSyntaxError(f"call {rest[:120]!r}")
-        returns = tuple(self._renamed(_operand(p)) for p in _split(match[1] or ""))
-        arguments = tuple(self._renamed(_operand(p)) for p in _split(match[3] or ""))
-        callee = self._renamed(_operand(match[2]))
+        returns = tuple(self._renamed(operand(p)) for p in split(match[1] or ""))
+        arguments = tuple(self._renamed(operand(p)) for p in split(match[3] or ""))
+        callee = self._renamed(operand(match[2]))
         targets = (match[4],) if match[4] else ()
         return Instr("call", tuple(words[1:]), arguments, guard, self.loc, returns, callee, targets)
 
-    def _renamed(self, operand: Operand) -> Operand:
-        if not self.rename:
-            return self._typed(operand)
-        if isinstance(operand, Reg):
-            name = self.rename.get(operand.name)
-            return Reg(name, operand.negated) if name else operand
-        if isinstance(operand, Sym):
-            name = self.rename.get(operand.name, operand.name)
-            return self._typed(Sym(name, operand.offset))
-        if isinstance(operand, Mem):
-            base = self._renamed(operand.base)
-            assert not isinstance(base, Mem | Vec)
-            return Mem(base, operand.offset)
-        if isinstance(operand, Vec):
-            return Vec(tuple(self._renamed(item) for item in operand.items))
-        return operand
+    def _renamed(self, given: Operand) -> Operand:
+        """Under the names of this { }. Registers of inline assembly need no %: such a symbol becomes one."""
+        if isinstance(given, Reg | Sym):
+            assert self.function is not None
+            name = self.rename.get(given.name, given.name)
+            if name in self.wide:
+                return Vec((Reg(f"{name}.low"), Reg(f"{name}.high")))
+            if isinstance(given, Reg):
+                return given if name == given.name else Reg(name, given.negated)
+            if name in self.function.registers:
+                return Reg(name)
+            return given if name == given.name else Sym(name, given.offset)
+        if isinstance(given, Mem):
+            base = self._renamed(given.base)
+            if isinstance(base, Mem | Vec):
+                raise PtxSyntaxError(f"the address of {given}")
+            return given if base is given.base else Mem(base, given.offset)
+        if isinstance(given, Vec):
+            return Vec(tuple(self._renamed(item) for item in given.items))
+        return given
 
-    def _typed(self, operand: Operand) -> Operand:
-        """Registers of inline assembly need no %: a symbol that names one becomes a register."""
-        assert self.function is not None
-        registers = self.function.registers
-        if isinstance(operand, Sym) and operand.name in registers:
-            return Reg(operand.name)
-        if isinstance(operand, Mem) and isinstance(operand.base, Sym) and operand.base.name in registers:
-            return Mem(Reg(operand.base.name), operand.offset)
-        return operand
+
+def _halves(mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[tuple[tuple[Operand, ...], tuple[str, ...]]]:
+    """An instruction on .b128 registers, each kept as two of .b64: as one on vectors, or as two."""
+    if mods[-1:] != ("b128",):
+        return [(operands, mods)]
+    vectors = [o for o in operands if isinstance(o, Vec) and len(o.items) == 2]
+    if len(vectors) == len(operands) == 2:  # mov
+        return [(tuple(v.items[half] for v in vectors), (*mods[:-1], "b64")) for half in (0, 1)]
+    return [(operands, (*mods[:-1], "v2", "b64"))]
+
+
+def _labels_inside(text: str, at: int) -> list[str]:
+    """Names of the labels between the { at a place and its }."""
+    depth, end = 0, at
+    while True:
+        closing = text.find("}", end)
+        if closing < 0:
+            raise PtxSyntaxError(f"a {{ without its }}: {text[at : at + 120]!r}")
+        depth += text.count("{", end, closing) - 1
+        end = closing + 1
+        if depth <= 0:
+            inside = text[at + 1 : closing]
+            return _LABELS_INSIDE.findall(inside) if ":" in inside else []

@@ -23,6 +23,7 @@
 int rt_take_turns(struct warp *w, struct apart *a, u32 beyond) {
     if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     if (!a->waiting) {
+        a->stuck = a->held;
         a->held = a->waited = 0;
         return 0;
     }

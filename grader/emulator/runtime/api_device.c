@@ -12,12 +12,11 @@ cudaError_t cudaSetValidDevices(int *list, int n) { (void)list, (void)n; return 
 cudaError_t cudaChooseDevice(int *d, const struct cudaDeviceProp *p) { (void)p; *d = 0; return API(cudaSuccess); }
 cudaError_t cudaSetDeviceFlags(unsigned flags) { (void)flags; return API(cudaSuccess); }
 cudaError_t cudaGetDeviceFlags(unsigned *flags) { *flags = 0; return API(cudaSuccess); }
-cudaError_t cudaDeviceSynchronize(void) { return API(surface_fault()); }
-cudaError_t cudaThreadSynchronize(void) { return API(surface_fault()); }
-cudaError_t cudaThreadExit(void) { return API(cudaSuccess); }
+cudaError_t cudaDeviceSynchronize(void) { work_wait(NULL, 0); return API(surface_fault()); }
 cudaError_t cudaDriverGetVersion(int *v) { *v = 13000; return API(cudaSuccess); }
 cudaError_t cudaRuntimeGetVersion(int *v) { *v = 13000; return API(cudaSuccess); }
 cudaError_t cudaDeviceReset(void) {
+    work_wait(NULL, 0);
     int faulted = surface_fault();
     pending_fault = 0;
     sticky_error = faulted ? cudaErrorDevicesUnavailable : 0; /* seen on an H200: after a fault only a new process helps */
@@ -32,11 +31,30 @@ cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache c) { (void)c; return API
 cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *c) { *c = cudaFuncCachePreferNone; return API(cudaSuccess); }
 cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig c) { (void)c; return API(cudaSuccess); }
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *c) { *c = cudaSharedMemBankSizeFourByte; return API(cudaSuccess); }
-static size_t limits[16] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
+static size_t limits[16] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0}; /* by cudaLimit */
 cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit l) { if ((unsigned)l > 15) return API(cudaErrorInvalidValue); *value = limits[l]; return API(cudaSuccess); }
 cudaError_t cudaDeviceSetLimit(enum cudaLimit l, size_t value) { if ((unsigned)l > 15) return API(cudaErrorInvalidValue); limits[l] = value; return API(cudaSuccess); }
-cudaError_t cudaDeviceGetPCIBusId(char *text, int n, int d) { (void)d; snprintf(text, (size_t)n, "0000:00:00.0"); return API(cudaSuccess); }
-cudaError_t cudaDeviceGetByPCIBusId(int *d, const char *text) { (void)text; *d = 0; return API(cudaSuccess); }
+#define PCI_ADDRESS "0000:00:00.0"
+cudaError_t cudaDeviceGetPCIBusId(char *text, int n, int d) {
+    if (!valid(d)) return API(cudaErrorInvalidDevice);
+    if (n < (int)sizeof PCI_ADDRESS) return API(cudaErrorInvalidValue);
+    memcpy(text, PCI_ADDRESS, sizeof PCI_ADDRESS);
+    return API(cudaSuccess);
+}
+cudaError_t cudaDeviceGetByPCIBusId(int *d, const char *text) { *d = 0; return API(strcmp(text, PCI_ADDRESS) ? cudaErrorInvalidDevice : cudaSuccess); }
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *elements, const struct cudaChannelFormatDesc *f, int d) { (void)f; *elements = 1u << 28; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr a, int from, int to) { (void)a, (void)from, (void)to; *value = 0; return API(cudaErrorInvalidDevice); } /* there is no second device */
+cudaError_t cudaDeviceGetGraphMemAttribute(int d, enum cudaGraphMemAttributeType a, void *value) { (void)a; *(u64 *)value = 0; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaDeviceSetGraphMemAttribute(int d, enum cudaGraphMemAttributeType a, void *value) { (void)a, (void)value; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaDeviceGraphMemTrim(int d) { return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
+/* Of the driver API there is nothing. */
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) {
+    (void)name, (void)version, (void)flags;
+    *out = NULL;
+    if (status) *status = cudaDriverEntryPointSymbolNotFound;
+    return API(status ? cudaSuccess : cudaErrorSymbolNotFound);
+}
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) { return cudaGetDriverEntryPointByVersion(name, out, 13000, flags, status); }
 cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
 cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
 
@@ -85,6 +103,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr a, int device
     case cudaDevAttrMaxBlocksPerMultiprocessor: *value = 32; break;
     case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
     case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrMaxTexture1DWidth: case cudaDevAttrMaxTexture2DWidth: *value = 131072; break;
+    case cudaDevAttrMaxTexture2DHeight: *value = 65536; break;
+    case cudaDevAttrMaxTexture3DWidth: case cudaDevAttrMaxTexture3DHeight: case cudaDevAttrMaxTexture3DDepth: *value = 16384; break;
+    case cudaDevAttrTexturePitchAlignment: *value = 32; break;
     case cudaDevAttrTextureAlignment: case cudaDevAttrSurfaceAlignment: *value = 512; break;
     case cudaDevAttrAsyncEngineCount: *value = 3; break;
     case cudaDevAttrConcurrentKernels: case cudaDevAttrUnifiedAddressing: case cudaDevAttrManagedMemory: case cudaDevAttrConcurrentManagedAccess:

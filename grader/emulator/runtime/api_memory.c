@@ -1,13 +1,7 @@
-/* Allocation, copies, sets. Copies run at once, whatever their stream: everything before them has finished. */
+/* Allocation, memory pools, and what a pointer is. */
 
 #include "emu.h"
 #include <stdlib.h>
-
-int stream_number(cudaStream_t s);
-int capture_copy(cudaStream_t stream, void *to, u64 to_pitch, const void *from, u64 from_pitch, u64 width, u64 rows);
-int capture_set(cudaStream_t stream, void *to, u64 pitch, int value, u64 element, u64 width, u64 rows);
-
-/* ---- allocation ------------------------------------------------------------------------------------------------------ */
 
 static cudaError_t allocate(const char *function, void **out, size_t bytes, enum memory_kind kind) {
     if (!out) return (cudaError_t)api_result(function, cudaErrorInvalidValue);
@@ -28,8 +22,6 @@ cudaError_t cudaMallocManaged(void **p, size_t n, unsigned flags) {
 }
 cudaError_t cudaMallocHost(void **p, size_t n) { HOST_CALL(); return allocate(__func__, p, n, MEMORY_PINNED); }
 cudaError_t cudaHostAlloc(void **p, size_t n, unsigned flags) { HOST_CALL(); (void)flags; return allocate(__func__, p, n, MEMORY_PINNED); }
-cudaError_t cudaMallocAsync(void **p, size_t n, cudaStream_t s) { HOST_CALL(); (void)s; return allocate(__func__, p, n, MEMORY_DEVICE); }
-cudaError_t cudaMallocFromPoolAsync(void **p, size_t n, cudaMemPool_t pool, cudaStream_t s) { HOST_CALL(); (void)s, (void)pool; return allocate(__func__, p, n, MEMORY_DEVICE); }
 cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t height) {
     HOST_CALL();
     *pitch = (width + 511) & ~511ull;
@@ -42,11 +34,27 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent e) {
 }
 cudaError_t cudaFree(void *p) {
     HOST_CALL();
+    work_wait(NULL, 0); /* what still runs may use it */
     if (surface_fault()) return API(sticky_error);
     return API(memory_free((u64)p, MEMORY_DEVICE, __func__));
 }
-cudaError_t cudaFreeAsync(void *p, cudaStream_t s) { HOST_CALL(); (void)s; return API(memory_free((u64)p, MEMORY_DEVICE, __func__)); }
-cudaError_t cudaFreeHost(void *p) { HOST_CALL(); return API(memory_free((u64)p, MEMORY_PINNED, __func__)); }
+cudaError_t cudaFreeHost(void *p) { HOST_CALL(); work_wait(NULL, 0); return API(memory_free((u64)p, MEMORY_PINNED, __func__)); }
+
+struct free_work { struct work work; void *p; };
+static int run_free(struct work *w) {
+    memory_free((u64)((struct free_work *)w)->p, MEMORY_DEVICE, "cudaFreeAsync");
+    return 1;
+}
+cudaError_t cudaFreeAsync(void *p, cudaStream_t s) {
+    HOST_CALL();
+    struct allocation *a = memory_find((u64)p);
+    if (!p || !a) return API(memory_free((u64)p, MEMORY_DEVICE, __func__));
+    int captured = capture_alloc(s, p, 1);
+    if (captured >= 0) return API(captured);
+    struct free_work w = {.work = {.stream = stream_of(s), .run = run_free}, .p = p};
+    work_submit(&w.work, sizeof w);
+    return API(cudaSuccess);
+}
 cudaError_t cudaHostRegister(void *p, size_t n, unsigned flags) {
     (void)flags;
     struct allocation *a = memory_find((u64)p);
@@ -55,6 +63,7 @@ cudaError_t cudaHostRegister(void *p, size_t n, unsigned flags) {
     return API(cudaSuccess);
 }
 cudaError_t cudaHostUnregister(void *p) {
+    work_wait(NULL, 0);
     struct allocation *a = memory_find((u64)p);
     if (!a || a->kind != MEMORY_REGISTERED) return API(cudaErrorHostMemoryNotRegistered);
     return API(memory_free((u64)p, MEMORY_REGISTERED, __func__));
@@ -84,135 +93,141 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
     a->hostPointer = host || managed ? (void *)p : NULL;
     return API(cudaSuccess);
 }
-cudaError_t cudaMemAdvise(const void *p, size_t n, enum cudaMemoryAdvise advice, struct cudaMemLocation where) { (void)p, (void)n, (void)advice, (void)where; return API(cudaSuccess); }
-cudaError_t cudaMemPrefetchAsync(const void *p, size_t n, struct cudaMemLocation where, unsigned flags, cudaStream_t s) {
-    (void)p, (void)n, (void)where, (void)flags, (void)s;
+
+/* ---- managed memory -------------------------------------------------------------------------------------------------- */
+
+/* Host and device share it; advice and prefetches are remembered for cudaMemRangeGetAttribute and change nothing. */
+struct advice { u64 start, end; int read_mostly, preferred, prefetched; };
+static struct advice *advices;
+static u32 advice_count;
+#define NOWHERE cudaInvalidDeviceId
+
+static int is_managed(const void *p, size_t n) {
+    struct allocation *a = memory_find((u64)p);
+    return a && (u64)p + n <= a->start + a->size && (a->kind == MEMORY_MANAGED || a->kind == MEMORY_VARIABLE);
+}
+static struct advice *advice_for(const void *p, size_t n) {
+    for (u32 i = 0; i < advice_count; i++)
+        if (advices[i].start == (u64)p && advices[i].end == (u64)p + n) return &advices[i];
+    advices = realloc(advices, (advice_count + 1) * sizeof *advices);
+    advices[advice_count] = (struct advice){(u64)p, (u64)p + n, 0, NOWHERE, NOWHERE};
+    return &advices[advice_count++];
+}
+static int place_number(struct cudaMemLocation where) { return where.type == cudaMemLocationTypeDevice ? where.id : cudaCpuDeviceId; }
+static int is_place(struct cudaMemLocation where) { return where.type != cudaMemLocationTypeInvalid && (where.type != cudaMemLocationTypeDevice || where.id == 0); }
+
+cudaError_t cudaMemAdvise(const void *p, size_t n, enum cudaMemoryAdvise what, struct cudaMemLocation where) {
+    if (!n || !is_managed(p, n)) return API(cudaErrorInvalidValue);
+    struct advice *a = advice_for(p, n);
+    switch (what) {
+    case cudaMemAdviseSetReadMostly: a->read_mostly = 1; break;
+    case cudaMemAdviseUnsetReadMostly: a->read_mostly = 0; break;
+    case cudaMemAdviseSetPreferredLocation:
+        if (!is_place(where)) return API(cudaErrorInvalidDevice);
+        a->preferred = place_number(where);
+        break;
+    case cudaMemAdviseUnsetPreferredLocation: a->preferred = NOWHERE; break;
+    default: break;
+    }
     return API(cudaSuccess);
 }
-cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties) { (void)properties; *pool = (cudaMemPool_t)calloc(1, 64); return API(cudaSuccess); }
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { (void)pool; return API(cudaSuccess); }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr a, void *value) { (void)pool, (void)a, (void)value; return API(cudaSuccess); }
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr a, void *value) { (void)pool, (void)a; *(u64 *)value = 0; return API(cudaSuccess); }
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t n) { (void)pool, (void)n; return API(cudaSuccess); }
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) { static u64 the_pool; (void)device; *pool = (cudaMemPool_t)&the_pool; return API(cudaSuccess); }
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
-cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) { (void)device, (void)pool; return API(cudaSuccess); }
-
-/* ---- where a pointer leads ---------------------------------------------------------------------------------------------- */
-
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_BOTH, SIDE_BAD };
-
-/* The host address behind a pointer of a copy. A device pointer must lie in one allocation with all it covers. */
-static enum side resolve(const char *function, const void *p, u64 bytes, void **host) {
-    struct allocation *a = memory_find((u64)p);
-    if (a) {
-        *host = (void *)((u64)p + (u64)a->delta);
-        if ((u64)p + bytes > a->start + a->size) {
-            char text[512];
-            memory_describe((u64)p, bytes, text, sizeof text);
-            diagnose(NULL, ~0u, 0, "error", "memory", "Check the number of bytes of the copy against what was allocated (bytes, not elements).",
-                     "%s: %llu bytes from %s", function, (unsigned long long)bytes, text);
-            return SIDE_BAD;
-        }
-        return a->delta ? SIDE_DEVICE : SIDE_BOTH;
-    }
-    *host = (void *)p;
-    if (memory_is_arena((u64)p)) {
-        char text[512];
-        memory_describe((u64)p, bytes, text, sizeof text);
-        diagnose(NULL, ~0u, 0, "error", "memory", "Use the pointer that the allocation gave, before it is freed.", "%s: %s", function, text);
-        return SIDE_BAD;
-    }
-    return SIDE_HOST;
+cudaError_t cudaMemPrefetchAsync(const void *p, size_t n, struct cudaMemLocation where, unsigned flags, cudaStream_t s) {
+    (void)s;
+    if (!n || flags || !is_managed(p, n)) return API(cudaErrorInvalidValue);
+    if (!is_place(where)) return API(cudaErrorInvalidDevice);
+    advice_for(p, n)->prefetched = place_number(where);
+    return API(cudaSuccess);
 }
-
-static const char *const DIRECTIONS[] = {"HtoH", "HtoD", "DtoH", "DtoD"};
-
-static cudaError_t copy(const char *function, void *to, u64 to_pitch, const void *from, u64 from_pitch, u64 width, u64 rows, enum cudaMemcpyKind kind,
-                        cudaStream_t stream, int synchronous) {
-    if (synchronous && surface_fault()) return (cudaError_t)api_result(function, sticky_error);
-    if (sticky_error || pending_fault) return (cudaError_t)api_result(function, sticky_error);
-    if (width == 0 || rows == 0) return (cudaError_t)api_result(function, cudaSuccess);
-    if (rows > 1 && (to_pitch < width || from_pitch < width)) return (cudaError_t)api_result(function, cudaErrorInvalidPitchValue);
-    if (!to || !from) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "the %s is a null pointer", to ? "source" : "destination");
-    void *t, *f;
-    enum side ts = resolve(function, to, (rows - 1) * to_pitch + width, &t), fs = resolve(function, from, (rows - 1) * from_pitch + width, &f);
-    if (ts == SIDE_BAD || fs == SIDE_BAD) return (cudaError_t)api_result(function, cudaErrorInvalidValue);
-    if ((int)kind < 0 || (int)kind > 4) return (cudaError_t)api_result(function, cudaErrorInvalidMemcpyDirection);
-    const char *wrong = NULL;
-    if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && ts == SIDE_HOST) wrong = "the destination is host memory, but the direction says device";
-    if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && fs == SIDE_HOST) wrong = "the source is host memory, but the direction says device";
-    if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost) && fs == SIDE_DEVICE) wrong = "the source is device memory, but the direction says host";
-    if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost) && ts == SIDE_DEVICE) wrong = "the destination is device memory, but the direction says host";
-    if (wrong) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "%s", wrong);
-    int captured = capture_copy(stream, to, to_pitch, from, from_pitch, width, rows);
-    if (captured >= 0) return (cudaError_t)api_result(function, captured);
-    u64 start = now_ns();
-    if (rows == 1 || (to_pitch == width && from_pitch == width)) memmove(t, f, width * rows);
-    else
-        for (u64 r = 0; r < rows; r++) memmove((u8 *)t + r * to_pitch, (u8 *)f + r * from_pitch, width);
-    for (u64 r = 0; shadow_checks && r < rows; r++) written_copy(function, (u8 *)to + r * to_pitch, (const u8 *)from + r * from_pitch, width);
-    int d = kind == cudaMemcpyDefault ? (fs == SIDE_HOST ? 0 : 2) + (ts == SIDE_HOST ? 0 : 1) : kind == cudaMemcpyHostToDevice ? 1 : kind == cudaMemcpyDeviceToHost ? 2 : kind == cudaMemcpyDeviceToDevice ? 3 : 0;
-    trace_line("{\"kind\":\"memcpy\",\"direction\":\"%s\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", DIRECTIONS[d],
-               (unsigned long long)(width * rows), (unsigned long long)start, (unsigned long long)now_ns(), stream_number(stream));
-    return (cudaError_t)api_result(function, cudaSuccess);
+cudaError_t cudaMemRangeGetAttribute(void *data, size_t size, enum cudaMemRangeAttribute what, const void *p, size_t n) {
+    if (size < 4 || !is_managed(p, n)) return API(cudaErrorInvalidValue);
+    const struct advice *a = advice_for(p, n);
+    int *value = data;
+    switch (what) {
+    case cudaMemRangeAttributeReadMostly: *value = a->read_mostly; break;
+    case cudaMemRangeAttributePreferredLocation: *value = a->preferred; break;
+    case cudaMemRangeAttributeLastPrefetchLocation: *value = a->prefetched; break;
+    case cudaMemRangeAttributeAccessedBy:
+        for (size_t i = 0; i < size / 4; i++) value[i] = NOWHERE;
+        break;
+    default: return API(cudaErrorNotSupported);
+    }
+    return API(cudaSuccess);
 }
-
-cudaError_t cudaMemcpy(void *to, const void *from, size_t n, enum cudaMemcpyKind kind) { HOST_CALL(); return copy(__func__, to, n, from, n, n, 1, kind, 0, 1); }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return copy(__func__, to, n, from, n, n, 1, kind, s, 0); }
-cudaError_t cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind kind) { HOST_CALL(); return copy(__func__, to, tp, from, fp, w, h, kind, 0, 1); }
-cudaError_t cudaMemcpy2DAsync(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return copy(__func__, to, tp, from, fp, w, h, kind, s, 0); }
-cudaError_t cudaMemcpyPeer(void *to, int td, const void *from, int fd, size_t n) { HOST_CALL(); (void)td, (void)fd; return copy(__func__, to, n, from, n, n, 1, cudaMemcpyDeviceToDevice, 0, 1); }
-cudaError_t cudaMemcpyPeerAsync(void *to, int td, const void *from, int fd, size_t n, cudaStream_t s) { HOST_CALL(); (void)td, (void)fd; return copy(__func__, to, n, from, n, n, 1, cudaMemcpyDeviceToDevice, s, 0); }
-static cudaError_t copy3d(const char *function, const struct cudaMemcpy3DParms *p, cudaStream_t s, int synchronous) {
-    if (p->srcArray || p->dstArray) return (cudaError_t)api_error(function, cudaErrorNotSupported, "CUDA arrays are not supported by the emulator; use linear memory");
-    for (size_t z = 0; z < p->extent.depth; z++) {
-        u8 *to = (u8 *)p->dstPtr.ptr + (p->dstPos.z + z) * p->dstPtr.pitch * p->dstPtr.ysize + p->dstPos.y * p->dstPtr.pitch + p->dstPos.x;
-        const u8 *from = (const u8 *)p->srcPtr.ptr + (p->srcPos.z + z) * p->srcPtr.pitch * p->srcPtr.ysize + p->srcPos.y * p->srcPtr.pitch + p->srcPos.x;
-        cudaError_t e = copy(function, to, p->dstPtr.pitch, from, p->srcPtr.pitch, p->extent.width, p->extent.height, p->kind, s, synchronous);
+cudaError_t cudaMemRangeGetAttributes(void **data, size_t *sizes, enum cudaMemRangeAttribute *what, size_t count, const void *p, size_t n) {
+    for (size_t i = 0; i < count; i++) {
+        cudaError_t e = cudaMemRangeGetAttribute(data[i], sizes[i], what[i], p, n);
         if (e) return e;
     }
-    return cudaSuccess;
+    return API(cudaSuccess);
 }
-cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { HOST_CALL(); return copy3d(__func__, p, 0, 1); }
-cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t s) { HOST_CALL(); return copy3d(__func__, p, s, 0); }
 
-static cudaError_t set(const char *function, void *to, u64 pitch, int value, u64 width, u64 rows, cudaStream_t stream) {
-    if (sticky_error || pending_fault) return (cudaError_t)api_result(function, sticky_error);
-    if (width == 0 || rows == 0) return (cudaError_t)api_result(function, cudaSuccess);
-    void *t;
-    enum side side = resolve(function, to, (rows - 1) * pitch + width, &t);
-    if (side == SIDE_HOST)
-        return (cudaError_t)api_error(function, cudaErrorInvalidValue, "the pointer is host memory (or null), not device memory");
-    if (side == SIDE_BAD) return (cudaError_t)api_result(function, cudaErrorInvalidValue);
-    int captured = capture_set(stream, to, pitch, value, 1, width, rows);
-    if (captured >= 0) return (cudaError_t)api_result(function, captured);
-    u64 start = now_ns();
-    for (u64 r = 0; r < rows; r++) {
-        memset((u8 *)t + r * pitch, value, width);
-        if (shadow_checks) written_by_host((u8 *)to + r * pitch, width);
-    }
-    trace_line("{\"kind\":\"memset\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", (unsigned long long)(width * rows), (unsigned long long)start,
-               (unsigned long long)now_ns(), stream_number(stream));
-    return (cudaError_t)api_result(function, cudaSuccess);
-}
-cudaError_t cudaMemset(void *p, int v, size_t n) { HOST_CALL(); return set(__func__, p, n, v, n, 1, 0); }
-cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) { HOST_CALL(); return set(__func__, p, n, v, n, 1, s); }
-cudaError_t cudaMemset2D(void *p, size_t pitch, int v, size_t w, size_t h) { HOST_CALL(); return set(__func__, p, pitch, v, w, h, 0); }
-cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int v, size_t w, size_t h, cudaStream_t s) { HOST_CALL(); return set(__func__, p, pitch, v, w, h, s); }
-cudaError_t cudaMemset3D(struct cudaPitchedPtr p, int v, struct cudaExtent e) { HOST_CALL(); return set(__func__, p.ptr, p.pitch, v, e.width, e.height * e.depth, 0); }
+/* ---- pools ----------------------------------------------------------------------------------------------------------- */
 
-static cudaError_t symbol_copy(const char *function, const void *symbol, size_t offset, void *other, size_t n, enum cudaMemcpyKind kind, int to_symbol, cudaStream_t s, int synchronous) {
-    void *address;
-    size_t size;
-    if (cudaGetSymbolAddress(&address, symbol) != cudaSuccess) return (cudaError_t)api_result(function, cudaErrorInvalidSymbol);
-    cudaGetSymbolSize(&size, symbol);
-    if (offset + n > size)
-        return (cudaError_t)api_error(function, cudaErrorInvalidValue, "%zu bytes at offset %zu do not fit into the symbol's %zu bytes", n, offset, size);
-    address = (u8 *)address + offset;
-    return to_symbol ? copy(function, address, n, other, n, n, 1, kind, s, synchronous) : copy(function, other, n, address, n, n, 1, kind, s, synchronous);
+/* A pool is its attributes and two counts; its memory comes from where cudaMalloc's does, and goes back at once. */
+struct pool { u64 values[16]; };
+static struct pool default_pool, *device_pool = &default_pool;
+
+/* Allocation takes no time, so its place in the stream matters only where a graph is captured. */
+cudaError_t cudaMallocFromPoolAsync(void **p, size_t n, cudaMemPool_t pool, cudaStream_t s) {
+    HOST_CALL();
+    if (!pool) return API(cudaErrorInvalidValue);
+    cudaError_t e = allocate("cudaMallocFromPoolAsync", p, n, MEMORY_DEVICE);
+    if (!e && *p) capture_alloc(s, *p, 0);
+    return e;
 }
-cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t n, size_t offset, enum cudaMemcpyKind kind) { HOST_CALL(); return symbol_copy(__func__, symbol, offset, (void *)from, n, kind, 1, 0, 1); }
-cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t n, size_t offset, enum cudaMemcpyKind kind) { HOST_CALL(); return symbol_copy(__func__, symbol, offset, to, n, kind, 0, 0, 1); }
-cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t n, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return symbol_copy(__func__, symbol, offset, (void *)from, n, kind, 1, s, 0); }
-cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t n, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return symbol_copy(__func__, symbol, offset, to, n, kind, 0, s, 0); }
+cudaError_t cudaMallocAsync(void **p, size_t n, cudaStream_t s) {
+    HOST_CALL();
+    cudaError_t e = allocate(__func__, p, n, MEMORY_DEVICE);
+    if (!e && *p) capture_alloc(s, *p, 0);
+    return e;
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties) {
+    if (!pool || !properties || properties->allocType != cudaMemAllocationTypePinned || !is_place(properties->location)) return API(cudaErrorInvalidValue);
+    if (properties->handleTypes != cudaMemHandleTypeNone) return API(cudaErrorNotSupported);
+    struct pool *made = calloc(1, sizeof *made);
+    for (int i = cudaMemPoolReuseFollowEventDependencies; i <= cudaMemPoolReuseAllowInternalDependencies; i++) made->values[i] = 1;
+    *pool = (cudaMemPool_t)made;
+    return API(cudaSuccess);
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+    if (!pool || (struct pool *)pool == &default_pool) return API(cudaErrorInvalidValue);
+    if (device_pool == (struct pool *)pool) device_pool = &default_pool;
+    free(pool);
+    return API(cudaSuccess);
+}
+static int is_wide(enum cudaMemPoolAttr a) { return a >= cudaMemPoolAttrReleaseThreshold; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr a, void *value) {
+    if (!pool || (unsigned)a - 1 >= 15) return API(cudaErrorInvalidValue);
+    ((struct pool *)pool)->values[a] = is_wide(a) ? *(u64 *)value : *(u32 *)value;
+    return API(cudaSuccess);
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr a, void *value) {
+    if (!pool || (unsigned)a - 1 >= 15) return API(cudaErrorInvalidValue);
+    u64 v = ((struct pool *)pool)->values[a];
+    if (a == cudaMemPoolAttrUsedMemCurrent || a == cudaMemPoolAttrReservedMemCurrent) v = memory_used();
+    if (is_wide(a)) *(u64 *)value = v;
+    else *(u32 *)value = (u32)v;
+    return API(cudaSuccess);
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!is_place(list[i].location)) return API(cudaErrorInvalidDevice);
+    return API(pool ? cudaSuccess : cudaErrorInvalidValue);
+}
+cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool, struct cudaMemLocation *where) {
+    if (!pool || !is_place(*where)) return API(cudaErrorInvalidValue);
+    *flags = cudaMemAccessFlagsProtReadWrite;
+    return API(cudaSuccess);
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t n) { (void)n; return API(pool ? cudaSuccess : cudaErrorInvalidValue); }
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) { *pool = (cudaMemPool_t)&default_pool; return API(device ? cudaErrorInvalidDevice : cudaSuccess); }
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) { *pool = (cudaMemPool_t)device_pool; return API(device ? cudaErrorInvalidDevice : cudaSuccess); }
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
+    if (device || !pool) return API(cudaErrorInvalidValue);
+    device_pool = (struct pool *)pool;
+    return API(cudaSuccess);
+}
+static int is_default_kind(const struct cudaMemLocation *where, enum cudaMemAllocationType type) { return where && is_place(*where) && where->type == cudaMemLocationTypeDevice && type == cudaMemAllocationTypePinned; }
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *pool, struct cudaMemLocation *where, enum cudaMemAllocationType type) { return is_default_kind(where, type) ? cudaDeviceGetDefaultMemPool(pool, 0) : API(cudaErrorNotSupported); }
+cudaError_t cudaMemGetMemPool(cudaMemPool_t *pool, struct cudaMemLocation *where, enum cudaMemAllocationType type) { return is_default_kind(where, type) ? cudaDeviceGetMemPool(pool, 0) : API(cudaErrorNotSupported); }
+cudaError_t cudaMemSetMemPool(struct cudaMemLocation *where, enum cudaMemAllocationType type, cudaMemPool_t pool) { return is_default_kind(where, type) ? cudaDeviceSetMemPool(0, pool) : API(cudaErrorNotSupported); }

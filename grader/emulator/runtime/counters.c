@@ -391,6 +391,7 @@ void counters_text(struct launch *l, char *buffer, size_t size) {
         remember_lines(l);
         discard(l->counters);
         l->counters = NULL;
+        if (l->abort) put(&out, "blocks_begun", "", l->next < l->blocks ? l->next : l->blocks);
         memcpy(out.at, "}", 2);
     } else
         snprintf(buffer, size, "{}");

@@ -2,22 +2,28 @@
  *
  *   memory.c    allocations: the table of what is allocated where, device arena, lookups
  *   access.c    loads and stores that left the fast path; decides what is a fault
+ *   whole.c     vector accesses that other processors see all at once
+ *   words.c     loads of words whose addresses differ from lane to lane
  *   atomics.c   atom and red
  *   fiber.c     switching stacks
  *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
  *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
+ *   work.c      what is submitted to streams, and in which order it runs
  *   host_place.c  file and line of a call in host code
+ *   overtime.c    what was running when the time was nearly up
  *   report.c    trace lines, diagnostics, what a fault prints
  *   shadow.c    races and uninitialised reads in shared and global memory
  *   order.c     which accesses of a launch barriers, fences and atomics put in order
  *   written.c   which bytes of global memory hold a value
  *   apart.c     lanes of a warp that wait for each other
+ *   gather.c    warp functions whose lanes come separately
  *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
  *   counters.c  what a program built to count has counted
  *   mbarrier.c  barrier objects in shared memory
- *   tensor.c    matrix instructions
+ *   tensor*.c   matrix instructions
  *   copies.c    asynchronous copies, which arrive when they are waited for
  *   print.c     device printf and assert
+ *   textures.c  tex, suld and sust
  *   api_*.c     the CUDA runtime API by subject
  *   rounding.c  operations under a directed rounding mode
  */
@@ -40,6 +46,7 @@ int api_error(const char *function, int code, const char *format, ...) __attribu
 int surface_fault(void);
 extern int sticky_error;  /* surfaced: every later call gives it */
 extern int pending_fault; /* a kernel faulted; not seen by the host yet */
+#define MUST_NOT_RUN (sticky_error || pending_fault) /* nothing runs after a fault */
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
@@ -77,6 +84,76 @@ void memory_describe(u64 address, u64 bytes, char *text, size_t size);
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
 /* "offset 8 of the shared variable tile (1024 bytes)" */
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size);
+/* The name of the variable there; "" where none is known. */
+const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size);
+
+/* ---- copies --------------------------------------------------------------------------------------------------------- */
+
+/* Boxes of bytes, with the pointers that the program gave. */
+struct move {
+    u8 *to;
+    const u8 *from;
+    u64 to_pitch, to_slice, from_pitch, from_slice; /* bytes from row to row, from plane to plane */
+    u64 width, rows, planes;
+    enum cudaMemcpyKind kind;
+};
+#define MOVE(TO, FROM, BYTES, KIND) (struct move){.to = (u8 *)(TO), .from = (const u8 *)(FROM), .width = (BYTES), .rows = 1, .planes = 1, .kind = (KIND)}
+cudaError_t move_submit(const char *function, const struct move *m, cudaStream_t stream, int synchronous);
+/* The move that cudaMemcpy3D's parameters mean; 0 when they mean none. */
+int move_of_parameters(const struct cudaMemcpy3DParms *p, struct move *m);
+cudaError_t set_submit(const char *function, void *to, u64 pitch, u32 value, u32 element, u64 width, u64 rows, cudaStream_t stream);
+
+/* Memory of a CUDA array: rows without gaps, planes without gaps. A cudaArray_t points to it. */
+struct array {
+    u64 memory; /* device address */
+    struct cudaChannelFormatDesc format;
+    struct cudaExtent extent; /* in elements, as given: 0 where there is no such dimension */
+    u32 element; /* bytes */
+    unsigned flags;
+};
+
+/* ---- streams -------------------------------------------------------------------------------------------------------- */
+
+struct stream {
+    int number, priority, has_runner;
+    unsigned flags;
+    struct graph *captures; /* api_capture.c: what is submitted goes into this graph, behind `tails` */
+    struct node **tails;
+    u32 tail_count;
+    unsigned char attributes[20][sizeof(cudaStreamAttrValue)]; /* by cudaStreamAttrID */
+};
+extern struct stream legacy_stream;
+extern int default_stream_per_thread;
+struct stream *stream_of(cudaStream_t handle);
+int stream_number(cudaStream_t s);
+
+/* In a stream that captures, each adds a node to its graph; in others they give -1. */
+struct move;
+struct graph *captured_graph(struct stream *s);
+int capture_launch(cudaStream_t stream, const void *host, dim3 grid, dim3 block, void **args, size_t shared);
+int capture_move(cudaStream_t stream, const struct move *m);
+int capture_set(cudaStream_t stream, void *to, u64 pitch, u32 value, u32 element, u64 width, u64 rows);
+int capture_host(cudaStream_t stream, cudaHostFn_t f, void *data);
+int capture_event(cudaStream_t stream, cudaEvent_t event, enum cudaGraphNodeType type);
+int capture_alloc(cudaStream_t stream, void *p, int is_free);
+int capture_record(cudaStream_t stream, struct graph **graph, struct node ***nodes, u32 *count);
+int capture_wait(cudaStream_t stream, struct graph *graph, struct node **nodes, u32 count);
+
+/* The first member of what is submitted. `run` gives 0 when it got nowhere and wants to be called again, elsewhere. */
+struct work {
+    struct work *next;
+    struct stream *stream;
+    u64 id, after; /* `after`: the work, of another stream, that this one waits for; or 0 */
+    int (*run)(struct work *);
+    const void *host_call;
+    int on_heap, is_running;
+};
+/* Runs it, or keeps it (a copy of `bytes`, unless it lies on the heap, which work.c then frees) for later. The id of what
+ * is not done yet, else 0. */
+u64 work_submit(struct work *w, size_t bytes);
+/* Work that this stream would wait for (all there is when NULL), or the one of this id when it is not 0. */
+int work_is_done(const struct stream *s, u64 id);
+void work_wait(const struct stream *s, u64 id);
 
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 
@@ -86,6 +163,7 @@ struct module {
 };
 
 struct launch {
+    struct work work;
     const struct kernel_info *kernel;
     struct module *module;
     u32 grid[3], block[3];
@@ -97,11 +175,15 @@ struct launch {
     int cooperative;
     volatile int abort;
     int error;
-    u8 params[4096 + 64] __attribute__((aligned(64)));
     u32 fuel, patience; /* schedule.c */
     u64 workspace;      /* of a cooperative grid: device memory that cooperative groups keep their barrier in */
     u64 start_ns;
     struct counters *counters; /* counters.c */
+    struct worker *worker;     /* the one that is no thread of the pool */
+    struct launch *next_under_way;
+    int has_pool, is_alone; /* the pool's threads help; no other launch was under way when it began */
+    volatile int gets_nowhere;
+    u8 params[] __attribute__((aligned(64))); /* kernel_info.parameter_bytes */
 };
 
 #define FUEL 65536u /* loop iterations until rt_poll */
@@ -123,8 +205,9 @@ struct block {
     u8 *waits_at;
     u32 *wait_site;
     u32 *poll_site;
-    u32 warp_count, done, current, threads_alive, polls;
+    u32 warp_count, done, current, threads_alive, polls, waits;
     u64 index;
+    u32 indexed[3]; /* the block's shape that its warps' thread indices are set for */
     struct barrier barriers[16];
     u8 *shared, *local;
     u32 local_bytes;
@@ -140,6 +223,12 @@ struct block {
 struct worker {
     pthread_t thread;
     u32 index;
+    struct launch *launch;
+    struct block **active; /* resident ones of the launch */
+    u32 active_count, active_capacity;
+    int more; /* blocks may be left to start */
+    struct allocation *workspace; /* where cooperative groups keep a grid's barrier */
+    struct worker *next_spare;
     struct site *sites;
     u32 site_capacity;
     struct allocation **site_allocations; /* when accesses are watched: what each site last touched */
@@ -150,6 +239,7 @@ struct worker {
     struct counters *counters;
 };
 
+const struct kernel_info *kernel_info_of(const void *host); /* NULL when the pointer is no kernel's */
 extern u32 shadow_checks; /* SANITIZE_…, of all modules */
 void shadow_start(struct block *b);
 /* Around a worker's blocks of a launch; then the launch's counters as a JSON object; what is told when the program ends. */
@@ -172,7 +262,7 @@ void copies_end(struct block *b);
 
 #define NO_SEGMENT (~0u)
 enum order { ORDER_BEFORE, ORDER_NONE_IN_BLOCK, ORDER_NONE_IN_GRID };
-void order_start_launch(void);
+void order_start_launch(const struct launch *l);
 void order_start_block(struct block *b);
 void order_barrier(struct block *b);
 void order_fence(struct block *b);
@@ -190,10 +280,15 @@ void written_copy(const char *function, void *to, const void *from, u64 bytes);
 
 /* rt_address for an access of `bytes` of which only `used` are read. */
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used);
-int run_launch(struct launch *l); /* runs to the end; the fault's error code or 0 */
+int schedule_hurry(const struct launch *l); /* whether it then stops it */
+/* Runs it to the end, and gives 1; or until it gets nowhere, and gives 0: then call it again from another thread. */
+int run_launch(struct launch *l);
+/* Between them watched memory (shadow.c, written.c, order.c) is this thread's alone. */
+void watch_lock(void);
+void watch_unlock(void);
 extern __thread struct worker *this_worker;
 extern u32 worker_count;
-extern struct launch *volatile current_launch;
+extern struct launch *volatile launches_under_way;
 void fiber_switch(void **save, void *to);
 void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
@@ -207,6 +302,8 @@ void barrier_orders(struct block *b); /* what lies before this moment in the blo
 
 /* The line of host code behind a return address, and its file; 0 when it is not known. */
 u32 host_place(const void *address, const char **file);
+const void *code_address(const void *signal_context);
+void overtime_start(void);
 /* The call of the runtime API under way, for reports: each function that may report something sets it. */
 extern __thread const void *host_call;
 #define HOST_CALL() (host_call = __builtin_return_address(0))
@@ -217,8 +314,10 @@ int trace_enabled(void);
 const char *json_string(const char *text, char *buffer, size_t size);
 const char *demangle(const char *name);
 /* One finding: to the trace and, as a paragraph, to stderr. `w` may be NULL. */
-void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
-    __attribute__((format(printf, 7, 8)));
+#define diagnose(w, site, lane, severity, tool, advice, ...) diagnose_with("", w, site, lane, severity, tool, advice, __VA_ARGS__)
+/* `more` are further members of the trace's object, ',"key":value'. */
+void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
+    __attribute__((format(printf, 8, 9)));
 const char *error_name(int code);
 const char *error_text(int code);
 

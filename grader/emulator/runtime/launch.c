@@ -46,7 +46,9 @@ static void start_module(struct module *m) {
     }
 }
 
-void **emu_register(struct module_info *info) {
+/* `per_thread`: the file was compiled with --default-stream per-thread. */
+void **emu_register(struct module_info *info, int per_thread) {
+    default_stream_per_thread |= per_thread;
     struct module *m = calloc(1, sizeof *m);
     m->info = info;
     shadow_checks |= info->sanitize;
@@ -167,8 +169,26 @@ static int refuse(const char *function, int code, const struct kernel_info *k, c
 /* What a launch with an impossible grid or block gives: the runtime of CUDA 13 passes on the driver's code. */
 #define INVALID_SHAPE (CUDART_VERSION >= 13000 ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration)
 
-int stream_number(cudaStream_t s);
-int capture_launch(cudaStream_t stream, const void *host, dim3 grid, dim3 block, void **args, size_t shared, const struct kernel_info *k);
+static int run_kernel(struct work *work) {
+    struct launch *l = (struct launch *)work;
+    const struct kernel_info *k = l->kernel;
+    if (!l->start_ns) {
+        if (MUST_NOT_RUN) return 1;
+        l->start_ns = now_ns();
+    }
+    if (!run_launch(l)) return 0;
+    u64 end = now_ns();
+    fflush(stdout);
+    if (trace_enabled()) {
+        char name[2100], counted[4500];
+        counters_text(l, counted, sizeof counted);
+        trace_line("{\"kind\":\"kernel\",\"name\":%s,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers\":%u,\"static_shared_bytes\":%u,"
+                   "\"dynamic_shared_bytes\":%u,\"local_bytes\":%u,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d,\"counters\":%s}",
+                   json_string(demangle(k->name), name, sizeof name), l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], k->registers,
+                   k->static_shared, l->dynamic_shared, k->local_bytes, (unsigned long long)l->start_ns, (unsigned long long)end, work->stream->number, counted);
+    }
+    return 1;
+}
 
 static int launch(const char *function, const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, int cooperative) {
     struct known_kernel *known = kernel_of(host);
@@ -204,11 +224,12 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
         snprintf(text, sizeof text, "%u registers a thread times %llu threads exceed the 65536 registers of a multiprocessor", k->registers, (unsigned long long)threads);
         return refuse(function, cudaErrorLaunchOutOfResources, k, text);
     }
-    int captured = capture_launch(stream, host, grid, block, args, shared, k);
+    int captured = capture_launch(stream, host, grid, block, args, shared);
     if (captured >= 0) return api_result(function, captured);
-    if (pending_fault) return api_result(function, cudaSuccess); /* nothing runs after a fault */
-    struct launch *l = aligned_alloc(64, (sizeof *l + 63) & ~63ull);
-    memset(l, 0, sizeof *l);
+    if (pending_fault) return api_result(function, cudaSuccess);
+    u64 bytes = (sizeof(struct launch) + k->parameter_bytes + 63) & ~63ull;
+    struct launch *l = aligned_alloc(64, bytes);
+    memset(l, 0, bytes);
     static u64 ids;
     l->kernel = k, l->module = known->module, l->id = __atomic_add_fetch(&ids, 1, __ATOMIC_SEQ_CST);
     l->grid[0] = grid.x, l->grid[1] = grid.y, l->grid[2] = grid.z;
@@ -217,19 +238,8 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     l->dynamic_shared = (u32)shared, l->shared_bytes = (shared ? k->dynamic_offset : k->static_shared) + (u32)shared;
     l->cooperative = cooperative;
     for (u32 i = 0; i < k->parameter_count; i++) memcpy(l->params + k->parameters[i].offset, args[i], k->parameters[i].size);
-    l->start_ns = now_ns();
-    pending_fault = run_launch(l);
-    u64 end = now_ns();
-    fflush(stdout);
-    if (trace_enabled()) {
-        char name[2100], counted[4500];
-        counters_text(l, counted, sizeof counted);
-        trace_line("{\"kind\":\"kernel\",\"name\":%s,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers\":%u,\"static_shared_bytes\":%u,"
-                   "\"dynamic_shared_bytes\":%zu,\"local_bytes\":%u,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d,\"counters\":%s}",
-                   json_string(demangle(k->name), name, sizeof name), grid.x, grid.y, grid.z, block.x, block.y, block.z, k->registers, k->static_shared, shared,
-                   k->local_bytes, (unsigned long long)l->start_ns, (unsigned long long)end, stream_number(stream), counted);
-    }
-    free(l);
+    l->work = (struct work){.stream = stream_of(stream), .run = run_kernel, .on_heap = 1};
+    work_submit(&l->work, sizeof *l);
     return api_result(function, cudaSuccess);
 }
 
@@ -242,9 +252,6 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t k, dim3 grid, dim3 block, void **arg
     if (!from_stub) HOST_CALL();
     from_stub = 0;
     return (cudaError_t)launch("cudaLaunchKernel", (const void *)k, grid, block, args, shared, stream, 0);
-}
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t k, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
-    return __cudaLaunchKernel(k, grid, block, args, shared, stream);
 }
 
 /* ---- occupancy and attributes -------------------------------------------------------------------------------------------- */
@@ -338,6 +345,18 @@ cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute
     }
     return API(cudaSuccess);
 }
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t k, enum cudaFuncAttribute attribute, int value, int device) {
+    HOST_CALL();
+    return device ? API(cudaErrorInvalidDevice) : cudaFuncSetAttribute((const void *)k, attribute, value);
+}
+cudaError_t cudaFuncGetParamInfo(const void *f, size_t i, size_t *offset, size_t *size) {
+    struct known_kernel *known = kernel_of(f);
+    if (!known) return API(cudaErrorInvalidDeviceFunction);
+    if (i >= known->kernel->parameter_count) return API(cudaErrorInvalidValue);
+    *offset = known->kernel->parameters[i].offset;
+    if (size) *size = known->kernel->parameters[i].size;
+    return API(cudaSuccess);
+}
 cudaError_t cudaFuncSetCacheConfig(const void *f, enum cudaFuncCache c) { (void)f, (void)c; return API(cudaSuccess); }
 cudaError_t cudaFuncSetSharedMemConfig(const void *f, enum cudaSharedMemConfig c) { (void)f, (void)c; return API(cudaSuccess); }
 cudaError_t cudaFuncGetName(const char **name, const void *f) {
@@ -345,6 +364,11 @@ cudaError_t cudaFuncGetName(const char **name, const void *f) {
     if (!known) return API(cudaErrorInvalidDeviceFunction);
     *name = known->kernel->name;
     return API(cudaSuccess);
+}
+
+const struct kernel_info *kernel_info_of(const void *host) {
+    const struct known_kernel *known = kernel_of(host);
+    return known ? known->kernel : NULL;
 }
 
 const char *error_name(int code) {

@@ -226,10 +226,20 @@ static const char *last_name(const char *name) {
     return last;
 }
 
-void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size) {
+static const struct shared_info *shared_at(const struct kernel_info *k, u32 offset, u32 shared_size) {
     const struct shared_info *found = NULL;
     for (u32 i = 0; i < k->shared_count; i++)
         if (k->shared[i].offset <= offset && (k->shared[i].size || k->shared[i].offset < shared_size) && (!found || k->shared[i].offset >= found->offset)) found = &k->shared[i];
+    return found;
+}
+
+const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size) {
+    const struct shared_info *found = shared_at(k, offset, shared_size);
+    return found ? last_name(found->name) : "";
+}
+
+void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size) {
+    const struct shared_info *found = shared_at(k, offset, shared_size);
     if (!found) {
         snprintf(text, size, "offset %u of shared memory", offset);
         return;

@@ -14,7 +14,7 @@
 #include "emu.h"
 #include <stdlib.h>
 
-struct phase { u32 block, epoch, segment; };
+struct phase { u64 launch; u32 block, epoch, segment; };
 struct segment { u32 released, next; }; /* next: of the block's fenced segments that wait for their release */
 
 #define PHASES_MAXIMUM (1u << 24)
@@ -24,7 +24,9 @@ static struct segment *segments;
 static u32 first = 1, phase_count, phase_capacity, segment_count, segment_capacity;
 static int fences; /* some thread of this launch has executed one */
 
-void order_start_launch(void) {
+/* While another launch is under way, its phases are kept. Races between launches are not looked for. */
+void order_start_launch(const struct launch *l) {
+    if (!l->is_alone) return;
     first += phase_count;
     phase_count = segment_count = 0;
     fences = 0;
@@ -50,7 +52,7 @@ static void new_phase(struct block *b) {
         phase_capacity = phase_capacity ? phase_capacity * 2 : 1024;
         phases = realloc(phases, phase_capacity * sizeof *phases);
     }
-    phases[phase_count] = (struct phase){(u32)b->index, b->epoch, b->segment};
+    phases[phase_count] = (struct phase){b->launch->id, (u32)b->index, b->epoch, b->segment};
     b->stamp = first + phase_count++;
 }
 
@@ -94,6 +96,7 @@ int order_uses_fences(void) { return fences; }
 enum order order_of(const struct block *b, u32 stamp, u64 *other_block) {
     if (stamp < first) return ORDER_BEFORE; /* an earlier launch, or never */
     const struct phase *p = &phases[stamp - first];
+    if (p->launch != b->launch->id) return ORDER_BEFORE;
     *other_block = p->block;
     int same = p->block == (u32)b->index;
     if (same && p->epoch != b->epoch) return ORDER_BEFORE;

@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "emu.h"
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -67,6 +68,9 @@ const char *demangle(const char *name) {
     return name;
 }
 
+/* What still runs when the program ends may have faults to report. */
+static void finish_work(void) { work_wait(NULL, 0); }
+
 static void finish(void) {
     counters_finish();
     memory_report_leaks();
@@ -75,7 +79,7 @@ static void finish(void) {
     trace_line("{\"kind\":\"end\",\"dropped\":0}");
 }
 
-void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
+void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
     char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];
     va_list list;
     va_start(list, format);
@@ -105,8 +109,8 @@ void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const ch
         char where[160] = "\"block\":null,\"thread\":null", source[2300] = "\"file\":null,\"line\":null";
         if (w) snprintf(where, sizeof where, "\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]", w->ctaid[0], w->ctaid[1], w->ctaid[2], xyz[0], xyz[1], xyz[2]);
         if (line) snprintf(source, sizeof source, "\"file\":%s,\"line\":%u", json_string(file, a, sizeof a), line);
-        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"%s\",\"tool\":\"%s\",\"message\":%s,\"kernel\":%s,%s,%s,\"advice\":%s}", severity, tool,
-                   json_string(text, b, sizeof b), w ? json_string(kernel, c, sizeof c) : "null", where, source, json_string(advice, d, sizeof d));
+        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"%s\",\"tool\":\"%s\",\"message\":%s,\"kernel\":%s,%s,%s,\"advice\":%s%s}", severity, tool,
+                   json_string(text, b, sizeof b), w ? json_string(kernel, c, sizeof c) : "null", where, source, json_string(advice, d, sizeof d), more);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -118,7 +122,7 @@ void diagnose(struct warp *w, u32 site, u32 lane, const char *severity, const ch
  * unmapped while it was registered. */
 
 /* Of the instruction behind the one that crashed, as a return address would be; NULL where it is not known how. */
-static const void *code_address(const void *context) {
+const void *code_address(const void *context) {
 #if defined(__x86_64__)
     return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);
 #elif defined(__aarch64__)
@@ -163,7 +167,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     }
     again = 1;
     host_call = this_worker ? NULL : code_address(context);
-    struct launch *l = this_worker ? current_launch : NULL;
+    struct launch *l = this_worker ? this_worker->launch : NULL;
     int memory = signal_number == SIGSEGV || signal_number == SIGBUS;
     struct allocation *a = memory && l ? memory_find(address) : NULL;
     if (info->si_code <= 0) { /* sent by a process */
@@ -191,7 +195,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
 }
 
 static void stopped(int signal_number) {
-    struct launch *l = current_launch;
+    struct launch *l = launches_under_way;
     if (l) {
         static const char text[] = "emulator: stopped while a kernel was running\n";
         if (write(2, text, sizeof text - 1) < 0) _exit(124);
@@ -212,12 +216,14 @@ __attribute__((constructor(101))) static void begin(void) {
         trace_file = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\",\"clock_ns\":%llu}", (unsigned long long)now_ns());
     atexit(finish);
+    atexit(finish_work);
     u8 *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);
     struct sigaction crash = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) sigaction(crashes[i], &crash, NULL);
     signal(SIGTERM, stopped);
+    overtime_start();
 }
 
 /* ---- the API's errors ------------------------------------------------------------------------------------------------------- */
@@ -242,6 +248,14 @@ int api_error(const char *function, int code, const char *format, ...) {
     va_end(list);
     diagnose(NULL, ~0u, 0, "error", "api", "", "%s: %s", function, text);
     return api_result(function, code);
+}
+
+int api_absent(const char *function, const char *what, const char *advice, const void *call) {
+    char text[200];
+    host_call = call;
+    snprintf(text, sizeof text, "%c%s.", toupper(advice[0]), advice + 1);
+    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator has no %s; the call gives cudaErrorNotSupported", function, what);
+    return api_result(function, cudaErrorNotSupported);
 }
 
 int surface_fault(void) {

@@ -6,7 +6,12 @@
  * would have resident; a worker goes round its resident blocks.
  *
  * When no warp of a block can run and not all have left, the block is deadlocked: that is reported, with where each warp
- * waits, instead of hanging. The first fault stops the whole launch. */
+ * waits, instead of hanging. The first fault stops the whole launch.
+ *
+ * A launch runs on the thread that submits it, which is worker 0 of it, with the pool's help. When all resident blocks of
+ * a worker spin and no further one can be started, what they wait for may be the host, or another stream's kernel: then
+ * the submitting thread leaves, and work.c lets another one go on with worker 0's blocks. The pool's threads stay with
+ * such a launch to its end; meanwhile other launches do without them. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -20,12 +25,16 @@
 #endif
 
 #define POLLS_BEFORE_COMPANY 64
+#define WAITS_BEFORE_COMPANY 4096 /* turns given up in loops in which threads may wait */
+#define POLLS_BEFORE_LEAVING (POLLS_BEFORE_COMPANY * FUEL / l->fuel)
+#define WAITS_BEFORE_LEAVING 65536
 #define RESIDENT_MAXIMUM 2048
 
 __thread struct worker *this_worker;
 u32 worker_count;
-struct launch *volatile current_launch;
-static struct worker *workers;
+struct launch *volatile launches_under_way;
+static struct worker *pool, *spare;
+static struct launch *pool_launch;
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t pool_work = PTHREAD_COND_INITIALIZER, pool_done = PTHREAD_COND_INITIALIZER;
 static u64 pool_generation;
@@ -138,13 +147,21 @@ static void poll(struct warp *w, u32 site, u32 inside) {
         u32 outside = w->live & ~inside;
         if (outside)
             rt_fault(w, site, lowest_lane(w->live & inside), cudaErrorLaunchTimeout,
-                     "the kernel still runs after %.1f s; this thread waits in the loop at this line, in a function, while lanes 0x%08x of its warp are not in the "
+                     "still running after %.1f s; this thread waits in the loop at this line, in a function, while lanes 0x%08x of its warp are not in the "
                      "same call: where they are what it waits for, the emulator cannot run them, nor can a GPU before compute capability 7.0; take a lock with one "
                      "lane of a warp, or make the function __forceinline__",
                      seconds, outside);
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "the kernel still runs after %.1f s; this thread is in the loop at this line, which may never end", seconds);
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "still in the loop at this line after %.1f s, which may never end", seconds);
     }
     yield_warp(w);
+}
+
+/* The program's time is nearly up: a launch that took most of it is stopped at its next look at the clock. */
+int schedule_hurry(const struct launch *l) {
+    u64 running = now_ns() - l->start_ns;
+    if (!time_limit_ns || running < time_limit_ns / 2) return 0;
+    time_limit_ns = running;
+    return 1;
 }
 
 void rt_poll(struct warp *w, u32 site) { poll(w, site, ~0u); }
@@ -152,6 +169,7 @@ void rt_poll(struct warp *w, u32 site) { poll(w, site, ~0u); }
 /* A loop in which threads may wait for others gives up the processor more often. `inside` are the warp's lanes that can
  * go on while others wait: those in the same call. */
 void rt_wait(struct warp *w, u32 site, u32 inside) {
+    w->block->waits++;
     if (!w->fuel) poll(w, site, inside);
     else if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     else yield_warp(w);
@@ -257,12 +275,15 @@ static struct block *take_block(struct worker *k) {
 
 static void start_block(struct worker *k, struct block *b, struct launch *l, u64 index) {
     u32 n = l->warps;
-    b->launch = l, b->worker = k, b->warp_count = n, b->done = 0, b->current = 0, b->index = index, b->polls = 0, b->asked_in_vain = 0;
+    b->launch = l, b->worker = k, b->warp_count = n, b->done = 0, b->current = 0, b->index = index, b->polls = b->waits = 0, b->asked_in_vain = 0;
     b->threads_alive = l->threads;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, l->shared_bytes);
     if (l->module->info->sanitize) shadow_start(b);
     copies_start(b);
+    /* Threads have the indices that they had in the block before, mostly: all those divisions took a sixth of tiled.cu. */
+    int reshaped = memcmp(b->indexed, l->block, sizeof l->block);
+    memcpy(b->indexed, l->block, sizeof l->block);
     u32 cta[3] = {(u32)(index % l->grid[0]), (u32)(index / l->grid[0] % l->grid[1]), (u32)(index / l->grid[0] / l->grid[1])};
     for (u32 i = 0; i < n; i++) {
         struct warp *w = &b->warps[i];
@@ -275,7 +296,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
         w->live = left >= 32 ? ~0u : (1u << left) - 1;
         w->linear = l->block[0] % 32 == 0;
         for (int d = 0; d < 3; d++) w->ntid[d] = l->block[d], w->nctaid[d] = l->grid[d], w->ctaid[d] = cta[d];
-        for (u32 lane = 0; lane < 32; lane++) {
+        for (u32 lane = 0; lane < 32 && reshaped; lane++) {
             u32 t = i * 32 + lane;
             w->tid[0][lane] = t % l->block[0];
             w->tid[1][lane] = t / l->block[0] % l->block[1];
@@ -362,8 +383,38 @@ static int claim(struct launch *l, u64 *index) {
     return 1;
 }
 
-static void run_blocks(struct worker *k, struct launch *l) {
+/* Tells the thread that waits for the pool that there may be nothing to wait for. */
+static void say_nowhere(struct launch *l) {
+    pthread_mutex_lock(&pool_lock);
+    l->gets_nowhere = 1;
+    pthread_cond_signal(&pool_done);
+    pthread_mutex_unlock(&pool_lock);
+}
+
+/* Whether the block's warps have gone round loops for long without reaching its end. */
+static int spins(const struct block *b) {
+    return b->polls >= b->launch->patience * b->warp_count || b->waits >= WAITS_BEFORE_COMPANY * b->warp_count;
+}
+
+/* Whether all resident blocks have spun for so long that what they wait for may be no thread of this launch. */
+static int get_nowhere(const struct worker *k, const struct launch *l) {
+    if (k->more && k->active_count < RESIDENT_MAXIMUM) return 0;
+    for (u32 i = 0; i < k->active_count; i++) {
+        const struct block *b = k->active[i];
+        if (b->polls < POLLS_BEFORE_LEAVING * b->warp_count && b->waits < WAITS_BEFORE_LEAVING * b->warp_count) return 0;
+    }
+    return k->active_count > 0;
+}
+
+static int all_spin(const struct worker *k) {
+    for (u32 i = 0; i < k->active_count; i++)
+        if (!spins(k->active[i])) return 0;
+    return 1;
+}
+
+static void prepare_worker(struct worker *k, struct launch *l) {
     const struct module_info *info = l->module->info;
+    k->launch = l, k->more = 1;
     if (k->site_capacity < info->site_count + 1) {
         free(k->sites);
         k->site_capacity = info->site_count + 64;
@@ -381,45 +432,56 @@ static void run_blocks(struct worker *k, struct launch *l) {
         if (k->capacity_shared < l->shared_bytes) k->capacity_shared = (l->shared_bytes + 4095) & ~4095u;
         if (k->capacity_local < local) k->capacity_local = local;
     }
-    struct block **active = NULL;
-    u32 active_count = 0, active_capacity = 0;
-    int more = 1;
+}
+
+static void start_further_block(struct worker *k, struct launch *l) {
+    u64 index;
+    k->more = claim(l, &index);
+    if (!k->more) return;
+    if (k->active_count == k->active_capacity) {
+        k->active_capacity = k->active_capacity ? k->active_capacity * 2 : 16;
+        k->active = realloc(k->active, k->active_capacity * sizeof *k->active);
+    }
+    struct block *b = take_block(k);
+    start_block(k, b, l, index);
+    k->active[k->active_count++] = b;
+}
+
+static enum slice run_watched_slice(struct worker *k, struct block *b) {
+    if (!b->launch->module->info->sanitize) return run_slice(k, b);
+    watch_lock();
+    enum slice s = run_slice(k, b);
+    watch_unlock();
+    return s;
+}
+
+/* Runs the worker's share of a launch. Returns 0 when all its blocks spin; 1 at the end, or, where `stay`, only then. */
+static int run_blocks(struct worker *k, struct launch *l, int stay) {
     while (!l->abort) {
-        int wants = active_count == 0;
-        if (active_count && active_count < RESIDENT_MAXIMUM) {
-            wants = 1; /* all resident blocks have spun for long, or wait for the grid */
-            for (u32 i = 0; i < active_count; i++)
-                if (active[i]->polls < l->patience * active[i]->warp_count) wants = 0;
-        }
-        if (wants && more) {
-            u64 index;
-            more = claim(l, &index);
-            if (more) {
-                if (active_count == active_capacity) {
-                    active_capacity = active_capacity ? active_capacity * 2 : 16;
-                    active = realloc(active, active_capacity * sizeof *active);
-                }
-                struct block *b = take_block(k);
-                start_block(k, b, l, index);
-                active[active_count++] = b;
-            }
-        }
-        if (!active_count) break;
-        for (u32 i = 0; i < active_count && !l->abort; i++) {
-            struct block *b = active[i];
+        int wants = k->active_count == 0 || (k->active_count < RESIDENT_MAXIMUM && all_spin(k));
+        if (wants && k->more) start_further_block(k, l);
+        if (!k->active_count) break;
+        for (u32 i = 0; i < k->active_count && !l->abort; i++) {
+            struct block *b = k->active[i];
             enum slice s;
-            do s = run_slice(k, b);
-            while (s == SLICE_SPINS && active_count == 1 && !(b->polls >= l->patience * b->warp_count && more) && !l->abort);
+            do s = run_watched_slice(k, b);
+            while (s == SLICE_SPINS && k->active_count == 1 && !(k->more && spins(b)) && !get_nowhere(k, l) && !l->abort);
             if (s == SLICE_DONE) {
                 b->pool_next = k->free_blocks;
                 k->free_blocks = b;
-                active[i--] = active[--active_count];
+                k->active[i--] = k->active[--k->active_count];
             }
         }
+        if (!l->abort && get_nowhere(k, l)) {
+            if (!stay) return 0;
+            if (!l->gets_nowhere) say_nowhere(l);
+            sched_yield();
+        }
     }
-    for (u32 i = 0; i < active_count; i++) active[i]->pool_next = k->free_blocks, k->free_blocks = active[i];
-    free(active);
+    for (u32 i = 0; i < k->active_count; i++) k->active[i]->pool_next = k->free_blocks, k->free_blocks = k->active[i];
+    k->active_count = 0;
     counters_stop(k, l);
+    return 1;
 }
 
 /* ---- workers -------------------------------------------------------------------------------------------------------------- */
@@ -444,9 +506,10 @@ static void *worker_main(void *argument) {
         pthread_mutex_lock(&pool_lock);
         while (pool_generation == seen) pthread_cond_wait(&pool_work, &pool_lock);
         seen = pool_generation;
-        struct launch *l = current_launch;
+        struct launch *l = pool_launch;
         pthread_mutex_unlock(&pool_lock);
-        run_blocks(k, l);
+        prepare_worker(k, l);
+        run_blocks(k, l, 1);
         pthread_mutex_lock(&pool_lock);
         if (--pool_running == 0) pthread_cond_signal(&pool_done);
         pthread_mutex_unlock(&pool_lock);
@@ -464,53 +527,99 @@ static void start_workers(void) {
     const char *schedule = getenv("GRADER_EMULATOR_SCHEDULE");
     if (schedule && strcmp(schedule, "reverse") == 0) schedule_kind = 1;
     if (schedule && strncmp(schedule, "random:", 7) == 0) schedule_kind = 2, schedule_seed = strtoull(schedule + 7, NULL, 10) + 1;
-    workers = calloc(worker_count, sizeof *workers);
-    for (u32 i = 0; i < worker_count; i++) {
-        workers[i].index = i;
-        if (i) pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]);
+    pool = calloc(worker_count, sizeof *pool);
+    for (u32 i = 1; i < worker_count; i++) {
+        pool[i].index = i;
+        pthread_create(&pool[i].thread, NULL, worker_main, &pool[i]);
     }
 }
 
-/* Where cooperative groups keep a grid's barrier. One is enough, since launches run one after the other. */
-static u64 fresh_workspace(void) {
-    static struct allocation *workspace;
-    if (!workspace) workspace = memory_allocate(64, 64, MEMORY_VARIABLE, "the grid's barrier");
+/* A grid's barrier of cooperative groups. */
+static u64 fresh_workspace(struct worker *k) {
+    if (!k->workspace) k->workspace = memory_allocate(64, 64, MEMORY_VARIABLE, "the grid's barrier");
     u32 fresh[16] = {64};
-    memcpy((void *)(workspace->start + (u64)workspace->delta), fresh, sizeof fresh);
-    return workspace->start;
+    memcpy((void *)(k->workspace->start + (u64)k->workspace->delta), fresh, sizeof fresh);
+    return k->workspace->start;
+}
+
+static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER; /* that gets on; the others are left to spin */
+
+static void begin_launch(struct launch *l) {
+    int watched = l->module->info->sanitize != 0;
+    pthread_mutex_lock(&pool_lock);
+    l->is_alone = launches_under_way == NULL;
+    l->next_under_way = launches_under_way;
+    launches_under_way = l;
+    struct worker *k = spare;
+    if (k) spare = k->next_spare;
+    else k = calloc(1, sizeof *k);
+    /* Small grids are not worth waking others for. */
+    l->has_pool = worker_count > 1 && l->blocks > 1 && !watched && !pool_launch;
+    /* Blocks of a cooperative grid wait for each other: make them all resident soon, and do not let them spin long. */
+    l->fuel = l->cooperative ? 64 : FUEL;
+    l->patience = l->cooperative ? 1 : POLLS_BEFORE_COMPANY;
+    l->worker = k;
+    if (l->cooperative) l->workspace = fresh_workspace(k);
+    if (l->has_pool) {
+        pool_launch = l;
+        pool_running = worker_count - 1;
+        pool_generation++;
+        pthread_cond_broadcast(&pool_work);
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (watched) watch_lock(), order_start_launch(l), watch_unlock();
+    prepare_worker(k, l);
+}
+
+/* Whether the pool's threads are done with the launch. */
+static int wait_for_pool(struct launch *l, int stay) {
+    if (!l->has_pool) return 1;
+    WATCH(__atomic_load_n(&pool_running, __ATOMIC_ACQUIRE) == 0);
+    pthread_mutex_lock(&pool_lock);
+    while (pool_running && (stay || !l->gets_nowhere)) pthread_cond_wait(&pool_done, &pool_lock);
+    int done = pool_running == 0;
+    if (done) pool_launch = NULL, l->has_pool = 0;
+    pthread_mutex_unlock(&pool_lock);
+    return done;
+}
+
+static void end_launch(struct launch *l) {
+    pthread_mutex_lock(&pool_lock);
+    l->worker->next_spare = spare;
+    spare = l->worker;
+    struct launch **at = (struct launch **)&launches_under_way;
+    while (*at != l) at = &(*at)->next_under_way;
+    *at = l->next_under_way;
+    if (l->error) {
+        if (!pending_fault) pending_fault = l->error;
+        for (struct launch *other = launches_under_way; other; other = other->next_under_way) other->abort = 1; /* the GPU is lost to all */
+    }
+    pthread_mutex_unlock(&pool_lock);
 }
 
 int run_launch(struct launch *l) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER;
+    int goes_on = l->worker != NULL;
     pthread_once(&once, start_workers);
-    pthread_mutex_lock(&one_launch);
-    current_launch = l;
-    if (l->cooperative) l->workspace = fresh_workspace();
-    /* Blocks of a cooperative grid wait for each other: make them all resident soon, and do not let them spin long. */
-    l->fuel = l->cooperative ? 64 : FUEL;
-    l->patience = l->cooperative ? 1 : POLLS_BEFORE_COMPANY;
-    /* Small grids are not worth waking others for. */
-    int together = worker_count > 1 && l->blocks > 1 && !l->module->info->sanitize;
-    if (l->module->info->sanitize) order_start_launch();
-    if (together) {
-        pthread_mutex_lock(&pool_lock);
-        pool_running = worker_count - 1;
-        pool_generation++;
-        pthread_cond_broadcast(&pool_work);
-        pthread_mutex_unlock(&pool_lock);
+    if (!goes_on) {
+        pthread_mutex_lock(&one_launch);
+        begin_launch(l);
     }
     struct worker *before = this_worker;
-    this_worker = &workers[0];
-    run_blocks(&workers[0], l);
+    this_worker = l->worker;
+    int done = !l->worker->launch || run_blocks(l->worker, l, goes_on);
     this_worker = before;
-    if (together) {
-        WATCH(__atomic_load_n(&pool_running, __ATOMIC_ACQUIRE) == 0);
-        pthread_mutex_lock(&pool_lock);
-        while (pool_running) pthread_cond_wait(&pool_done, &pool_lock);
-        pthread_mutex_unlock(&pool_lock);
-    }
-    current_launch = NULL;
-    pthread_mutex_unlock(&one_launch);
-    return l->error;
+    if (done) l->worker->launch = NULL;
+    done = done && wait_for_pool(l, goes_on);
+    if (!goes_on) pthread_mutex_unlock(&one_launch);
+    if (done) end_launch(l);
+    return done;
 }
+
+/* First come, first served: a thread that spins must not keep the host out. */
+static u32 watch_next, watch_served;
+void watch_lock(void) {
+    u32 mine = __atomic_fetch_add(&watch_next, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&watch_served, __ATOMIC_ACQUIRE) != mine) sched_yield();
+}
+void watch_unlock(void) { __atomic_add_fetch(&watch_served, 1, __ATOMIC_RELEASE); }

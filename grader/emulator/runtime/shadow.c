@@ -1,7 +1,7 @@
 /* Races and uninitialised reads in shared and global memory (--sanitize race,init).
  *
  * Programs built with these sanitizers send every access to shared and global memory through access.c, which calls here.
- * Each 4-byte word has a cell that remembers its last write, its last atomic update and one of its last reads: the phase
+ * Each 4-byte word has a cell that remembers its last write, its last atomic update and its last reads by two warps: the phase
  * (order.c), the place in the program, the thread, which of the word's bytes. Two accesses to a byte, one of them a write, that the program does not
  * put in order are a race, also when this schedule happened to give the right result:
  *
@@ -28,7 +28,7 @@ struct record {
     u32 at;    /* site << 10 | thread of the block */
 };
 struct cell {
-    struct record write, update, read;
+    struct record write, update, read, far_read; /* far_read: the last by another warp or block than `read`'s */
     u16 write_step : 12, write_bytes : 4; /* the warp's `step`; which of the word's bytes */
     u16 update_step : 12, update_bytes : 4;
     u16 read_step : 12, read_bytes : 4;
@@ -36,7 +36,7 @@ struct cell {
     u16 initialised : 4; /* shared memory: bytes that some thread has written */
     u16 under_way : 1;   /* shared memory: `write` is an asynchronous copy that has not arrived; they take whole words */
 };
-_Static_assert(sizeof(struct cell) == 32, "a cell takes eight times its word");
+_Static_assert(sizeof(struct cell) == 40, "a cell takes ten times its word");
 enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };
 #define STEPS 0xfffu
 
@@ -122,6 +122,19 @@ static void place_of(const struct access *x, u64 addr, char *text, size_t size) 
     else shared_place(x->w->block->launch->kernel, (u32)addr, x->w->shared_size, text, size);
 }
 
+/* Both sides of a race, for those who read the trace: what they do to which variable, and where the other one is. */
+static void race_facts(const struct access *x, u64 addr, const struct site_info *other, const char *between, char *text, size_t size) {
+    const struct module_info *info = x->w->block->launch->module->info;
+    const struct allocation *a = x->allocation;
+    const char *variable = a ? a->kind == MEMORY_VARIABLE ? a->label : "" : shared_variable(x->w->block->launch->kernel, (u32)addr, x->w->shared_size);
+    const char *file = "";
+    u32 line = a && a->kind != MEMORY_VARIABLE ? host_place(a->made_at, &file) : 0;
+    char names[3][500];
+    snprintf(text, size, ",\"race\":{\"does\":\"%s\",\"other\":\"%s\",\"between\":\"%s\",\"file\":%s,\"line\":%u,\"variable\":%s,\"allocated_in\":%s,\"allocated_at\":%u}", x->does,
+             word_for(other), between, json_string(info->files[(u64)other->file], names[0], sizeof names[0]), other->line, json_string(variable, names[1], sizeof names[1]),
+             json_string(line ? file : "", names[2], sizeof names[2]), line);
+}
+
 /* ---- races ------------------------------------------------------------------------------------------------------------ */
 
 /* Whether two accesses, one a write, may go side by side by what they are. */
@@ -138,8 +151,9 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     const struct launch *l = b->launch;
     u32 other_site = other_at >> 10, other = other_at & 1023;
     const struct site_info *s = &x->sites[other_site];
-    const char *between, *advice, *severity = s->kind != SITE_LOAD && x->writes && !(s->kind == SITE_ATOMIC || x->atomic) ? "warning" : "error";
-    char who[120], place[256];
+    int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* flags; what they guard is worse */
+    const char *between, *advice, *whose = order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", *severity = strong || (s->kind != SITE_LOAD && x->writes && s->kind != SITE_ATOMIC && !x->atomic) ? "warning" : "error";
+    char who[120], place[256], facts[1800];
     u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
     if (order == ORDER_NONE_IN_GRID) {
         u64 k = other_block;
@@ -165,11 +179,13 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
                            : "Put __syncthreads() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read.";
     }
     if (x->sites[x->site].line == s->line && s->kind != SITE_COPY && order == ORDER_NONE_IN_BLOCK && !(same_warp && x->site == other_site))
-        advice = "If several threads add to this place, use an atomic (atomicAdd). Else put __syncthreads(), or within a warp __syncwarp(), between the read and the write.";
+        advice = same_warp ? "If several threads add to this place, use an atomic (atomicAdd). Else put __syncwarp() between the read and the write."
+                           : "If several threads add to this place, use an atomic (atomicAdd). Else put __syncthreads() between the read and the write.";
     u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
     if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
     place_of(x, addr, place, sizeof place);
-    diagnose(x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
+    race_facts(x, addr, s, whose, facts, sizeof facts);
+    diagnose_with(facts, x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
 }
 
 static void against_write(const struct access *x, const struct record *r, u32 bytes, u32 step, u64 addr) {
@@ -190,12 +206,17 @@ static void against_reads(const struct access *x, const struct cell *c, u64 addr
     u64 block = 0;
     enum order order = order_of(x->w->block, c->read.stamp, &block);
     if (order == ORDER_BEFORE || agree(&x->sites[x->site], &x->sites[c->read.at >> 10])) return;
+    u64 far_block = 0;
+    u32 far = c->far_read.at & 1023;
+    enum order far_order = c->far_read.stamp ? order_of(x->w->block, c->far_read.stamp, &far_block) : ORDER_BEFORE;
     if (order == ORDER_NONE_IN_GRID || c->readers & READERS_OTHER_BLOCK) {
-        report_race(x, addr, c->read.at, order == ORDER_NONE_IN_GRID, block, ORDER_NONE_IN_GRID, 0);
+        int own = order != ORDER_NONE_IN_GRID, known = !own || far_order == ORDER_NONE_IN_GRID;
+        report_race(x, addr, own && known ? c->far_read.at : c->read.at, known, own ? far_block : block, ORDER_NONE_IN_GRID, 0);
         return;
     }
     if (other / 32 != x->w->index || c->readers & READERS_OTHER_WARP) {
-        report_race(x, addr, c->read.at, other / 32 != x->w->index, block, ORDER_NONE_IN_BLOCK, 0);
+        int own = other / 32 == x->w->index, known = !own || (far_order == ORDER_NONE_IN_BLOCK && far / 32 != x->w->index);
+        report_race(x, addr, own && known ? c->far_read.at : c->read.at, known, block, ORDER_NONE_IN_BLOCK, 0);
         return;
     }
     if (c->read.stamp != x->stamp || c->read_step != x->step) return;
@@ -213,6 +234,7 @@ static void remember_read(const struct access *x, struct cell *c) {
         else if (other / 32 != x->w->index) readers |= READERS_OTHER_WARP;
         else if (c->read_step != x->step) readers &= (u8)~READERS_OTHER_LANE;
         else if (other != x->thread) readers |= READERS_OTHER_LANE;
+        if (order == ORDER_NONE_IN_GRID || other / 32 != x->w->index) c->far_read = c->read;
         if (other == x->thread) bytes |= c->read_bytes;
         else if (bytes & c->read_bytes) bytes &= c->read_bytes; /* what others have read too */
         else readers = 0;
@@ -237,12 +259,13 @@ static void report_under_way(const struct access *x, const struct cell *c, u64 a
     const struct warp *w = x->w;
     u32 line = x->sites[c->write.at >> 10].line, thread = c->write.at & 1023;
     if (!first_time(info, x->sites[x->site].line << 4 | 15, line)) return;
-    char who[80] = "this thread", place[256];
+    char who[80] = "this thread", place[256], facts[1800];
     if (thread != x->thread)
         snprintf(who, sizeof who, "thread (%u,%u,%u)", thread % w->ntid[0], thread / w->ntid[0] % w->ntid[1], thread / w->ntid[0] / w->ntid[1]);
     place_of(x, addr, place, sizeof place);
     int race = info->sanitize & SANITIZE_RACE, overwrites = x->writes && !x->atomic;
-    diagnose(x->w, x->site, x->thread, race && !overwrites ? "error" : "warning", race ? "race" : "init",
+    race_facts(x, addr, &x->sites[c->write.at >> 10], "copy", facts, sizeof facts);
+    diagnose_with(race ? facts : "", x->w, x->site, x->thread, race && !overwrites ? "error" : "warning", race ? "race" : "init",
              "An asynchronous copy to this memory has not been waited for: call __pipeline_wait_prior(0) (cp.async.wait_group 0), then __syncthreads(), before this access.",
              "%s of %s while the asynchronous copy to it by %s at line %u is under way", x->does, place, who, line);
 }

@@ -1,132 +1,199 @@
-/* mma.sync, wmma, ldmatrix, stmatrix.
- *
- * Layouts of mma.sync fragments are those of the PTX ISA: with g = lane / 4, t = lane % 4 and E elements to a register,
- *   A register r: row g + 8·(r & 1), columns t·E + 4E·(r >> 1) + e
- *   B register r: rows t·E + 4E·r + e, column g
- *   C register i: row g + 8·(i >> 1), column 2t + (i & 1); with two halves to a register, row g + 8r, columns 2t + e.
- * wmma fragments have no promised layout; here lane l's element i is element (l·n + i) mod (rows·columns), row-major.
- *
- * Products of halves are exact in f32; sums are kept in f64 and rounded once, which is at least as good as hardware. */
+/* mma.sync, wmma.mma and movmatrix: from registers to matrices (tensor.h) and back. */
 
-#include "emu.h"
+#include "tensor.h"
 
-static u32 width(int e) { return e == ELEMENT_F16 || e == ELEMENT_BF16 ? 16 : e == ELEMENT_S8 || e == ELEMENT_U8 ? 8 : 32; }
+/* ---- fragments ------------------------------------------------------------------------------------------------------ */
 
-static double value(int e, u32 bits) {
-    switch (e) {
-    case ELEMENT_F16: return f16_to_f32_s(bits & 0xffff);
-    case ELEMENT_BF16: return bf16_to_f32_s(bits & 0xffff);
-    case ELEMENT_TF32: return u2f(bits & 0xffffe000u);
-    case ELEMENT_F32: return u2f(bits);
-    case ELEMENT_S8: return (i8)bits;
-    case ELEMENT_U8: return (u8)bits;
-    default: return (i32)bits;
+/* out[8 · t + g] = in[4 · g + t] */
+static void by_words(const u32 *in, u32 *out) {
+#ifdef EMU_AVX512
+    for (u32 i = 0; i < 2; i++) *(VU *)&out[16 * i] = permute_row((const VU *)in, IOTA(0) % 8 * 4 + IOTA(0) / 8 + 2 * i);
+#else
+    for (u32 t = 0; t < 4; t++)
+        for (u32 g = 0; g < 8; g++) out[8 * t + g] = in[4 * g + t];
+#endif
+}
+static void by_lanes(const u32 *in, u32 *out) {
+#ifdef EMU_AVX512
+    for (u32 i = 0; i < 2; i++) *(VU *)&out[16 * i] = permute_row((const VU *)in, IOTA(0) % 4 * 8 + IOTA(0) / 4 + 4 * i);
+#else
+    for (u32 t = 0; t < 4; t++)
+        for (u32 g = 0; g < 8; g++) out[4 * g + t] = in[8 * t + g];
+#endif
+}
+
+/* Up to 32 rows of A, or columns of B, as words: block r % blocks of 8 rows, words 4 · (r / blocks) … of each, in register r. */
+#define SIDES 2
+#define WORDS 16
+struct words { u32 at[SIDES][WORDS][ROWS] __attribute__((aligned(64))); };
+static void gather_words(const u32 *registers, u32 blocks, u32 chunks, struct words *words) {
+    if (blocks % 2) memset(words, 0, sizeof words->at[0]); /* the rows of an eight too few */
+    for (u32 r = 0; r < blocks * chunks; r++) {
+        u32 turned[32] __attribute__((aligned(64))), block = r % blocks;
+        by_words(registers + 32 * r, turned);
+        for (u32 t = 0; t < 4; t++) memcpy(&words->at[block / 2][r / blocks * 4 + t][block % 2 * 8], turned + 8 * t, 32);
     }
 }
 
-static u32 encode(int e, double v, int saturate) {
-    switch (e) {
-    case ELEMENT_F16: return f64_to_f16_s(v);
-    case ELEMENT_F32: return f2u((float)v);
-    default: {
-        i64 n = (i64)v;
-        if (saturate) n = clamp_i64(n, INT32_MIN, INT32_MAX);
-        return (u32)n;
-    }
+/* C and D, by columns: register 2 · (row block + blocks · column block) + i holds column 2t + i of each row in a block; of
+ * halves one register holds both. */
+static void load_block(const u32 *registers, u32 block, int halves, u32 (*c)[ROWS], u32 row) {
+    u32 turned[2][32] __attribute__((aligned(64)));
+    if (halves) {
+        by_words(registers + 32 * block, turned[1]);
+        for (u32 l = 0; l < 32; l += W) {
+            const VU both = *(const VU *)&turned[1][l];
+            *(VU *)&turned[0][l] = both & 0xffffu, *(VU *)&turned[1][l] = both >> 16;
+        }
+    } else
+        for (u32 r = 0; r < 2; r++) by_words(registers + 32 * (2 * block + r), turned[r]);
+    for (u32 j = 0; j < 8; j++) memcpy(&c[j][row], &turned[j % 2][8 * (j / 2)], 32);
+}
+static void store_block(u32 *registers, u32 block, int halves, const u32 (*c)[ROWS], u32 row) {
+    u32 turned[2][32] __attribute__((aligned(64)));
+    for (u32 j = 0; j < 8; j++) memcpy(&turned[j % 2][8 * (j / 2)], &c[j][row], 32);
+    if (halves) {
+        for (u32 l = 0; l < 32; l += W) *(VU *)&turned[0][l] |= *(const VU *)&turned[1][l] << 16;
+        by_lanes(turned[0], registers + 32 * block);
+    } else
+        for (u32 r = 0; r < 2; r++) by_lanes(turned[r], registers + 32 * (2 * block + r));
+}
+
+/* ---- sparse matrices ------------------------------------------------------------------------------------------------ */
+
+/* The bits of the metadata that say where the stored elements of a row are: two bits for each that is kept of four (tf32: four
+ * bits for one of two; 4-bit integers: two bits for a pair). Rows of 16 bits: row g and g + 8 in the thread `selector` of
+ * each four; of 32: in threads 2 · selector and the next, halves of the row one after the other (16-bit elements and tf32),
+ * or the rows (integers); of 64: all four threads, first halves first. PTX ISA, "Sparse matrix storage". */
+static u64 row_metadata(int element, u32 k, const u32 *metadata, u32 selector, u32 row) {
+    const u32 g = row % 8, high = row / 8, bits = element == ELEMENT_TF32 ? 2 * k : element_bits(element) == 4 ? k / 2 : k;
+    const u32 *quad = metadata + 4 * g;
+    if (bits == 16) return quad[selector] >> 16 * high & 0xffff;
+    if (bits == 64) return quad[high] | (u64)quad[2 + high] << 32;
+    if (element_bits(element) < 16) return quad[2 * selector + high];
+    return (quad[2 * selector] >> 16 * high & 0xffff) | (quad[2 * selector + 1] >> 16 * high & 0xffff) << 16;
+}
+
+/* Spreads the k / 2 stored columns of a side over k, the others being absent. */
+static void spread(int element, u32 k, const u32 *metadata, u32 selector, const struct side *stored, struct side *s) {
+    for (u32 x = 0; x < k; x++)
+        for (u32 i = 0; i < ROWS; i++) s->integer[x][i] = 0, s->exponent[x][i] = EXPONENT_ABSENT;
+    for (u32 i = 0; i < ROWS; i++) {
+        const u64 where = row_metadata(element, k, metadata, selector, i);
+        for (u32 n = 0; n < k / 2; n++) {
+            u32 x = element == ELEMENT_TF32             ? 2 * n + (where >> (4 * n + 1) & 1)
+                    : element_bits(element) == 4 ? n / 4 * 8 + (where >> n / 2 * 2 & 3) * 2 + n % 2
+                                                 : n / 2 * 4 + (where >> 2 * n & 3);
+            s->integer[x][i] = stored->integer[n][i], s->exponent[x][i] = stored->exponent[n][i];
+        }
     }
 }
 
-void rt_mma(int m, int n, int k, int ae, int be, int de, const u32 *a, const u32 *b, const u32 *c, u32 *d, int saturate) {
-    static __thread double A[16][32], B[32][8], C[16][8];
-    u32 bits = width(ae), E = 32 / bits;
-    for (u32 l = 0; l < 32; l++) {
-        u32 g = l >> 2, t = l & 3;
-        u32 a_registers = (u32)(m * k) / 32 / E, b_registers = (u32)(k * n) / 32 / E;
-        for (u32 r = 0; r < a_registers; r++)
-            for (u32 e = 0; e < E; e++) {
-                u32 row = m == 8 ? g : g + 8 * (r & 1), column = t * E + 4 * E * (m == 8 ? r : r >> 1) + e;
-                A[row][column] = value(ae, a[32 * r + l] >> (e * bits));
+/* ---- instructions --------------------------------------------------------------------------------------------------- */
+
+static int is_float(int e) { return e == ELEMENT_F16 || e == ELEMENT_BF16 || e == ELEMENT_TF32 || e == ELEMENT_E4M3 || e == ELEMENT_E5M2; }
+
+static void decode(int element, const u32 (*words)[ROWS], u32 count, struct side *s) {
+    if (is_float(element)) decode_floats(element, words, count, s);
+    else decode_integers(element, words, count, s);
+}
+
+/* A sum's type is that of C as it comes in; D's type is its conversion. */
+static void convert(int from, int to, u32 (*c)[ROWS], u32 columns) {
+    if (from == to) return;
+    for (u32 j = 0; j < columns; j++)
+        for (u32 i = 0; i < ROWS; i++) c[j][i] = to == ELEMENT_F16 ? f32_to_f16_s(u2f(c[j][i])) : f2u(f16_to_f32_s(c[j][i]));
+}
+
+static void add_products(struct mma how, const struct side *a, const struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
+    if (is_float(how.a)) {
+        int accumulator = how.d == ELEMENT_F16 && how.c == ELEMENT_F16 ? ELEMENT_F16 : ELEMENT_F32;
+        convert(how.c, accumulator, c, columns);
+        sum_floats(sum_rule(how.architecture, how.a, accumulator, how.flags & MMA_SPARSE), a, b, how.k, first, columns, c);
+        convert(accumulator, how.d, c, columns);
+    } else if (how.a == ELEMENT_B1) sum_bits(a, b, how.k / 32, first, columns, c, how.flags & MMA_AND);
+    else sum_integers(a, b, how.k, first, columns, c, how.flags & MMA_SATURATE);
+}
+
+void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, const u32 *metadata, u32 selector) {
+    static __thread struct words words;
+    static __thread struct side left[SIDES], right[SIDES], stored;
+    const u32 row_blocks = how.m / 8, column_blocks = how.n / 8;
+    const u32 a_words = how.k * element_bits(how.a) / 32 / (how.flags & MMA_SPARSE ? 2 : 1), b_words = how.k * element_bits(how.b) / 32;
+    gather_words(a, row_blocks, a_words / 4, &words);
+    for (u32 i = 0; i < (row_blocks + 1) / 2; i++) {
+        decode(how.a, (const u32(*)[ROWS])words.at[i], a_words, how.flags & MMA_SPARSE ? &stored : &left[i]);
+        if (how.flags & MMA_SPARSE) spread(how.a, how.k, metadata, selector, &stored, &left[i]);
+    }
+    gather_words(b, column_blocks, b_words / 4, &words);
+    for (u32 i = 0; i < (column_blocks + 1) / 2; i++) decode(how.b, (const u32(*)[ROWS])words.at[i], b_words, &right[i]);
+    const int halves_in = how.c == ELEMENT_F16, halves_out = how.d == ELEMENT_F16;
+    for (u32 j = 0; j < column_blocks; j++)
+        for (u32 i = 0; i < (row_blocks + 1) / 2; i++) {
+            u32 sums[8][ROWS] __attribute__((aligned(64))) = {0}, blocks = row_blocks == 1 ? 1 : 2;
+            for (u32 h = 0; h < blocks; h++) load_block(c, j * row_blocks + 2 * i + h, halves_in, sums, 8 * h);
+            add_products(how, &left[i], &right[j / 2], j % 2 * 8, 8, sums);
+            for (u32 h = 0; h < blocks; h++) store_block(d, j * row_blocks + 2 * i + h, halves_out, (const u32(*)[ROWS])sums, 8 * h);
+        }
+}
+
+/* m8n8k4 with halves: lanes 4q … 4q + 3 and 16 more hold four products of their own, in layouts of their own. A lane has row
+ * `lane % 4 + 4 · (lane / 16)` of A, or a column of it; of B likewise a column, or a row; the row of C that it has in halves
+ * is the same, in f32 it has parts of two. */
+void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a, const u32 *b, const u32 *c, u32 *d) {
+    u32 results[8 * 32];
+    for (u32 quad = 0; quad < 4; quad++) {
+        u32 words[2][2][ROWS] __attribute__((aligned(64))) = {0}, sums[8][ROWS] __attribute__((aligned(64))) = {0};
+        u16 *const sides[2] = {(u16 *)words[0], (u16 *)words[1]};
+        struct side left, right;
+        for (u32 n = 0; n < 8; n++) {
+            const u32 lane = 4 * quad + n % 4 + n / 4 * 16;
+            for (u32 i = 0; i < 4; i++)
+                for (u32 s = 0; s < 2; s++) {
+                    const u32 crossed = s ? (u32)b_by_rows : (u32)a_by_columns;
+                    const u32 row = crossed ? i + n / 4 * 4 : n, x = crossed ? n % 4 : i;
+                    sides[s][x / 2 * 2 * ROWS + 2 * row + x % 2] = (u16)((s ? b : a)[32 * (i / 2) + lane] >> 16 * (i % 2));
+                }
+            for (u32 i = 0; i < 8; i++) {
+                if (how.c == ELEMENT_F16) sums[i][n] = c[32 * (i / 2) + lane] >> 16 * (i % 2) & 0xffff;
+                else sums[(i & 4) + (lane & 2) + (i & 1)][(lane & 1) + (i & 2) + n / 4 * 4] = c[32 * i + lane];
             }
-        for (u32 r = 0; r < b_registers; r++)
-            for (u32 e = 0; e < E; e++) B[t * E + 4 * E * r + e][g] = value(be, b[32 * r + l] >> (e * bits));
-        if (de == ELEMENT_F16)
-            for (u32 r = 0; r < 2; r++)
-                for (u32 e = 0; e < 2; e++) C[g + 8 * r][2 * t + e] = value(de, c[32 * r + l] >> (16 * e));
-        else
-            for (u32 i = 0; i < (u32)(m * n) / 32; i++) C[g + 8 * (i >> 1)][2 * t + (i & 1)] = value(de, c[32 * i + l]);
+        }
+        decode_floats(ELEMENT_F16, (const u32(*)[ROWS])words[0], 2, &left);
+        decode_floats(ELEMENT_F16, (const u32(*)[ROWS])words[1], 2, &right);
+        add_products(how, &left, &right, 0, 8, sums);
+        for (u32 n = 0; n < 8; n++) {
+            const u32 lane = 4 * quad + n % 4 + n / 4 * 16;
+            for (u32 i = 0; i < 8; i++) {
+                if (how.d != ELEMENT_F16) results[32 * i + lane] = sums[(i & 4) + (lane & 2) + (i & 1)][(lane & 1) + (i & 2) + n / 4 * 4];
+                else if (i % 2) results[32 * (i / 2) + lane] = sums[i - 1][n] | sums[i][n] << 16;
+            }
+        }
     }
-    for (int i = 0; i < m; i++)
-        for (int x = 0; x < k; x++)
-            for (int j = 0; j < n; j++) C[i][j] += A[i][x] * B[x][j];
+    memcpy(d, results, (how.d == ELEMENT_F16 ? 4 : 8) * 32 * sizeof *d);
+}
+
+/* Doubles: one fused multiplication and addition after the other, in the order of k (MMA-Sim, simulator/nv.py). */
+void rt_mma_f64(struct mma how, const u64 *a, const u64 *b, const u64 *c, u64 *d) {
+    double A[16][16], B[16][8];
+    const u32 blocks = how.m / 8;
     for (u32 l = 0; l < 32; l++) {
-        u32 g = l >> 2, t = l & 3;
-        if (de == ELEMENT_F16)
-            for (u32 r = 0; r < 2; r++) d[32 * r + l] = encode(de, C[g + 8 * r][2 * t], 0) | encode(de, C[g + 8 * r][2 * t + 1], 0) << 16;
-        else
-            for (u32 i = 0; i < (u32)(m * n) / 32; i++) d[32 * i + l] = encode(de, C[g + 8 * (i >> 1)][2 * t + (i & 1)], saturate);
+        for (u32 r = 0; r < blocks * how.k / 4; r++) A[r % blocks * 8 + l / 4][r / blocks * 4 + l % 4] = q2d(a[32 * r + l]);
+        for (u32 r = 0; r < how.k / 4; r++) B[4 * r + l % 4][l / 4] = q2d(b[32 * r + l]);
     }
-}
-
-static u32 element_of(const u32 *rows, u32 registers, u32 bits, u32 index) {
-    u32 per_register = 32 / bits, per_lane = registers * per_register;
-    u32 lane = index / per_lane, i = index % per_lane;
-    return rows[32 * (i / per_register) + lane] >> (i % per_register * bits);
-}
-
-void rt_wmma(int m, int n, int k, int ae, int be, int ce, int de, const u32 *a, u32 an, const u32 *b, u32 bn, const u32 *c, u32 cn, u32 *d, u32 dn, int saturate) {
-    u32 bits = width(de), per_register = 32 / bits;
-    for (u32 i = 0; i < 32 * dn; i++) d[i] = 0;
-    for (int i = 0; i < m; i++)
-        for (int j = 0; j < n; j++) {
-            double s = value(ce, element_of(c, cn, width(ce), (u32)(i * n + j)));
-            for (int x = 0; x < k; x++)
-                s += value(ae, element_of(a, an, width(ae), (u32)(i * k + x))) * value(be, element_of(b, bn, width(be), (u32)(x * n + j)));
-            u32 index = (u32)(i * n + j), per_lane = dn * per_register, lane = index / per_lane, e = index % per_lane;
-            u32 r = encode(de, s, saturate);
-            d[32 * (e / per_register) + lane] |= bits == 32 ? r : (r & ((1u << bits) - 1)) << (e % per_register * bits);
-        }
-}
-
-static u64 fragment_address(u64 base, u32 index, u32 columns, u32 stride, int column_major, u32 bits) {
-    u32 row = index / columns, column = index % columns;
-    return base + (u64)(column_major ? column * stride + row : row * stride + column) * (bits / 8);
-}
-void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, u32 *out) {
-    u32 per_register = 32 / bits, per_lane = registers * per_register;
-    for (u32 i = 0; i < 32 * registers; i++) out[i] = 0;
-    for (u32 l = 0; l < 32; l++)
-        for (u32 i = 0; i < per_lane; i++) {
-            u32 index = (l * per_lane + i) % (rows * columns);
-            const u8 *p = rt_address(w, site, space, fragment_address(base, index, columns, stride, column_major, bits), l, bits / 8);
-            u32 v = bits == 8 ? *p : bits == 16 ? *(const u16a *)p : *(const u32a *)p;
-            out[32 * (i / per_register) + l] |= v << (i % per_register * bits);
-        }
-}
-void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, const u32 *in) {
-    for (u32 index = 0; index < rows * columns; index++) {
-        u32 v = element_of(in, registers, bits, index);
-        u8 *p = rt_address(w, site, space, fragment_address(base, index, columns, stride, column_major, bits), index * 32 / (rows * columns), bits / 8);
-        if (bits == 16) *(u16a *)p = (u16)v;
-        else *(u32a *)p = v;
-    }
-}
-
-void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, u32 *out) {
-    for (u32 j = 0; j < count; j++) {
-        u16 matrix[8][8];
-        for (u32 row = 0; row < 8; row++) memcpy(matrix[row], rt_address(w, site, space, addr[8 * j + row], 8 * j + row, 16), 16);
+    for (u32 i = 0; i < 2 * blocks; i++)
         for (u32 l = 0; l < 32; l++) {
-            u32 g = l >> 2, t = 2 * (l & 3);
-            out[32 * j + l] = transposed ? matrix[t][g] | (u32)matrix[t + 1][g] << 16 : matrix[g][t] | (u32)matrix[g][t + 1] << 16;
+            double s = q2d(c[32 * i + l]);
+            for (u32 x = 0; x < how.k; x++) s = __builtin_fma(A[i / 2 * 8 + l / 4][x], B[x][l % 4 * 2 + i % 2], s);
+            d[32 * i + l] = d2q(s);
         }
-    }
 }
-void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, const u32 *in) {
-    for (u32 j = 0; j < count; j++)
-        for (u32 l = 0; l < 32; l++)
-            for (u32 e = 0; e < 2; e++) {
-                u32 g = l >> 2, t = 2 * (l & 3) + e, row = transposed ? t : g, column = transposed ? g : t;
-                u16 *p = rt_address(w, site, space, addr[8 * j + row], 8 * j + row, 16);
-                p[column] = (u16)(in[32 * j + l] >> (16 * e));
-            }
+
+/* movmatrix: row g of the 8 × 8 matrix of halves becomes column g. */
+void rt_movmatrix(const u32 *in, u32 *out) {
+    const u16 *halves = (const u16 *)in;
+    for (u32 l = 0; l < 32; l++) {
+        const u32 g = l / 4, t = l % 4;
+        out[l] = halves[16 * t + g] | (u32)halves[16 * t + 8 + g] << 16;
+    }
 }

@@ -10,7 +10,8 @@
  * branches are plain gotos, `m` is the mask of live lanes, and register writes need no mask because dead lanes'
  * registers are never read. Where lanes part, the `slow` form runs, block by block under a mask, always the
  * lowest-numbered pending block, until all lanes are at the branch's immediate post-dominator (or have left); the fast
- * form then goes on there. Lanes that wait in a loop for others of their warp let these go on (apart.c).
+ * form then goes on there. Lanes that wait in a loop for others of their warp let these go on (apart.c), as do
+ * lanes that come to a warp function before others that its mask names (gather.c).
  *
  * Registers live in a frame in memory, F, where the slow form finds them; a register that a form knows to be more even
  * than the general form does has a second place there and is copied when lanes part. Between branches, instructions are
@@ -46,7 +47,7 @@ typedef int64_t i64;
 #define INLINE static inline __attribute__((always_inline, unused))
 #define COLD __attribute__((cold, noinline))
 
-#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__) && !defined(EMU_GENERIC)
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define EMU_AVX512 1
 #define W 16
 #elif defined(__AVX2__)
@@ -137,6 +138,13 @@ void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 
 void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
+/* The same for elements of 8 or 16 bytes together, which other processors see all at once (whole.c). */
+void rt_load_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out);
+void rt_store_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
+/* rt_load_q of so many words, where nothing watches (words.c). */
+void rt_load_words1(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
+void rt_load_words2(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
+void rt_load_words4(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
 /* The host address of one lane's access, or no return. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
 void rt_fence(struct warp *w);
@@ -167,6 +175,7 @@ struct apart {
     u32 waiting;  /* lanes whose patience is at an end: the others' turn */
     u32 held;     /* lanes that have come to where lanes meet, before some that take part */
     u32 waited;   /* lanes that were ever waiting */
+    u32 stuck;    /* lanes that were held when nothing else was left: they go on as if nobody had been missing */
     u32 patience; /* of the lanes that run: times round a loop */
     u32 turns;
 };
@@ -175,6 +184,32 @@ int rt_take_turns(struct warp *w, struct apart *a, u32 beyond);
 u32 rt_pending(const u32 *pend, u32 blocks);
 /* Whether lanes of the mask `missing` are pending anywhere and have waited. */
 int rt_hold(struct apart *a, const u32 *pend, u32 blocks, u32 missing);
+
+/* Warp functions (gather.c). What each lane sees: one value for each lane, and which lanes count. */
+struct together { const u64 *row[32]; u32 group[32]; };
+struct gathering {
+    u32 offered;  /* lanes that have come and not gone on */
+    u32 complete; /* of these, lanes whose mask's lanes have all come */
+    u32 members[32], call[32];
+    u64 offer[32], seen[32][32];
+    struct together together; /* of lanes that may go on */
+};
+/* The lanes of m that may go on; the others are held. `call` numbers the instruction (0: __syncwarp(),
+ * which syncwarp.c reports on), `pending` are the lanes that are
+ * elsewhere in this function. */
+u32 rt_gather(struct warp *w, struct apart *a, struct gathering *g, u32 site, u32 call, u32 m, u32 pending, const u32 *members, const u64 *offers) COLD;
+void rt_check_members(struct warp *w, u32 site, u32 m, const u32 *members) COLD;
+void rt_shuffle(const struct together *t, u32 m, const u32 *source, u32 *out) COLD;
+void rt_ballot(const struct together *t, u32 m, u32 *out) COLD;
+u32 rt_match(const struct together *t, u32 m, int all, u32 *out); /* lanes that all others of their mask equal */
+void rt_reduce_add_u32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_min_u32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_min_s32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_max_u32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_max_s32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_and_b32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_or_b32(const struct together *t, u32 m, u32 *out);
+void rt_reduce_xor_b32(const struct together *t, u32 m, u32 *out);
 
 /* Atomics: old values replace vv[0..31]; vv[32..63] is the new value of a compare-and-swap. */
 #define ATOMIC(how, type) void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv);
@@ -190,12 +225,21 @@ ATOMICS
 typedef u32 (*device_function)(struct warp *, u32, u32 **);
 device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address);
 
-/* Matrix instructions (tensor.c). Registers are rows of 32 lanes. */
-enum element { ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_S8, ELEMENT_U8, ELEMENT_F32, ELEMENT_S32 };
-void rt_mma(int m, int n, int k, int ae, int be, int de, const u32 *a, const u32 *b, const u32 *c, u32 *d, int saturate);
-void rt_wmma(int m, int n, int k, int ae, int be, int ce, int de, const u32 *a, u32 an, const u32 *b, u32 bn, const u32 *c, u32 cn, u32 *d, u32 dn, int saturate);
-void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, u32 *out);
-void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, u32 rows, u32 columns, int column_major, u32 bits, u32 registers, const u32 *in);
+/* Matrix instructions (tensor.c, tensor_memory.c). Registers are rows of 32 lanes, of 32 bits or, of doubles, of 64. */
+enum element {
+    ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_E4M3, ELEMENT_E5M2, ELEMENT_S8, ELEMENT_U8, ELEMENT_S4, ELEMENT_U4, ELEMENT_B1,
+    ELEMENT_F32, ELEMENT_S32, ELEMENT_F64
+};
+enum mma_flag { MMA_SATURATE = 1, MMA_AND = 2, MMA_SPARSE = 4 };
+struct mma { u32 architecture, m, n, k; int a, b, c, d; u32 flags; }; /* D = A B + C: the GPU's architecture, shape, types */
+void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, const u32 *metadata, u32 selector);
+void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a, const u32 *b, const u32 *c, u32 *d);
+void rt_mma_f64(struct mma how, const u64 *a, const u64 *b, const u64 *c, u64 *d);
+void rt_movmatrix(const u32 *in, u32 *out);
+/* B is seen by columns here: its rows are k long, as A's. `adjacent`: elements of different rows lie next to each other. */
+struct wmma { u32 rows, columns; int element, accumulator, adjacent; };
+void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, struct wmma how, u32 registers, void *out);
+void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, struct wmma how, u32 registers, const void *in);
 void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, u32 *out);
 void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, const u32 *in);
 
@@ -212,6 +256,14 @@ void rt_mbarrier_init(struct warp *w, u32 site, int space, const u64 *addr, u32 
 void rt_mbarrier_invalidate(struct warp *w, u32 site, int space, const u64 *addr, u32 m);
 void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv, int drops);
 u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity);
+
+/* Textures and surfaces (textures.c): `geometry` dimensions, the coordinates being rows; channels come in four rows. A gather
+ * reads one channel (>= 0) of four texels. Values of a surface access are rows of 64 bits. */
+#define LAYERED 4
+enum bounds { BOUNDS_TRAP, BOUNDS_CLAMP, BOUNDS_ZERO };
+void rt_texture(struct warp *w, u32 site, u32 m, int geometry, int is_float, int channel, const u64 *object, const u32 *at, u32 *out);
+void rt_surface(struct warp *w, u32 site, u32 m, int geometry, int bounds, int stores, u32 bytes, u32 count, const u64 *object, const u32 *at, u64 *values);
+void rt_texture_query(struct warp *w, u32 site, u32 m, int what, const u64 *object, u32 *answer);
 
 /* ---- vectors ---------------------------------------------------------------------------------------------------- */
 
@@ -275,13 +327,28 @@ INLINE u32 mask8(u8 m) { u32 n; __asm__("kmovb %1, %0" : "=r"(n) : "k"(m)); retu
  * 8 eq_uq, 9 nge(ltu), 10 ngt(leu), 5 nlt(geu), 6 nle(gtu). */
 #define CMPF(op, a, b) mask16(__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
 #define CMPD(op, a, b) mask8(__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
+/* PICK(WHERE(...), a, b) is SEL(CMP(...), a, b) for a comparison that is used at once: a vector remains one. */
+#define WHEREU CMPU
+#define WHEREI CMPI
+#define WHEREQ CMPQ
+#define WHEREL CMPL
+#define WHEREF CMPF
+#define WHERED CMPD
+#define PICKU SELU
+#define PICKF SELF
+#define PICKQ SELQ
+#define PICKD SELD
 #else
-INLINE VI expand_mask(u32 m) { VI bit = (VI)(BU(1) << IOTA(0)); return ((BI((i32)m) & bit) != 0); }
-INLINE VL expand_maskq(u32 m) { VL bit = (VL)(BQ(1) << IOTAQ(0)); return ((BL((i64)m) & bit) != 0); }
-INLINE VU SELU(u32 m, VU a, VU b) { VU k = (VU)expand_mask(m); return (a & k) | (b & ~k); }
-INLINE VF SELF(u32 m, VF a, VF b) { return (VF)SELU(m, (VU)a, (VU)b); }
-INLINE VQ SELQ(u32 m, VQ a, VQ b) { VQ k = (VQ)expand_maskq(m); return (a & k) | (b & ~k); }
-INLINE VD SELD(u32 m, VD a, VD b) { return (VD)SELQ(m, (VQ)a, (VQ)b); }
+INLINE VU PICKU(VU k, VU a, VU b) { return (a & k) | (b & ~k); }
+INLINE VF PICKF(VU k, VF a, VF b) { return (VF)PICKU(k, (VU)a, (VU)b); }
+INLINE VQ PICKQ(VU k, VQ a, VQ b) { return (VQ)PICKU(k, (VU)a, (VU)b); }
+INLINE VD PICKD(VU k, VD a, VD b) { return (VD)PICKU(k, (VU)a, (VU)b); }
+INLINE VU expand_mask(u32 m) { VU bit = BU(1) << IOTA(0); return (VU)((BU(m) & bit) != 0); }
+INLINE VU expand_maskq(u32 m) { VQ bit = BQ(1) << IOTAQ(0); return (VU)((BQ(m) & bit) != 0); }
+INLINE VU SELU(u32 m, VU a, VU b) { return PICKU(expand_mask(m), a, b); }
+INLINE VF SELF(u32 m, VF a, VF b) { return PICKF(expand_mask(m), a, b); }
+INLINE VQ SELQ(u32 m, VQ a, VQ b) { return PICKQ(expand_maskq(m), a, b); }
+INLINE VD SELD(u32 m, VD a, VD b) { return PICKD(expand_maskq(m), a, b); }
 INLINE u32 movemask(VI v) {
 #if W == 8
     return (u32)__builtin_ia32_movmskps256((float __attribute__((vector_size(32))))v);
@@ -294,9 +361,13 @@ INLINE u32 movemask(VI v) {
 #endif
 }
 INLINE u32 movemaskq(VL v) {
-    u32 r = 0;
-    for (int i = 0; i < W / 2; i++) r |= (u32)(v[i] & 1) << i;
-    return r;
+#if W == 8
+    return (u32)__builtin_ia32_movmskpd256((double __attribute__((vector_size(32))))v);
+#elif defined(__SSE2__)
+    return (u32)__builtin_ia32_movmskpd((double __attribute__((vector_size(16))))v);
+#else
+    return (u32)(v[0] & 1) | (u32)(v[1] & 1) << 1;
+#endif
 }
 #define COMPARE(op, a, b) \
     ((op) == 0 ? (a) == (b) : (op) == 1 ? (a) < (b) : (op) == 2 ? (a) <= (b) : (op) == 4 ? (a) != (b) : (op) == 5 ? (a) >= (b) : (a) > (b))
@@ -315,12 +386,18 @@ INLINE u32 movemaskq(VL v) {
      : (op) == 10 ? ~((a) > (b))                                                                                        \
      : (op) == 5  ? ~((a) < (b))                                                                                        \
                   : ~((a) <= (b)))
-#define CMPU(op, a, b) movemask((VI)COMPARE(op, (VU)(a), (VU)(b)))
-#define CMPI(op, a, b) movemask((VI)COMPARE(op, (VI)(a), (VI)(b)))
-#define CMPQ(op, a, b) movemaskq((VL)COMPARE(op, (VQ)(a), (VQ)(b)))
-#define CMPL(op, a, b) movemaskq((VL)COMPARE(op, (VL)(a), (VL)(b)))
-#define CMPF(op, a, b) movemask((VI)COMPAREF(op, (VF)(a), (VF)(b)))
-#define CMPD(op, a, b) movemaskq((VL)COMPAREF(op, (VD)(a), (VD)(b)))
+#define WHEREU(op, a, b) (VU)(COMPARE(op, (VU)(a), (VU)(b)))
+#define WHEREI(op, a, b) (VU)(COMPARE(op, (VI)(a), (VI)(b)))
+#define WHEREQ(op, a, b) (VU)(COMPARE(op, (VQ)(a), (VQ)(b)))
+#define WHEREL(op, a, b) (VU)(COMPARE(op, (VL)(a), (VL)(b)))
+#define WHEREF(op, a, b) (VU)(COMPAREF(op, (VF)(a), (VF)(b)))
+#define WHERED(op, a, b) (VU)(COMPAREF(op, (VD)(a), (VD)(b)))
+#define CMPU(op, a, b) movemask((VI)WHEREU(op, a, b))
+#define CMPI(op, a, b) movemask((VI)WHEREI(op, a, b))
+#define CMPQ(op, a, b) movemaskq((VL)WHEREQ(op, a, b))
+#define CMPL(op, a, b) movemaskq((VL)WHEREL(op, a, b))
+#define CMPF(op, a, b) movemask((VI)WHEREF(op, a, b))
+#define CMPD(op, a, b) movemaskq((VL)WHERED(op, a, b))
 #endif
 
 INLINE void lanes_exit(struct warp *w, u32 gone) {

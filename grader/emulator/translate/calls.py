@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from grader.emulator.ptx import Instr, Operand, Reg, Sym
 from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.lacking import lacking_in_kernels
 from grader.emulator.translate.memory import param_rows
 
 
@@ -46,6 +47,8 @@ def call(w: Writer, instr: Instr) -> None:
             return
         symbol = w.layout.callees.get(callee.name)
         if symbol is None:
+            if (found := lacking_in_kernels(callee.name)) is not None:
+                raise w.refuse(found.what, found.advice)
             raise w.refuse(
                 f"a call of {callee.name}, which is not defined in this program,",
                 "define the function in the same file or build with -rdc=true",

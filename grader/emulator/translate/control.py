@@ -12,6 +12,7 @@ from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.barriers import barrier_operands
 from grader.emulator.translate.function import Writer
 from grader.emulator.translate.types import FORMS
+from grader.emulator.translate.warp_ops import gather
 
 
 class FormWriter(Writer):
@@ -23,8 +24,10 @@ class FormWriter(Writer):
         self.line("{")
         if self.form == "linear" and block.instrs and id(block.instrs[0]) in self.layout.guards:
             self._guard_entry(block)
-        if self.slow and block.instrs and id(block.instrs[0]) in self.layout.meetings:
+        if self.slow and block.instrs and id(block.instrs[0]) in self.layout.meetings - self.gathered:
             self._hold(block)
+        if block.instrs and id(block.instrs[0]) in self.gathered:
+            self._gather(block)
         if self.layout.counting:
             self.layout.counting.enter(self, block)
         if compiled:
@@ -106,6 +109,14 @@ class FormWriter(Writer):
         self.line(
             f"if (rt_hold(&apart, pend, {len(self.graph.blocks)}, expected & ~m)) {{ pend[{block.number}] |= m; apart.held |= m; goto dispatch; }} }}"
         )
+
+    def _gather(self, block: Block) -> None:
+        self.instr = block.instrs[0]
+        members = meeting_lanes(self.instr, self.layout.callees_do)
+        assert members is not None
+        self.line("{")
+        gather(self, self.instr, members)
+        self.line("}")
 
     def _guard_entry(self, block: Block) -> None:
         """Leaves the linear form for good when an affine index would wrap around in 32 bits."""

@@ -28,9 +28,10 @@ _PRECISIONS = ("fp16", "fp32", "fp64")
 _OPERATIONS = ("add", "mul", "fma", "special")
 
 _BY_OP = {
-    "memory": ("ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "prefetch", "prefetchu", "discard"),
+    "memory": ("ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "prefetch", "prefetchu", "discard",
+               "tex", "tld4", "suld", "sust"),
     "control": ("bra", "brx", "call", "ret", "exit", "trap", "brkpt", "nanosleep"),
-    "inter_thread": ("shfl", "vote", "match", "redux", "activemask", "elect"),
+    "inter_thread": ("shfl", "vote", "match", "redux", "activemask", "elect", "movmatrix"),
     "tensor": ("mma", "wgmma"),
     "conversion": ("cvt",),
     "misc": ("mov", "cvta", "selp", "slct", "isspacep", "membar", "fence", "mbarrier", "pmevent", "griddepcontrol", "setmaxnreg"),

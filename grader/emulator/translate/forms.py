@@ -8,7 +8,7 @@ from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is
 from grader.emulator.analysis.effects import CARRY, written
 from grader.emulator.analysis.shapes import Ssa, Values, analyse
 from grader.emulator.analysis.waiting import idle_until_meeting, meetings, waiting_loops
-from grader.emulator.ptx import Instr
+from grader.emulator.ptx import Instr, Reg
 from grader.emulator.translate.control import FormWriter
 from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.function import Layout
@@ -39,8 +39,13 @@ class _FunctionText:
         linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True, floats=floats)
         callees = self.layout.callees_do
         graph = build(function)
-        meet = meetings(graph, callees) if waiting_loops(graph, callees) else frozenset()
         ssa = Ssa(graph, _predicate)
+        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
+        meet = meetings(graph, callees)
+        if any(_waits_alone(i) for b in graph.blocks for i in b.instrs):
+            divided = _divided(graph, analyse(ssa, general_rules))
+            self.layout.gathers = _gathers([graph.blocks[n] for n in divided], meet)
+        meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.gathers
         values = analyse(ssa, linear_rules)
         guards = {
             id(i)
@@ -55,11 +60,10 @@ class _FunctionText:
         self.layout.guards = guards
         self.layout.meetings = meet
         self.layout.waiting = waiting_loops(graph, callees)
-        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
         general = analyse(ssa, general_rules)
         self.blocks = len(graph.blocks)
         slow = general
-        if self.layout.waiting:
+        if self.layout.waiting or self.layout.gathers:
             apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats, apart=True)
             slow = analyse(ssa, apart_rules, apart=True)
         self.frame = Frame(ssa, slow, self._kept)
@@ -71,22 +75,35 @@ class _FunctionText:
         if fast:
             compiled = self._inner_blocks(graph)
             texts.append(self._fast(graph, values, "linear", compiled))
-            texts.append(self._fast(graph, general, "general", compiled))
+            texts.append(self._fast(graph, general, "general", compiled if self._is_2d() else set()))
         texts.append(self._entry(fast))
         prototypes = self._prototypes()
         return [prototypes + text for text in texts]
 
     def _inner_blocks(self, graph: Graph) -> set[int]:
-        """The blocks worth gcc's time: in loops, the deepest first, while the budget lasts."""
+        """The blocks worth gcc's time: in loops, the deepest first, of these the ones with most arithmetic on floats, while
+        the budget lasts."""
         depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
+
+        def worth(block: Block) -> tuple[int, float, int]:
+            floats = sum(i.mods[-1:] == ("f32",) for i in block.instrs)
+            return depth[block.number], floats / max(1, len(block.instrs)), -len(block.instrs)
+
         chosen: set[int] = set()
         spent = 0
-        for block in sorted(graph.blocks, key=lambda b: (-depth[b.number], len(b.instrs))):
+        for block in sorted(graph.blocks, key=worth, reverse=True):
             if depth[block.number] and spent + len(block.instrs) <= self.budget:
                 chosen.add(block.number)
                 spent += len(block.instrs)
         self.spent = spent
         return chosen
+
+    def _is_2d(self) -> bool:
+        """Whether blocks may well have rows of other lengths than multiples of 32."""
+        items = self.function.body
+        return not self.function.entry or any(
+            isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands
+        )
 
     def _kept(self, register: str) -> str:
         return "pred" if register == CARRY else storage(self.function.registers.get(register, "b32"))
@@ -150,11 +167,13 @@ class _FunctionText:
             )
         table = ", ".join(f"&&B{i}" if i in needed else "&&missing" for i in range(n + 1))
         writer.line(f"static const void *const to[] = {{{table}}};")
-        apart = bool(self.layout.waiting)
+        apart = bool(self.layout.waiting or self.layout.gathers)
         due = "(pend[next] & ~(apart.waiting | apart.held))" if apart else "pend[next]"
         if apart:
             idle = ", ".join(str(int(idle_until_meeting(graph, b, self.layout.callees_do))) for b in range(n))
             writer.line("struct apart apart = {.patience = PATIENCE};")
+            if self.layout.gathers:
+                writer.line("struct gathering gathering; gathering.offered = gathering.complete = 0;")
             writer.line(f"static const u8 idle[] = {{{idle}}};")
         writer.line("dispatch:;")
         # `next` is the lowest pending block; when it was `stop` and nothing else is pending, all lanes are there.
@@ -257,6 +276,30 @@ def _predicate(block: Block) -> str | None:
     if isinstance(end, Switch):
         return end.index.name
     return None
+
+
+def _waits_alone(instr: Instr) -> bool:
+    """Whether lanes can wait one by one at an instruction. Other lanes go past a predicated one, so not there."""
+    return instr.guard is None and (instr.op in ("shfl", "vote", "match", "redux") or instr.mods[:1] == ("warp",))
+
+
+def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:
+    """Ids of the warp functions whose lanes may come separately: the first of a block for each mask, and those that
+    lanes may also call elsewhere."""
+    places: dict[str, set[int]] = {}
+    for block in divided:
+        for instr in block.instrs:
+            places.setdefault(instr.text, set()).add(block.number)
+    return frozenset(
+        id(i) for b in divided for i in b.instrs if _waits_alone(i) and (id(i) in meet or len(places[i.text]) > 1)
+    )
+
+
+def _divided(graph: Graph, values: Values) -> set[int]:
+    """The blocks that a divided warp may run."""
+    if not graph.reducible:
+        return {b.number for b in graph.blocks}
+    return set().union(*(graph.region(number) for number in values.divergent))
 
 
 def _affine_result(values: Values, instr: Instr) -> bool:

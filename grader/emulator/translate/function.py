@@ -17,6 +17,7 @@ from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.counting import FunctionCounting
 from grader.emulator.translate.frame import Frame
+from grader.emulator.translate.lacking import lacking_instruction
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.template import Code, Recipe, Signature, fill, number_hole, offset_hole
 from grader.emulator.translate.types import BITS, FORMS, storage
@@ -38,12 +39,14 @@ class Layout:
     globals: dict[str, str]  # module variable or function → C expression of its address
     site: Callable[[Loc, str, int, int], int]
     warp_lanes: int  # W of runtime/warp.h
+    architecture: int  # 80 for sm_80
     counting: FunctionCounting | None = None
     watched: bool = False  # every access to shared and global memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)
     callees_do: Callees = field(default_factory=Callees)
     waiting: frozenset[int] = frozenset()  # headers of the loops in which lanes may wait for others of their warp
-    meetings: frozenset[int] = frozenset()  # where such a function has lanes that ran apart meet
+    meetings: frozenset[int] = frozenset()  # where lanes that ran apart meet
+    gathers: frozenset[int] = frozenset()  # of these, warp functions whose lanes may come separately (gather.c)
 
 
 # Families whose text depends on nothing but operands, the first of which is the result.
@@ -77,6 +80,7 @@ class Writer:
         self.layout, self.graph, self.values, self.form = layout, graph, values, form
         self.function = layout.function
         self.slow = form == "slow"
+        self.gathered = layout.gathers if self.slow else frozenset()
         self.frame, self.code = frame, code
         self.places = frame.threaded(values)
         types, numbered = self.function.registers, code.templates.numbered
@@ -135,6 +139,8 @@ class Writer:
 
     def refuse(self, what: str | None = None, advice: str | None = None) -> Refused:
         assert self.instr is not None
+        if what is None and (found := lacking_instruction(self.instr.text)) is not None:
+            return Refused(f"{found.what} ({self.instr.text})", self.instr.loc, advice or found.advice)
         what = what or f"the PTX instruction {self.instr.text}"
         return Refused(what, self.instr.loc, advice) if advice else Refused(what, self.instr.loc)
 
@@ -563,7 +569,7 @@ class Writer:
                 self.line(f"const u32 {g} = {p} & m;" if instr.op not in ("call",) else f"u32 {g} = {p} & m;")
                 self.mask = g
                 self.blend = g
-                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap"):
+                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap", "tex", "suld", "sust"):
                     self.line(f"if ({g}) {{")
                     closing = "}"
         handler = HANDLERS.get(instr.op)

@@ -173,6 +173,12 @@ def order_of(instr: Instr) -> int:
     return order
 
 
+def is_whole(w: Writer, instr: Instr, space: str, total: int, count: int) -> bool:
+    """Whether other threads may see a vector access only as a whole (runtime/whole.c)."""
+    shared_by_workers = space in ("generic", "global") and not w.layout.watched
+    return shared_by_workers and count > 1 and total in (8, 16) and bool(order_of(instr) & STRONG)
+
+
 def lanes_meet(w: Writer) -> None:
     """Tells a watched program that the warp's lanes wait for each other here."""
     if w.layout.watched:
@@ -221,14 +227,20 @@ def load(w: Writer, instr: Instr) -> None:
     uniform_result = kind == 0 and space != "generic"
     raw = declare_raw(w, count, bits, uniform_result)
     # Divided warps are rare: keep their code small.
-    if w.slow or w.layout.watched:
-        cold_load(w, mem, space, site, raw, count, size)
+    whole = is_whole(w, instr, space, total, count)
+    quick = not (w.slow or w.layout.watched or whole)
+    words = quick and kind == 2 and space != "shared" and bits == 32
+    if words or not quick:
+        cold_load(w, mem, space, site, raw, count, size, whole=whole, words=words)
         for c, item in enumerate(items):
             deliver(w, item, t, raw, c)
         return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
-    for c in range(count):
+    quads = bits == 32 and count == 4 and kind > 0
+    if quads:
+        fetch_quads(w, raw, kind, mem)
+    for c in range(0 if quads else count):
         names = raw.names[c]
         if kind == 0:
             value = scalar_read("p", c * size, bits)
@@ -330,8 +342,25 @@ def fetch(
             )
 
 
-def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
+def fetch_quads(w: Writer, raw: Raw, kind: int, mem: Mem) -> None:
+    """Loads the four words of every lane from `p`."""
+    w.line("i32 at[32] __attribute__((aligned(64)));")
+    for i in w.pieces("u32"):
+        if kind == 1:
+            offset = f"IOTA({i}) * BU((u32)({address_stride(w, mem)}))"
+        else:  # lanes that take no part read the first words of shared memory
+            offset = f"SELU(MK({w.mask}, {i}), o{i}, BU(0))"
+        w.line(f"*(VU *)&at[{i * w.lanes}] = {offset};")
+    w.line('__asm__("" : "+m"(at));')  # gcc's way to take a lane out of a vector is slower
+    for i in w.pieces("u32"):
+        w.line(f"gather_quads(p, &at[{i * w.lanes}], {', '.join(f'&{names[i]}' for names in raw.names)});")
+
+
+def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False) -> tuple[str, str]:
     """Which rt_load/rt_store takes this address, and its arguments; writes a row of addresses where one is needed."""
+    if whole:
+        lane_addresses(w, mem, "aa", space)
+        return "whole", "aa"
     t = "u32" if space in ("shared", "local") else "u64"
     if address_shape(w, mem) < 2:
         return "a", f"{base_address(w, mem, t)}, {address_stride(w, mem)}"
@@ -342,11 +371,24 @@ def address_arguments(w: Writer, mem: Mem, space: str) -> tuple[str, str]:
     return ("w" if t == "u32" else "q"), "aa"
 
 
-def cold_load(w: Writer, mem: Mem, space: str, site: str, raw: Raw, count: int, size: int) -> None:
-    form, arguments = address_arguments(w, mem, space)
+def cold_load(
+    w: Writer,
+    mem: Mem,
+    space: str,
+    site: str,
+    raw: Raw,
+    count: int,
+    size: int,
+    *,
+    whole: bool = False,
+    words: bool = False,
+) -> None:
+    """Has the runtime load; `whole`: as whole.c does, `words`: words.c, for words at a vector of addresses."""
+    form, arguments = address_arguments(w, mem, space, whole=whole)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} oo[{32 * count}] __attribute__((aligned(64)));")
-    w.line(f"rt_load_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {count}, oo);")
+    place = f"w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}"
+    w.line(f"rt_load_words{count}({place}, oo);" if words else f"rt_load_{form}({place}, {size}, {count}, oo);")
     for c, names in enumerate(raw.names):
         if raw.uniform:
             w.line(f"{names[0]} = oo[{32 * c} + lowest_lane({w.mask})];")
@@ -478,8 +520,9 @@ def store(w: Writer, instr: Instr) -> None:
         else:
             cold_store(w, mem, space, site, items, as_read, size)
         return
-    if w.slow or w.layout.watched:
-        cold_store(w, mem, space, site, items, as_read, size)
+    whole = is_whole(w, instr, space, total, count)
+    if w.slow or w.layout.watched or whole:
+        cold_store(w, mem, space, site, items, as_read, size, whole=whole)
         return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
@@ -579,8 +622,10 @@ def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> 
             w.line(f"*(VQ *)&{name}[{place_at}] = {f}((VU){w.v(item, read, i // 2)});")
 
 
-def cold_store(w: Writer, mem: Mem, space: str, site: str, items: tuple[Operand, ...], read: str, size: int) -> None:
-    form, arguments = address_arguments(w, mem, space)
+def cold_store(
+    w: Writer, mem: Mem, space: str, site: str, items: tuple[Operand, ...], read: str, size: int, *, whole: bool = False
+) -> None:
+    form, arguments = address_arguments(w, mem, space, whole=whole)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} vv[{32 * len(items)}] __attribute__((aligned(64)));")
     for c, item in enumerate(items):

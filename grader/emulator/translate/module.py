@@ -29,12 +29,13 @@ from grader.emulator.translate import (
 from grader.emulator.translate.counting import Counting, FunctionCounting
 from grader.emulator.translate.forms import write_forms
 from grader.emulator.translate.function import Layout
+from grader.emulator.translate.lacking import DYNAMIC_PARALLELISM
 from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.template import Template, Templates
 
 # PTX instructions of a module, in inner loops, that gcc optimises block by block; the rest is threaded code. One takes gcc
 # some 3 ms. The classic tiled attention kernel has 450 of them and runs twice as fast for it.
-COMPILED_INSTRUCTIONS = 1000
+COMPILED_INSTRUCTIONS = 2000
 _FAMILIES = (arith, atomics, barriers, calls, convert, floats, logic, memory, selection, tensor, warp_ops)
 
 
@@ -126,7 +127,13 @@ class _ModuleWriter:
         common = self._common()
         header = f'#include "{"counters" if self.counting else "warp"}.h"\n'
         translation = Translation(header, common, self._tables(), tuple(parts), tuple(self.templates.every))
-        return translation, sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
+        return translation, self._sorted_findings()
+
+    def _sorted_findings(self) -> list[Finding]:
+        """By line. Of dynamic parallelism one sentence is enough: it decides how the whole program is built."""
+        found = sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
+        launches = [f for f in found if f.what == DYNAMIC_PARALLELISM.what]
+        return [f for f in found if f not in launches[1:]]
 
     def _find(self, refused: Refused) -> None:
         file = self.module.files.get(refused.loc.file) if refused.loc.line else None
@@ -238,7 +245,7 @@ class _ModuleWriter:
         layout = Layout(
             function, symbol, shared, local, local_bytes, params,
             {n: s for n, s in self.names.items() if self.module.functions[n].defined},
-            self._addresses(), self.sites.add, self.lanes,
+            self._addresses(), self.sites.add, self.lanes, int(re.sub(r"\D", "", self.module.target)),
         )  # fmt: skip
         layout.watched = bool(self.sanitize)
         layout.callees_do = self._callees_do

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.emulator.ptx.model import Loc
+from grader.emulator.translate.lacking import ON_A_GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,6 @@ class Finding:
 class Refused(Exception):
     """Raised for one instruction; gathered by `translate_module`."""
 
-    def __init__(self, what: str, loc: Loc, advice: str = "run this program on a GPU (--engine cuda)") -> None:
+    def __init__(self, what: str, loc: Loc, advice: str = ON_A_GPU) -> None:
         super().__init__(what)
         self.what, self.loc, self.advice = what, loc, advice

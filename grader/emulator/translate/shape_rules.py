@@ -12,8 +12,8 @@ ShapeOf = Callable[[str], Shape | None]
 
 # Results that depend on more than the operands: memory that others write, other lanes, time.
 _IMPURE = {
-    "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "wmma", "call", "clock", "bar",
-    "barrier", "mbarrier", "alloca", "elect",
+    "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "movmatrix", "wmma", "call", "clock",
+    "bar", "barrier", "mbarrier", "alloca", "elect", "tex", "tld4", "suld", "txq", "suq",
 }  # fmt: skip
 _UNIFORM_SPECIAL = {
     "%ntid", "%ctaid", "%nctaid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%dynamic_smem_size",
@@ -56,8 +56,6 @@ class ShapeRules:
             return VECTOR
         if op in ("ld", "ldu"):
             return self._load(instr, shape_of)
-        if op == "tex":
-            return VECTOR
         shapes = [self._operand(o, shape_of) for o in instr.operands[2 if "with_pred" in mods else 1 :]]
         if op in ("addc", "subc", "madc"):
             shapes.append(shape_of(CARRY))

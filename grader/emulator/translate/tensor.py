@@ -1,4 +1,4 @@
-"""Matrix instructions and asynchronous copies. The arithmetic is in runtime/tensor.c; registers travel as rows."""
+"""Matrix instructions and asynchronous copies. What they do is in runtime/tensor*.c; registers travel as rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, lanes
 from grader.emulator.translate.types import FORMS
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
-_ELEMENTS = {"f16": "ELEMENT_F16", "bf16": "ELEMENT_BF16", "tf32": "ELEMENT_TF32", "s8": "ELEMENT_S8", "u8": "ELEMENT_U8",
-             "f32": "ELEMENT_F32", "s32": "ELEMENT_S32"}  # fmt: skip
-_WIDTH = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "f32": 32, "s32": 32}
+_BITS = {
+    "f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "f32": 32,
+    "s32": 32, "f64": 64,
+}  # fmt: skip
+"""What matrices are made of: enum element of runtime/warp.h, in lower case."""
+
+
+def _element(t: str) -> str:
+    return f"ELEMENT_{t.upper()}"
 
 
 def _shape(w: Writer, instr: Instr) -> tuple[int, int, int]:
@@ -24,47 +30,77 @@ def _shape(w: Writer, instr: Instr) -> tuple[int, int, int]:
     raise w.refuse()
 
 
-def _rows(w: Writer, operand: Operand, stem: str) -> str:
-    """Writes registers into u32 name[count * 32]."""
-    items = operand.items if isinstance(operand, Vec) else (operand,)
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vec) else (operand,)
+
+
+def _array(w: Writer, stem: str, count: int, t: str) -> str:
+    """Declares rows for `count` registers of type `t`, u32 or u64."""
     name = w.fresh(stem)
-    w.line(f"u32 {name}[{32 * len(items)}] __attribute__((aligned(64)));")
-    for k, item in enumerate(items):
-        for i in w.pieces("u32"):
-            w.line(f"*(VU *)&{name}[{32 * k + i * w.lanes}] = {w.v(item, 'u32', i)};")
+    w.line(f"{t} {name}[{32 * count}] __attribute__((aligned(64)));")
     return name
 
 
-def _deliver(w: Writer, operand: Operand, name: str) -> None:
-    items = operand.items if isinstance(operand, Vec) else (operand,)
+def _place(w: Writer, name: str, register: int, t: str, piece: int) -> str:
+    """A piece of a register in an array of rows."""
+    step = w.lanes if t == "u32" else w.lanes // 2
+    return f"*({FORMS[t].vector} *)&{name}[{32 * register + piece * step}]"
+
+
+def _rows(w: Writer, operand: Operand, stem: str, t: str = "u32") -> str:
+    """Writes registers into an array of rows."""
+    items = _items(operand)
+    name = _array(w, stem, len(items), t)
     for k, item in enumerate(items):
-        w.put(item, "u32", lambda i, k=k: f"*(const VU *)&{name}[{32 * k + i * w.lanes}]")  # type: ignore[misc]
+        for i in w.pieces(t):
+            w.line(f"{_place(w, name, k, t, i)} = {w.v(item, t, i)};")
+    return name
 
 
-def _count(operand: Operand) -> int:
-    return len(operand.items) if isinstance(operand, Vec) else 1
+def _deliver(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:
+    for k, item in enumerate(_items(operand)):
+        w.put(item, t, lambda i, k=k: _place(w, name, k, t, i))  # type: ignore[misc]
+
+
+def _multiply(w: Writer, instr: Instr, types: Sequence[str], function: str, arguments: str = "") -> None:
+    """D = A B + C, of types D, A, B, C."""
+    if len(types) != 4:
+        raise w.refuse()
+    flags = {"satfinite": "MMA_SATURATE", "and": "MMA_AND", "sp": "MMA_SPARSE", "sp__ordered_metadata": "MMA_SPARSE"}
+    set_flags = " | ".join(flag for m, flag in flags.items() if m in instr.mods) or "0"
+    d, a, b, c, *sparsity = instr.operands
+    elements = ", ".join(_element(types[i]) for i in (1, 2, 3, 0))
+    shape = ", ".join(map(str, _shape(w, instr)))
+    how = f"(struct mma){{{w.layout.architecture}, {shape}, {elements}, {set_flags}}}"
+    t = "u64" if types[0] == "f64" else "u32"
+    inputs = ", ".join(_rows(w, operand, stem, t) for operand, stem in ((a, "ra"), (b, "rb"), (c, "rc")))
+    if function == "rt_mma":
+        metadata, selector = (_rows(w, sparsity[0], "re"), w.s(sparsity[1], "u32")) if sparsity else ("NULL", "0")
+        arguments = f", {metadata}, {selector}"
+    result = _array(w, "rd", len(_items(d)), t)
+    before = ""
+    if function == "rt_mma_quads":
+        layouts = [m for m in instr.mods if m in ("row", "col")]
+        before = f"{int(layouts[0] == 'col')}, {int(layouts[1] == 'row')}, "
+    w.line(f"{function}({how}, {before}{inputs}, {result}{arguments});")
+    _deliver(w, d, result, t)
 
 
 @handles("mma")
 def mma(w: Writer, instr: Instr) -> None:
-    m, n, k = _shape(w, instr)
-    types = [t for t in instr.mods if t in _ELEMENTS or t == "f64"]
-    supported = {
-        "f16": {(16, 8, 8), (16, 8, 16)}, "bf16": {(16, 8, 8), (16, 8, 16)}, "tf32": {(16, 8, 4), (16, 8, 8)},
-        "s8": {(16, 8, 16), (16, 8, 32), (8, 8, 16)}, "u8": {(16, 8, 16), (16, 8, 32), (8, 8, 16)}, "f64": set(),
-    }  # fmt: skip
-    if len(types) != 4 or (m, n, k) not in supported.get(types[1], set()) or "sp" in instr.mods:
+    types = [t for t in instr.mods if t in _BITS]
+    if any(m.startswith(("kind", "block_scale")) for m in instr.mods):
         raise w.refuse()
-    dt, at, bt, _ = types
-    d, a, b, c = instr.operands
-    ra, rb, rc = _rows(w, a, "ra"), _rows(w, b, "rb"), _rows(w, c, "rc")
-    rd = w.fresh("rd")
-    w.line(f"u32 {rd}[{32 * _count(d)}] __attribute__((aligned(64)));")
-    saturate = int("satfinite" in instr.mods)
-    w.line(
-        f"rt_mma({m}, {n}, {k}, {_ELEMENTS[at]}, {_ELEMENTS[bt]}, {_ELEMENTS[dt]}, {ra}, {rb}, {rc}, {rd}, {saturate});"
-    )
-    _deliver(w, d, rd)
+    quads = _shape(w, instr) == (8, 8, 4) and "f16" in types
+    _multiply(w, instr, types, "rt_mma_quads" if quads else "rt_mma_f64" if "f64" in types else "rt_mma")
+
+
+@handles("movmatrix")
+def movmatrix(w: Writer, instr: Instr) -> None:
+    d, a = instr.operands
+    source, result = _rows(w, a, "ra"), _array(w, "rd", 1, "u32")
+    w.line(f"rt_movmatrix({source}, {result});")
+    _deliver(w, d, result)
 
 
 @handles("ldmatrix")
@@ -73,10 +109,9 @@ def ldmatrix(w: Writer, instr: Instr) -> None:
     if not isinstance(mem, Mem) or "m8n8" not in instr.mods:
         raise w.refuse()
     lanes_meet(w)
-    count = _count(d)
+    count = len(_items(d))
     lane_addresses(w, mem, "aa", "shared" if space_of(instr) == "shared" else "generic")
-    out = w.fresh("out")
-    w.line(f"u32 {out}[{32 * count}] __attribute__((aligned(64)));")
+    out = _array(w, "out", count, "u32")
     space = _SPACE_CODES[space_of(instr)]
     w.line(f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});")
     _deliver(w, d, out)
@@ -92,69 +127,47 @@ def stmatrix(w: Writer, instr: Instr) -> None:
     lane_addresses(w, mem, "aa", "shared" if space_of(instr) == "shared" else "generic")
     space = _SPACE_CODES[space_of(instr)]
     w.line(
-        f"rt_stmatrix(w, {w.site('STORE', 16)}, {space}, aa, {_count(value)}, {int('trans' in instr.mods)}, {rows});"
+        f"rt_stmatrix(w, {w.site('STORE', 16)}, {space}, aa, {len(_items(value))}, {int('trans' in instr.mods)}, {rows});"
     )
 
 
 @handles("wmma")
 def wmma(w: Writer, instr: Instr) -> None:
     m, n, k = _shape(w, instr)
-    what = instr.mods[0]
+    what, part = instr.mods[:2]
     if what == "mma":
-        types = [t for t in instr.mods if t in _ELEMENTS]
-        d, a, b, c = instr.operands
-        if len(types) == 2:  # f16: .dtype.ctype
-            dt, ct, at, bt = types[0], types[1], "f16", "f16"
-        elif len(types) == 4:
-            dt, at, bt, ct = types
-        else:
-            raise w.refuse()
-        ra, rb, rc = _rows(w, a, "ra"), _rows(w, b, "rb"), _rows(w, c, "rc")
-        rd = w.fresh("rd")
-        w.line(f"u32 {rd}[{32 * _count(d)}] __attribute__((aligned(64)));")
-        w.line(
-            f"rt_wmma({m}, {n}, {k}, {_ELEMENTS[at]}, {_ELEMENTS[bt]}, {_ELEMENTS[ct]}, {_ELEMENTS[dt]}, {ra}, {_count(a)}, {rb}, {_count(b)}, "
-            f"{rc}, {_count(c)}, {rd}, {_count(d)}, {int('satfinite' in instr.mods)});"
-        )
-        _deliver(w, d, rd)
+        types = [t for t in instr.mods if t in _BITS]
+        if len(types) == 2:  # of halves only D and C have a choice
+            types = [types[0], "f16", "f16", types[1]]
+        _multiply(w, instr, types, "rt_mma_f64" if "f64" in types else "rt_mma")
         return
-    part = instr.mods[1]
-    rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}[part]
-    layout = next(x for x in instr.mods if x in ("row", "col"))
-    t = instr.mods[-1]
-    if t not in _WIDTH:
+    rows, columns = {"a": (m, k), "b": (n, k), "c": (m, n), "d": (m, n)}[part]
+    by_rows = "row" in instr.mods
+    element = instr.mods[-1]
+    if element not in _BITS:
         raise w.refuse()
     register, mem, *rest = (
-        instr.operands if what == "load" else (instr.operands[1], instr.operands[0], *instr.operands[2:])
+        instr.operands if what == "load" else (instr.operands[i] for i in (1, 0, *range(2, len(instr.operands))))
     )
     if not isinstance(mem, Mem):
         raise w.refuse()
     lanes_meet(w)
-    default = columns if layout == "row" else rows
     lane_addresses(w, mem, "aa", space_of(instr))
+    adjacent = by_rows == (part == "b")
     if not rest:
-        stride = str(default)
-    elif isinstance(rest[0], Imm) or w.uniform(rest[0]):
+        stride = str(rows if adjacent else columns)
+    elif w.uniform(rest[0]):
         stride = w.s(rest[0], "u32")
     else:
-        line = w.fresh("ld")
-        w.line(f"u32 {line}[32] __attribute__((aligned(64)));")
-        for i in w.pieces("u32"):
-            w.line(f"*({FORMS['u32'].vector} *)&{line}[{i * w.lanes}] = {w.v(rest[0], 'u32', i)};")
-        stride = f"{line}[0]"
-    shape = f"{rows}, {columns}, {int(layout == 'col')}, {_WIDTH[t]}, {_count(register)}"
+        stride = f"{_rows(w, rest[0], 'ld')}[0]"
+    t = "u64" if element == "f64" else "u32"
+    count = len(_items(register))
+    how = f"(struct wmma){{{rows}, {columns}, {_element(element)}, {int(part in 'cd')}, {int(adjacent)}}}"
+    site = w.site("LOAD" if what == "load" else "STORE", max(1, _BITS[element] // 8))
+    name = _array(w, "out", count, t) if what == "load" else _rows(w, register, "rv", t)
+    w.line(f"rt_wmma_{what}(w, {site}, {_SPACE_CODES[space_of(instr)]}, aa[0], {stride}, {how}, {count}, {name});")
     if what == "load":
-        out = w.fresh("out")
-        w.line(f"u32 {out}[{32 * _count(register)}] __attribute__((aligned(64)));")
-        w.line(
-            f"rt_wmma_load(w, {w.site('LOAD', _WIDTH[t] // 8)}, {_SPACE_CODES[space_of(instr)]}, aa[0], {stride}, {shape}, {out});"
-        )
-        _deliver(w, register, out)
-    else:
-        value = _rows(w, register, "rv")
-        w.line(
-            f"rt_wmma_store(w, {w.site('STORE', _WIDTH[t] // 8)}, {_SPACE_CODES[space_of(instr)]}, aa[0], {stride}, {shape}, {value});"
-        )
+        _deliver(w, register, name, t)
 
 
 @handles("cp")

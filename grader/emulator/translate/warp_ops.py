@@ -2,20 +2,70 @@
 
 from __future__ import annotations
 
+import zlib
+
 from grader.emulator.ptx import Imm, Instr, Operand
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import lanes_meet
+from grader.emulator.translate.memory import lanes_meet, value_lanes
 
 
 def check_members(w: Writer, members: Operand) -> None:
-    """Reports lanes named in a mask that are not here, when the mask is known to be uniform."""
+    """Reports lanes named in a mask that are not here, and lanes whose mask does not name them."""
     lanes_meet(w)
-    if not w.uniform(members):
+    site = w.site("OTHER")
+    if w.uniform(members):
+        text = w.s(members, "u32")
+        w.line(
+            f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}))) rt_shuffle_check(w, {site}, {w.mask}, {text});"
+        )
         return
-    text = w.s(members, "u32")
+    outside = [f"CMPU(0, {w.v(members, 'u32', i)} >> IOTA({i}) & 1, BU(0)) << {i * w.lanes}" for i in w.pieces("u32")]
+    w.line(f"if (UNLIKELY((({' | '.join(outside)}) & {w.mask}) | (w->live & ~{w.mask}))) {{")
+    rows(w, "named", members)
+    w.line(f"rt_check_members(w, {site}, {w.mask}, named); }}")
+
+
+def rows(w: Writer, name: str, operand: Operand) -> None:
+    """Declares u32 name[32], all lanes' values of an operand."""
+    w.line(f"u32 {name}[32] __attribute__((aligned(64)));")
+    for i in w.pieces("u32"):
+        w.line(f"*(VU *)&{name}[{i * w.lanes}] = (VU){w.v(operand, 'u32', i)};")
+
+
+def gather(w: Writer, instr: Instr, members: Operand) -> None:
+    """Has the lanes of a divided warp wait for those that their masks name: leaves in `m` those whose have come."""
+    rows(w, "members", members)
+    w.line("u64 offers[32] __attribute__((aligned(64)));")
+    call = zlib.crc32(instr.text.removesuffix(".with_pred").encode())
+    if instr.mods[0] == "warp":
+        call = 0
+        w.line("memset(offers, 0, sizeof offers);")
+    elif instr.op == "vote":
+        w.line(
+            f"{{ const u32 p_ = {w.pred(instr.operands[1])}; for (u32 l = 0; l < 32; l++) offers[l] = p_ >> l & 1; }}"
+        )
+    else:
+        value = instr.operands[2 if "with_pred" in instr.mods else 1]
+        value_lanes(w, value, "u64" if instr.mods[-1] == "b64" else "u32", "offers")
+    blocks = len(w.graph.blocks)
     w.line(
-        f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}))) rt_shuffle_check(w, {w.site('OTHER')}, {w.mask}, {text});"
+        f"const u32 ready = rt_gather(w, &apart, &gathering, {w.site('OTHER')}, 0x{call:x}u, m, rt_pending(pend, {blocks}), members, offers);"
     )
+    w.line(f"pend[{w.block}] |= m & ~ready; next = 0; m = ready; if (m == 0) goto dispatch;")
+
+
+def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
+    """What lanes see of each other, as a C pointer: as they have gathered, else of those that are here."""
+    if id(instr) in w.gathered:
+        w.pin()
+        lanes_meet(w)
+        return "&gathering.together"
+    check_members(w, members)
+    rows(w, "members", members)
+    w.line("u64 offers[32] __attribute__((aligned(64))); struct together all;")
+    value_lanes(w, value, "u64" if instr.mods[-1] == "b64" else "u32", "offers")
+    w.line(f"see_together(&all, {w.mask}, members, offers);")
+    return "&all"
 
 
 @handles("shfl")
@@ -25,7 +75,8 @@ def shfl(w: Writer, instr: Instr) -> None:
     operands = instr.operands[2:] if both else instr.operands[1:]
     a, b, c = operands[:3]
     mode = next(m for m in instr.mods if m in ("up", "down", "bfly", "idx"))
-    if len(operands) == 4:
+    gathered = id(instr) in w.gathered
+    if len(operands) == 4 and not gathered:
         check_members(w, operands[3])
     row = w.fresh("row")
     w.line(f"VU {row}[PIECES];")
@@ -37,9 +88,18 @@ def shfl(w: Writer, instr: Instr) -> None:
         w.line(
             f"VU {j}; u32 {p}; shuffle_source_{mode}(IOTA({i}), {w.v(b, 'b32', i)}, {w.v(c, 'b32', i)}, &{j}, &{p});"
         )
-        w.line(f"const VU {r} = permute_row({row}, {j});")
-        results.append(r)
+        if not gathered:
+            w.line(f"const VU {r} = permute_row({row}, {j});")
+        results.append(r if not gathered else j)
         predicates.append(f"{p} << {i * w.lanes}")
+    if gathered:
+        w.pin()
+        lanes_meet(w)
+        w.line("u32 from[32] __attribute__((aligned(64))), got[32] __attribute__((aligned(64)));")
+        for i in w.pieces("u32"):
+            w.line(f"*(VU *)&from[{i * w.lanes}] = {results[i]};")
+        w.line("rt_shuffle(&gathering.together, m, from, got);")
+        results = [f"*(const VU *)&got[{i * w.lanes}]" for i in w.pieces("u32")]
     w.put(d, "b32", lambda i: results[i])
     if both:
         w.put_pred(instr.operands[1], " | ".join(predicates))
@@ -49,22 +109,35 @@ def shfl(w: Writer, instr: Instr) -> None:
 def vote(w: Writer, instr: Instr) -> None:
     d, p = instr.operands[:2]
     mode = next(m for m in instr.mods if m in ("all", "any", "uni", "ballot"))
-    members = "~0u"
-    if len(instr.operands) > 2:
-        check_members(w, instr.operands[2])
-        if w.uniform(instr.operands[2]):
-            members = w.s(instr.operands[2], "u32")
-    text = w.pred(p)
-    name = w.fresh("v")
-    w.line(f"const u32 {name} = ({text}) & {w.mask} & ({members});")
+    members = instr.operands[2] if len(instr.operands) > 2 else Imm(-1)
+    votes = w.fresh("votes")
+    if id(instr) in w.gathered:
+        w.pin()
+        lanes_meet(w)
+        w.line(f"u32 {votes}[32] __attribute__((aligned(64))); rt_ballot(&gathering.together, m, {votes});")
+        everyone = [f"*(const VU *)&gathering.together.group[{i * w.lanes}]" for i in w.pieces("u32")]
+        those = [f"*(const VU *)&{votes}[{i * w.lanes}]" for i in w.pieces("u32")]
+    else:
+        if len(instr.operands) > 2:
+            check_members(w, members)
+        w.line(f"const u32 {votes} = ({w.pred(p)}) & {w.mask};")
+        if w.uniform(members) and mode != "ballot":
+            everyone_here = f"({w.mask} & ({w.s(members, 'u32')}))"
+            w.line(f"const u32 {votes}_in = {votes} & {everyone_here};")
+            result = {
+                "any": f"{votes}_in != 0", "all": f"{votes}_in == {everyone_here}",
+                "uni": f"({votes}_in == 0 || {votes}_in == {everyone_here})",
+            }[mode]  # fmt: skip
+            w.put_pred(d, f"-(u32)({result})")
+            return
+        everyone = [f"(BU({w.mask}) & {w.v(members, 'u32', i)})" for i in w.pieces("u32")]
+        those = [f"(BU({votes}) & {w.v(members, 'u32', i)})" for i in w.pieces("u32")]
     if mode == "ballot":
-        w.put(d, "u32", lambda i: f"BU({name})")
+        w.put(d, "u32", lambda i: those[i])
         return
-    everyone = f"({w.mask} & ({members}))"
-    result = {
-        "any": f"{name} != 0", "all": f"{name} == {everyone}", "uni": f"({name} == 0 || {name} == {everyone})",
-    }[mode]  # fmt: skip
-    w.put_pred(d, f"-(u32)({result})")
+    none = " | ".join(f"CMPU(0, {those[i]}, BU(0)) << {i * w.lanes}" for i in w.pieces("u32"))
+    every = " | ".join(f"CMPU(0, {those[i]}, {everyone[i]}) << {i * w.lanes}" for i in w.pieces("u32"))
+    w.put_pred(d, {"any": f"~({none})", "all": every, "uni": f"({none}) | ({every})"}[mode])
 
 
 @handles("activemask")
@@ -74,30 +147,14 @@ def activemask(w: Writer, instr: Instr) -> None:
 
 @handles("match")
 def match(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
-    every = "all" in instr.mods
     both = "with_pred" in instr.mods
-    operands = instr.operands[2:] if both else instr.operands[1:]
-    check_members(w, operands[1])
-    from grader.emulator.translate.memory import value_lanes
-
-    w.line("u64 vv[32] __attribute__((aligned(64))); u32 mm[32] __attribute__((aligned(64)));")
-    value_lanes(w, operands[0], "u64" if t == "b64" else "u32", "vv")
-    w.line(
-        "for (u32 l = 0; l < 32; l++) { mm[l] = 0; if ("
-        + w.mask
-        + " >> l & 1) for (u32 k = 0; k < 32; k++) if ("
-        + w.mask
-        + " >> k & 1 && vv[k] == vv[l]) mm[l] |= 1u << k; }"
-    )
-    if every:
-        name = w.fresh("same")
-        w.line(f"const u32 {name} = -(u32)(mm[lowest_lane({w.mask})] == {w.mask});")
-        w.put(instr.operands[0], "u32", lambda i: f"BU({name} & {w.mask})")
-        if both:
-            w.put_pred(instr.operands[1], name)
-        return
-    w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&mm[{i * w.lanes}]")
+    value, members = instr.operands[2:] if both else instr.operands[1:]
+    seen = together(w, instr, members, value)
+    w.line("u32 same[32] __attribute__((aligned(64)));")
+    w.line(f"const u32 equal = rt_match({seen}, {w.mask}, {int('all' in instr.mods)}, same);")
+    w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&same[{i * w.lanes}]")
+    if both:
+        w.put_pred(instr.operands[1], "equal")
 
 
 @handles("redux")
@@ -106,29 +163,12 @@ def redux(w: Writer, instr: Instr) -> None:
     how = next((m for m in instr.mods if m in ("add", "min", "max", "and", "or", "xor")), "")
     if t == "f32" or not how:
         raise w.refuse()
-    check_members(w, instr.operands[2])
-    kind = "i32" if t == "s32" else "u32"
-    w.line(f"{kind} vv[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u32"):
-        w.line(f"*(VU *)&vv[{i * w.lanes}] = {w.v(instr.operands[1], 'u32', i)};")
-    step = {
-        "add": "r + x",
-        "min": "x < r ? x : r",
-        "max": "x > r ? x : r",
-        "and": "r & x",
-        "or": "r | x",
-        "xor": "r ^ x",
-    }[how]
-    name = w.fresh("r")
-    w.line(
-        f"{kind} {name}; {{ u32 l = lowest_lane({w.mask}); {kind} r = vv[l]; for (l++; l < 32; l++) if ({w.mask} >> l & 1) {{ const {kind} x = vv[l]; r = ({kind})({step}); }} {name} = r; }}"
-    )
-    w.put(instr.operands[0], "u32", lambda i: f"BU((u32){name})")
+    seen = together(w, instr, instr.operands[2], instr.operands[1])
+    kind = t if how in ("min", "max") else "u32" if how == "add" else "b32"
+    w.line(f"u32 reduced[32] __attribute__((aligned(64))); rt_reduce_{how}_{kind}({seen}, {w.mask}, reduced);")
+    w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&reduced[{i * w.lanes}]")
 
 
 @handles("elect")
 def elect(w: Writer, instr: Instr) -> None:
     raise w.refuse(advice="use lane 0 instead")
-
-
-def _unused(_: Imm) -> None: ...

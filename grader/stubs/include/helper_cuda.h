@@ -1,4 +1,4 @@
-// What homework uses of the CUDA samples' helper_cuda.h, written anew: error checks and the choice of a device.
+// What programs use of the CUDA samples' helper_cuda.h, written anew: error checks and the choice of a device.
 #pragma once
 
 #include <cstdio>
@@ -50,6 +50,27 @@ inline int _ConvertSMVer2Cores(int major, int minor) {
     return 128;
 }
 
+inline const char *_ConvertSMVer2ArchName(int major, int minor) {
+    switch (major) {
+    case 5: return "Maxwell";
+    case 6: return "Pascal";
+    case 7: return minor == 5 ? "Turing" : "Volta";
+    case 8: return minor == 9 ? "Ada" : "Ampere";
+    case 9: return "Hopper";
+    default: return "Blackwell";
+    }
+}
+
+inline void __printLastCudaError(const char *message, const char *file, int line) {
+    const cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) return;
+    std::fprintf(stderr, "%s:%d: %s: %s (%s)\n", file, line, message, cudaGetErrorName(error), cudaGetErrorString(error));
+}
+
+#define printLastCudaError(message) __printLastCudaError(message, __FILE__, __LINE__)
+
+inline int ftoi(float value) { return value >= 0 ? int(value + 0.5f) : int(value - 0.5f); }
+
 inline int gpuDeviceInit(int device) {
     checkCudaErrors(cudaSetDevice(device));
     return device;
@@ -61,4 +82,15 @@ inline int gpuGetMaxGflopsDeviceId() { return 0; }
 inline int findCudaDevice(int argc, const char **argv) {
     const int device = checkCmdLineFlag(argc, argv, "device") ? getCmdLineArgumentInt(argc, argv, "device") : 0;
     return gpuDeviceInit(device);
+}
+
+// A GPU on the processor's own chip; programs ask for one only to share its memory with a window.
+inline int findIntegratedGPU() { return -1; }
+
+inline bool checkCudaCapabilities(int major, int minor) {
+    int device, own_major, own_minor;
+    checkCudaErrors(cudaGetDevice(&device));
+    checkCudaErrors(cudaDeviceGetAttribute(&own_major, cudaDevAttrComputeCapabilityMajor, device));
+    checkCudaErrors(cudaDeviceGetAttribute(&own_minor, cudaDevAttrComputeCapabilityMinor, device));
+    return own_major > major || (own_major == major && own_minor >= minor);
 }

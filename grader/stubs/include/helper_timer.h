@@ -1,4 +1,4 @@
-// What homework uses of the CUDA samples' helper_timer.h, written anew: stopwatches in milliseconds.
+// What programs use of the CUDA samples' helper_timer.h, written anew: stopwatches in milliseconds.
 #pragma once
 
 #include <chrono>

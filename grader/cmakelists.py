@@ -1,0 +1,108 @@
+"""A CMakeLists.txt as the one nvcc command that it stands for, as far as plain reading goes; cmake is not run.
+
+Read are add_executable and what says how to compile its files: include folders, macros, options, standards, separable
+compilation, OpenMP. Conditions are not followed, and of variables only those are known that a `set` above gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(r'#[^\n]*|"([^"]*)"|([()])|([^\s()"#]+)')
+_LANGUAGES = re.compile(r"\$<\$<COMPILE_LANGUAGE:(?:CUDA|CXX)>:([^>]*)>")
+_HERE = re.compile(r"\$\{(?:CMAKE_CURRENT_SOURCE_DIR|CMAKE_SOURCE_DIR|PROJECT_SOURCE_DIR)\}")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_SCOPES = {"PUBLIC", "PRIVATE", "INTERFACE", "SYSTEM", "BEFORE", "AFTER", "WIN32", "EXCLUDE_FROM_ALL", "STATIC"}
+_STANDARDS = {"CMAKE_CUDA_STANDARD", "CMAKE_CXX_STANDARD", "CUDA_STANDARD", "CXX_STANDARD"}
+_DEEPEST = 8
+"""Variables whose values name variables."""
+_MOST_CHARACTERS = 32_000
+"""Of the file and of a word, in case somebody means harm: cuda-samples' files have 2,000."""
+_MOST_WORDS = 10_000
+_MOST_VALUE = 4_000
+
+
+@dataclass
+class _Reading:
+    variables: dict[str, str] = field(default_factory=dict)
+    programs: dict[str, list[str]] = field(default_factory=dict)
+    common: list[str] = field(default_factory=list)
+    of_target: dict[str, list[str]] = field(default_factory=dict)
+
+
+def read_cmakelists(text: str, wanted: str) -> list[str]:
+    """Arguments of nvcc for the program that has the source `wanted`, else the first; empty without a program."""
+    reading = _Reading()
+    for name, words in _commands(text[:_MOST_CHARACTERS], reading):
+        _take(reading, name, words)
+    programs = [name for name, sources in reading.programs.items() if any(s.endswith(".cu") for s in sources)]
+    chosen = next((name for name in programs if wanted in reading.programs[name]), programs[0] if programs else None)
+    if chosen is None:
+        return []
+    return [*reading.common, *reading.of_target.get(chosen, ()), *reading.programs[chosen]]
+
+
+def _commands(text: str, reading: _Reading) -> Iterator[tuple[str, list[str]]]:
+    """Each command's name and words, as the variables are when it is reached."""
+    name, depth, seen = "", 0, 0
+    words: list[str] = []
+    for quoted, bracket, bare in _TOKEN.findall(text):
+        if bracket == "(":
+            depth += 1
+        elif bracket == ")":
+            depth -= 1
+            if depth == 0:
+                yield name.lower(), words
+                words = []
+        elif depth == 0:
+            name = bare
+        elif seen < _MOST_WORDS:
+            added = [word for word in _LANGUAGES.sub(r"\1", _expanded(quoted or bare, reading)).split(";") if word]
+            seen += len(added)
+            words += added
+
+
+def _expanded(text: str, reading: _Reading) -> str:
+    text = _HERE.sub(".", text)
+    for _ in range(_DEEPEST):
+        if not _VARIABLE.search(text):
+            break
+        text = _VARIABLE.sub(lambda found: reading.variables.get(found[1], ""), text)
+        if len(text) > _MOST_CHARACTERS:
+            return ""
+    return text
+
+
+def _take(reading: _Reading, name: str, words: list[str]) -> None:
+    if not words:
+        return
+    if name == "set":
+        reading.variables[words[0]] = ";".join(words[1:])[:_MOST_VALUE]
+        if words[0] in _STANDARDS and len(words) > 1:
+            reading.common.append(f"-std=c++{words[1]}")
+        elif words[0] in ("CMAKE_CUDA_FLAGS", "CMAKE_CXX_FLAGS"):
+            options = [option for word in words[1:] for option in word.split()]
+            reading.common += options if "CUDA" in words[0] else [f"-Xcompiler={option}" for option in options]
+        return
+    if name == "add_executable":
+        reading.programs[words[0]] = [word.removeprefix("./") for word in words[1:] if word not in _SCOPES]
+        return
+    of_target = name.startswith(("target_", "set_target_properties"))
+    place = reading.of_target.setdefault(words[0], []) if of_target else reading.common
+    values = [word for word in words[of_target:] if word not in _SCOPES]
+    match name.removeprefix("target_"):
+        case "include_directories":
+            place += [f"-I{value}" for value in values]
+        case "compile_definitions" | "add_compile_definitions" | "add_definitions":
+            place += [f"-D{value.removeprefix('-D')}" for value in values]
+        case "compile_options" | "add_compile_options":
+            place += values
+        case "link_libraries" if any(value.startswith("OpenMP::") for value in values):
+            place.append("-Xcompiler=-fopenmp")
+        case "set_target_properties":
+            properties = dict(zip(values[1::2], values[2::2], strict=False))  # after the word PROPERTIES
+            if properties.get("CUDA_SEPARABLE_COMPILATION") == "ON":
+                place.append("-rdc=true")
+            place += [f"-std=c++{value}" for key, value in properties.items() if key in _STANDARDS]

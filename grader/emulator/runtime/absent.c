@@ -1,0 +1,9 @@
+/* Functions that the emulator lacks, by name (absent.inc). This file does not see their declarations: whatever they are
+ * called with, they say what is missing, once each, and return an error code. */
+
+int api_absent(const char *function, const char *what, const char *advice, const void *call);
+
+#define ABSENT(...) ABSENT_(__VA_ARGS__)
+#define ABSENT_(name, what, advice) \
+    int name(void) { return api_absent(#name, what, advice, __builtin_return_address(0)); }
+#include "absent.inc"

@@ -1,0 +1,97 @@
+/* Warp functions (shuffles, votes, matches, reductions) whose lanes come separately.
+ *
+ * On a GPU a warp function returns when every lane of its mask that has not exited has called it with the same mask, at
+ * this place of the program or at another (PTX ISA, shfl.sync and its like). Lanes that are divided come one after the
+ * other: whoever comes first leaves what it brings and stays before the call, until the others have come or nobody else
+ * can go on. What a lane then sees is what its own mask's lanes have brought, whatever they do next. */
+
+#include "emu.h"
+
+u32 rt_gather(struct warp *w, struct apart *a, struct gathering *g, u32 site, u32 call, u32 m, u32 pending, const u32 *members, const u64 *offers) {
+    for (u32 todo = m & ~g->complete; todo; todo &= todo - 1) {
+        u32 l = lowest_lane(todo);
+        g->offer[l] = offers[l], g->members[l] = members[l], g->call[l] = call;
+    }
+    g->offered |= m;
+    for (u32 todo = m & ~g->complete; todo;) {
+        u32 mask = members[lowest_lane(todo)], same = 0;
+        for (u32 here = g->offered & ~g->complete; here; here &= here - 1) {
+            u32 l = lowest_lane(here);
+            same |= (u32)(g->members[l] == mask && g->call[l] == call) << l;
+        }
+        todo &= ~same;
+        u32 missing = mask & w->live & ~same;
+        if (missing & pending) {
+            if (!(a->stuck & same)) continue;
+            a->stuck = 0; /* the others may yet be able to go on without it */
+        }
+        if (call && (missing || same & ~mask)) rt_shuffle_check(w, site, same, mask);
+        for (u32 l = 0; l < 32; l++)
+            if (same >> l & 1) {
+                memcpy(g->seen[l], g->offer, sizeof g->offer);
+                g->together.row[l] = g->seen[l], g->together.group[l] = same & mask;
+            }
+        g->complete |= same;
+    }
+    a->held = (a->held | m) & ~g->complete;
+    m &= g->complete;
+    g->complete &= ~m, g->offered &= ~m;
+    return m;
+}
+
+void rt_check_members(struct warp *w, u32 site, u32 m, const u32 *members) {
+    for (u32 todo = m; todo;) {
+        u32 group = 0, mask = members[lowest_lane(todo)];
+        for (u32 l = 0; l < 32; l++) group |= (u32)(members[l] == mask) << l;
+        group &= m, todo &= ~group;
+        if (group & ~mask || mask & w->live & ~group) rt_shuffle_check(w, site, group, mask);
+    }
+}
+
+void rt_shuffle(const struct together *t, u32 m, const u32 *source, u32 *out) {
+    for (; m; m &= m - 1) {
+        u32 l = lowest_lane(m);
+        out[l] = (u32)t->row[l][source[l]];
+    }
+}
+
+void rt_ballot(const struct together *t, u32 m, u32 *out) {
+    for (; m; m &= m - 1) {
+        u32 l = lowest_lane(m);
+        out[l] = 0;
+        for (u32 k = 0; k < 32; k++) out[l] |= (u32)(t->group[l] >> k & t->row[l][k] & 1) << k;
+    }
+}
+
+u32 rt_match(const struct together *t, u32 m, int all, u32 *out) {
+    u32 same = 0;
+    for (; m; m &= m - 1) {
+        u32 l = lowest_lane(m);
+        out[l] = 0;
+        for (u32 k = 0; k < 32; k++) out[l] |= (u32)(t->group[l] >> k & 1 && t->row[l][k] == t->row[l][l]) << k;
+        if (out[l] == t->group[l]) same |= 1u << l;
+        else if (all) out[l] = 0;
+    }
+    return same;
+}
+
+#define REDUCE(name, T, step)                                                                                          \
+    void rt_reduce_##name(const struct together *t, u32 m, u32 *out) {                                                 \
+        for (; m; m &= m - 1) {                                                                                        \
+            u32 l = lowest_lane(m);                                                                                    \
+            T r = (T)t->row[l][l];                                                                                     \
+            for (u32 rest = t->group[l] & ~(1u << l); rest; rest &= rest - 1) {                                        \
+                T x = (T)t->row[l][lowest_lane(rest)];                                                                 \
+                r = (T)(step);                                                                                         \
+            }                                                                                                          \
+            out[l] = (u32)r;                                                                                           \
+        }                                                                                                              \
+    }
+REDUCE(add_u32, u32, r + x)
+REDUCE(min_u32, u32, x < r ? x : r)
+REDUCE(min_s32, i32, x < r ? x : r)
+REDUCE(max_u32, u32, x > r ? x : r)
+REDUCE(max_s32, i32, x > r ? x : r)
+REDUCE(and_b32, u32, r & x)
+REDUCE(or_b32, u32, r | x)
+REDUCE(xor_b32, u32, r ^ x)

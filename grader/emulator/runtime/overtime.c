@@ -1,0 +1,86 @@
+/* What a program is doing when its time is nearly up: host code that never ends, by its line, or launches without end. A
+ * kernel that never ends is found by schedule.c, which looks at the clock in loops; it is hurried here where it began so
+ * late that the whole program would be stopped before.
+ *
+ * A thread sleeps until then and interrupts the program's first thread. The handler only notes where that is, for the
+ * program may be inside of malloc; the thread makes the report of it. */
+
+#define _GNU_SOURCE
+#include "emu.h"
+#include <execinfo.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define LATER 1.04 /* of the seconds that a kernel may take: whoever stops the program allows it a tenth more */
+#define FRAMES 48
+#define INTERRUPT (SIGRTMAX - 1)
+
+static pthread_t program;
+static sem_t noted;
+static struct {
+    const void *frames[FRAMES + 1]; /* where it is, and the return addresses below */
+    int count, hurried;
+    const struct kernel_info *kernel; /* that runs, or NULL */
+    const void *launched_at;
+    u64 launch;
+} seen;
+
+static void note(int number, siginfo_t *info, void *context) {
+    (void)number, (void)info;
+    struct launch *l = launches_under_way;
+    if (l) {
+        seen.kernel = l->kernel, seen.launch = l->id, seen.launched_at = host_call;
+        seen.hurried = schedule_hurry(l);
+    } else {
+        void *frames[FRAMES];
+        int count = backtrace(frames, FRAMES);
+        seen.frames[seen.count++] = code_address(context);
+        for (int i = 0; i < count; i++) seen.frames[seen.count++] = frames[i];
+    }
+    sem_post(&noted);
+}
+
+/* The innermost of the frames that is the student's own. */
+static const void *own_frame(void) {
+    const char *file;
+    for (int i = 0; i < seen.count; i++)
+        if (host_place(seen.frames[i], &file)) return seen.frames[i];
+    return NULL;
+}
+
+static void *wait_for_it(void *argument) {
+    double seconds = *(double *)argument;
+    struct timespec rest = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    while (nanosleep(&rest, &rest)) {}
+    if (pthread_kill(program, INTERRUPT)) return NULL;
+    while (sem_wait(&noted)) {}
+    if (seen.hurried) return NULL;
+    host_call = seen.kernel ? seen.launched_at : own_frame();
+    if (seen.kernel)
+        diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch does little.",
+                 "kernel %.200s was running, launch number %llu of the program", demangle(seen.kernel->name), (unsigned long long)seen.launch);
+    else
+        diagnose(NULL, ~0u, 0, "note", "sync", "Check the condition of the loop it is in.", "host code was still running here");
+    return NULL;
+}
+
+void overtime_start(void) {
+    static double seconds;
+    const char *limit = getenv("GRADER_EMULATOR_KERNEL_SECONDS");
+    seconds = limit ? atof(limit) * LATER : 0;
+    if (seconds <= 0) return;
+    program = pthread_self();
+    sem_init(&noted, 0, 0);
+    void *first[1];
+    backtrace(first, 1); /* loads what it needs, which a handler must not */
+    struct sigaction action = {.sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+    sigaction(INTERRUPT, &action, NULL);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* the new thread's too: the program's signals are for its own */
+    pthread_t watch;
+    if (!pthread_create(&watch, NULL, wait_for_it, &seconds)) pthread_detach(watch);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}

@@ -1,0 +1,52 @@
+/* What the files of the matrix instructions share.
+ *
+ *   tensor.c         mma and wmma: from registers to matrices and back
+ *   tensor_sums.c    the arithmetic
+ *   tensor_memory.c  ldmatrix, stmatrix, wmma.load, wmma.store
+ *
+ * Fragments. A matrix lies in registers as blocks of 8 rows by 4 words of 32 bits (A, and B seen by columns), or of 8 rows
+ * by 8 columns (C and D). In such a block lane 4g + t holds word t of row g, or columns 2t and 2t + 1 of row g. All
+ * layouts of mma.sync in the PTX ISA are of this kind, but that of m8n8k4 with halves. Those of wmma are nobody's
+ * business; here they are of this kind too. */
+#ifndef TENSOR_H
+#define TENSOR_H
+
+#include "warp.h"
+
+#define ROWS 16u    /* of a block of A, or columns of B, that are computed together: lanes of a vector, or several */
+#define MAX_K 128u  /* of m16n8k128 with 4-bit elements */
+
+/* ROWS rows of A, or columns of B, with k as the first index. A float is value · 2^exponent with 1 <= |value| < 2, or less
+ * than 1 where the type's exponent ends; an integer is `integer`, or, of single bits, 32 of these. */
+struct side {
+    union { float value[MAX_K][ROWS]; i32 integer[MAX_K][ROWS]; } __attribute__((aligned(64)));
+    i32 exponent[MAX_K][ROWS] __attribute__((aligned(64)));
+};
+/* Exponents of what is no number with a value and an exponent. Such an exponent plus another is told apart from all sums. */
+enum { EXPONENT_ZERO = -1000000, EXPONENT_ABSENT = -40000000, EXPONENT_INFINITE = 3000000, EXPONENT_NAN = 16000000, EXPONENT_SPECIAL = 1000000 };
+
+/* How an architecture adds up products (tensor_sums.c). */
+struct sum_rule { u32 fraction_bits, group; int accumulator, element; };
+struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int sparse);
+
+/* Splits words of 32 bits into elements: side[word · 32 / bits + i][row] is element i of words[word][row]. */
+void decode_floats(int element, const u32 (*words)[ROWS], u32 count, struct side *s);
+void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct side *s);
+/* c[column][row] += a · b for `columns` columns of b from `first` on. Accumulators are bits of f16, f32 or s32. */
+void sum_floats(struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]);
+void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]);
+void sum_integers(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int saturate);
+void sum_bits(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int conjunction);
+
+INLINE u32 element_bits(int e) {
+    switch (e) {
+    case ELEMENT_F16: case ELEMENT_BF16: return 16;
+    case ELEMENT_S8: case ELEMENT_U8: case ELEMENT_E4M3: case ELEMENT_E5M2: return 8;
+    case ELEMENT_S4: case ELEMENT_U4: return 4;
+    case ELEMENT_B1: return 1;
+    case ELEMENT_F64: return 64;
+    default: return 32;
+    }
+}
+
+#endif

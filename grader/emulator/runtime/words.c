@@ -1,0 +1,66 @@
+/* Loads of 1, 2 or 4 words of 32 bits a lane from addresses that differ in no way known when the program was translated.
+ * Mostly they turn out to be evenly spaced, such as those of an index that was divided: then all lanes' words are one
+ * load, or a gather after one check of bounds. */
+
+#include "emu.h"
+
+#define EACH_PIECE _Pragma("GCC unroll 8") for (u32 i = 0; i < PIECES; i++)
+#define EACH_HALF _Pragma("GCC unroll 16") for (u32 i = 0; i < 2 * PIECES; i++)
+#define EACH_WORD _Pragma("GCC unroll 4") for (u32 c = 0; c < count; c++)
+
+INLINE void load_spaced(const u8 *p, i64 stride, u32 count, u32 *out) {
+    if (stride == 0) {
+        EACH_WORD EACH_PIECE *(VU *)&out[32 * c + i * W] = BU(((const u32a *)p)[c]);
+    } else if (count == 1 && stride == 4) {
+        EACH_PIECE *(VU *)&out[i * W] = *(const VUu *)(p + i * 4 * W);
+    } else if (count == 4) {
+        i32 at[32] __attribute__((aligned(64)));
+        EACH_PIECE *(VU *)&at[i * W] = IOTA(i) * BU((u32)stride);
+        EACH_PIECE {
+            u32 *o = out + i * W;
+            gather_quads(p, at + i * W, (VU *)o, (VU *)(o + 32), (VU *)(o + 64), (VU *)(o + 96));
+        }
+    } else {
+        EACH_WORD EACH_PIECE *(VU *)&out[32 * c + i * W] = gather32(p + 4 * c, IOTA(i) * BU((u32)stride), MK(~0u, i));
+    }
+}
+
+INLINE int is_even(const u64 *addr, i64 stride) {
+    const VQ step = BQ((u64)stride * (W / 2));
+    VQ expected = BQ(addr[0]) + IOTAQ(0) * BQ((u64)stride), differs = BQ(0);
+    EACH_HALF differs |= *(const VQ *)&addr[i * (W / 2)] ^ expected, expected += step;
+    return CMPQ(4, differs, BQ(0)) == 0;
+}
+
+INLINE int load_words(struct warp *w, u32 site, const u64 *addr, u32 m, u32 count, u32 *out) {
+    const i64 stride = (i64)(addr[1] - addr[0]);
+    if (m == ~0u && stride >> 26 == stride >> 63 && is_even(addr, stride)) { /* a gather's offsets are 32 bits wide */
+        const u8 *p = g_span(w, site, addr[0], stride, 4 * count);
+        if (LIKELY(p != NULL)) load_spaced(p, stride, count, out);
+        return p != NULL;
+    }
+    const u32 shift = count == 4 ? 4 : count == 2 ? 3 : 2;
+    for (int again = 0;; again++) {
+        const u64 lo = w->sites[site].lo, size = w->sites[site].hi - lo;
+        const VQ limit = BQ((size - 4 * count) >> shift);
+        u32 bad = 0;
+        EACH_HALF { /* misaligned offsets become large */
+            VQ offset = *(const VQ *)&addr[i * (W / 2)] - BQ(lo);
+            bad |= (u32)CMPQ(6, (offset >> shift) | (offset << (64 - shift)), limit) << (i * (W / 2));
+        }
+        if (LIKELY(size >= 4 * count && !(bad & m))) break;
+        if (again || !rt_refill(w, site, addr[lowest_lane(m)], 4 * count)) return 0;
+    }
+    const u8 *p = (const u8 *)w->sites[site].delta;
+    EACH_WORD EACH_PIECE *(VU *)&out[32 * c + i * W] =
+        gather32q(p + 4 * c, *(const VQ *)&addr[i * W], *(const VQ *)&addr[i * W + W / 2], MKQ(m, 2 * i), MKQ(m, 2 * i + 1));
+    return 1;
+}
+
+#define WORDS(count)                                                                                                   \
+    void rt_load_words##count(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out) {                \
+        if (!load_words(w, site, addr, m, count, out)) rt_load_q(w, site, space, addr, m, 4, count, out);              \
+    }
+WORDS(1)
+WORDS(2)
+WORDS(4)

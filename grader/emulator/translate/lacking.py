@@ -1,0 +1,101 @@
+"""What PTX and CUDA's libraries have and the emulator lacks, in a student's words, with what to do instead.
+
+Refusals look here, and docs/emulator.md is drawn from here (tools/emulator_table.py). Functions of the runtime API that
+give cudaErrorNotSupported are in runtime/absent.inc.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+ON_A_GPU = "run this program on a GPU (--engine cuda)"
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Begins a sentence: "`what` is not supported by the emulator; `advice`"."""
+
+    what: str
+    advice: str = ON_A_GPU
+
+
+DYNAMIC_PARALLELISM = Lacking(
+    "a kernel that launches a kernel (dynamic parallelism)", "launch it from the host, in a loop if need be"
+)
+_HOPPER = "run on a Hopper GPU (--engine cuda)"
+_BLACKWELL = "run on a Blackwell GPU (--engine cuda)"
+_VIDEO = Lacking("a video instruction", "use ordinary integer arithmetic")
+_PACKED_VIDEO = Lacking("a packed video instruction", "use __vadd4() and its like, which compile to other instructions")
+
+# By the first words of an instruction; the longest that fits counts.
+INSTRUCTIONS = {
+    "tex.cube": Lacking("a cube map", "use a layered texture with six layers"),
+    "tex.acube": Lacking("a cube map", "use a layered texture with six layers"),
+    "tex.2dms": Lacking("a multisampled texture", "use a layered texture"),
+    "sured": Lacking("a reduction on a surface", "use atomics on memory of cudaMalloc"),
+    "suld.p": Lacking("a formatted surface read", "read the bytes with surf2Dread"),
+    "sust.p": Lacking("a formatted surface write", "write the bytes with surf2Dwrite"),
+    "istypep": Lacking("a question whether a handle is a texture", "pass textures and surfaces in parameters of their own"),
+    "wgmma": Lacking("Hopper's matrix instructions (wgmma)", f"use mma or wmma, or {_HOPPER}"),
+    "tcgen05": Lacking("Blackwell's matrix instructions (tcgen05)", f"use mma or wmma, or {_BLACKWELL}"),
+    "cp.async.bulk": Lacking("a bulk copy (TMA)", f"use cp.async, or {_HOPPER}"),
+    "cp.reduce.async.bulk": Lacking("a bulk reduction (TMA)", f"use atomicAdd, or {_HOPPER}"),
+    "tensormap": Lacking("a tensor map (TMA)", f"use cp.async, or {_HOPPER}"),
+    "barrier.cluster": Lacking("a thread block cluster", f"use block barriers, or {_HOPPER}"),
+    "mapa": Lacking("distributed shared memory", f"go through global memory, or {_HOPPER}"),
+    "getctarank": Lacking("distributed shared memory", f"go through global memory, or {_HOPPER}"),
+    "st.async": Lacking("an asynchronous store to distributed shared memory", f"go through global memory, or {_HOPPER}"),
+    "red.async": Lacking("an asynchronous reduction in distributed shared memory", f"use atomicAdd, or {_HOPPER}"),
+    "multimem": Lacking("memory of several GPUs at one address (multimem)", "copy between the GPUs"),
+    "clusterlaunchcontrol": Lacking("work stealing between clusters", f"use an atomic counter, or {_BLACKWELL}"),
+    "elect": Lacking("elect.sync", "use lane 0 instead"),
+    "mma.sp": Lacking("a matrix instruction for sparse matrices", "use the dense one"),
+    "alloca": Lacking("memory on the stack of a size found at run time (alloca)", "use an array of fixed size"),
+    "stacksave": Lacking("memory on the stack of a size found at run time (alloca)", "use an array of fixed size"),
+    "stackrestore": Lacking("memory on the stack of a size found at run time (alloca)", "use an array of fixed size"),
+    **{f"v{op}": _VIDEO for op in ("add", "sub", "absdiff", "min", "max", "shl", "shr", "mad", "set")},
+    **{f"v{op}{n}": _PACKED_VIDEO for op in ("add", "sub", "avrg", "absdiff", "min", "max", "set") for n in (2, 4)},
+}  # fmt: skip
+
+# Functions that are not there when the program is linked, by the beginning of their names.
+FUNCTIONS = {
+    "cudaGL": Lacking("OpenGL interoperability", "copy results to the host and draw them from there"),
+    "cudaGraphicsGL": Lacking("OpenGL interoperability", "copy results to the host and draw them from there"),
+    "cudaEGL": Lacking("EGL interoperability", "copy results to the host and draw them from there"),
+    "cudaGraphicsEGL": Lacking("EGL interoperability", "copy results to the host and draw them from there"),
+    "cudaVDPAU": Lacking("VDPAU interoperability", "copy results to the host and draw them from there"),
+    "cudaGraphicsVDPAU": Lacking("VDPAU interoperability", "copy results to the host and draw them from there"),
+    "cuMemAddress": Lacking("virtual memory management", "allocate with cudaMalloc or cudaMallocAsync"),
+    "cuMemCreate": Lacking("virtual memory management", "allocate with cudaMalloc or cudaMallocAsync"),
+    "cuMemMap": Lacking("virtual memory management", "allocate with cudaMalloc or cudaMallocAsync"),
+    "cuModule": Lacking("device code loaded at run time", "compile the kernels into the program"),
+    "cuLibrary": Lacking("device code loaded at run time", "compile the kernels into the program"),
+    "cuda": Lacking("this function", "do without it or run on a GPU (--engine cuda)"),
+    "cu": Lacking("the driver API", "use the runtime API (cuda… functions)"),
+}
+
+
+def lacking_instruction(text: str) -> Lacking | None:
+    """What is missing for an instruction such as "wgmma.fence.sync.aligned"; None where the table is silent."""
+    words = text.split(".")
+    for n in range(len(words), 0, -1):
+        if (found := INSTRUCTIONS.get(".".join(words[:n]).replace("__", "::"))) is not None:
+            return found
+    return None
+
+
+def lacking_function(name: str) -> Lacking:
+    """What is missing when the linker does not find cu… or cuda…"""
+    found = FUNCTIONS[max((prefix for prefix in FUNCTIONS if name.startswith(prefix)), key=len)]
+    return Lacking(f"{name} ({found.what})", found.advice)
+
+
+def lacking_in_kernels(name: str) -> Lacking | None:
+    """What is missing when device code calls an undefined function: a launch, or the runtime API on the device."""
+    runtime = re.match(r"(?:__cudaCDP2|cuda)([A-Z]\w*)", name)
+    if runtime is None:
+        return None
+    if re.match(r"(LaunchDevice|GetParameterBuffer)", runtime[1]):
+        return DYNAMIC_PARALLELISM
+    return Lacking(f"a call of cuda{runtime[1]} in a kernel", "call it on the host")

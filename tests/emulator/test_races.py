@@ -1,0 +1,50 @@
+"""Whatever a race looks like, the sentence on the cause names it: both lines, the barrier, and no other fault."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from grader.sanitize import cause_of, race_of
+from grader.trace import read_trace
+from tests.emulator.programs import HERE
+from tests.emulator.seeded_bugs import CORRECT, programs_in, run
+
+RACES = [(source, name) for source in sorted((HERE / "races").glob("*.cu")) for name in programs_in(source)]
+
+
+def lines_of(source: Path, name: str) -> set[str]:
+    """The lines marked as this program's, as file:line."""
+    lines = source.read_text().splitlines()
+    return {f"{source.name}:{number}" for number, line in enumerate(lines, 1) if line.endswith(f"// RACE {name}")}
+
+
+def cause(source: Path, name: str, folder: Path) -> str:
+    run(source, name, folder)
+    text = source.read_text().splitlines()
+    found = read_trace(folder / "trace.jsonl").diagnostics
+    said = cause_of(found, lambda file, line: text[line - 1] if file.endswith(source.name) else "")
+    return said.replace(f"{source.parent}/", "")
+
+
+def test_there_are_at_least_26_races() -> None:
+    assert len(RACES) >= 26
+
+
+@pytest.mark.parametrize(("source", "name"), RACES, ids=[name for _, name in RACES])
+def test_the_cause_of_a_racing_program_is_the_race_with_both_its_lines(source: Path, name: str, tmp_path: Path) -> None:
+    said = cause(source, name, tmp_path)
+    assert said.startswith("Race: "), said
+    named = set(re.findall(rf"{source.stem}\.cu:\d+", said))
+    marked = lines_of(source, name)
+    assert named <= marked, said
+    assert len(named) == 2 or len(marked) == 1, said
+    assert "__syncwarp" not in said
+
+
+@pytest.mark.parametrize("name", programs_in(CORRECT))
+def test_no_race_is_the_cause_of_a_correct_program(name: str, tmp_path: Path) -> None:
+    run(CORRECT, name, tmp_path)
+    assert race_of(read_trace(tmp_path / "trace.jsonl").diagnostics) == ""

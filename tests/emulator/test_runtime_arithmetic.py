@@ -1,0 +1,33 @@
+"""Arithmetic of the runtime that C programs compare with a slower form of it, in every width of vectors."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grader.emulator.native import HOST_FLAGS, RUNTIME, host_compiler, isa_flags
+from tests.emulator.programs import HERE
+
+ISAS = ("", "avx2", "sse")
+
+
+def differences(isa: str, sources: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a program prints that compares two forms of the arithmetic."""
+    monkeypatch.setenv("GRADER_EMULATOR_ISA", isa)
+    flags = [*HOST_FLAGS, *isa_flags(), "-O2", "-w", f"-I{RUNTIME}"]
+    subprocess.run([host_compiler(), *flags, *sources, "-lm", "-o", folder / "compare"], check=True)
+    done = subprocess.run([folder / "compare"], capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == (done.stdout != "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_tensor_cores_add_up_products_by_the_rule(isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert differences(isa, [HERE / "tensor_sums.c", RUNTIME / "tensor_sums.c"], tmp_path, monkeypatch) == ""
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_halves_are_multiplied_and_added_with_one_rounding(
+    isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert differences(isa, [HERE / "half_fma.c"], tmp_path, monkeypatch) == ""

@@ -1,0 +1,80 @@
+"""Matrix instructions bit by bit: what a GPU gives on random and adversarial fragments, and what the emulator gives by the
+rule for that GPU's architecture (grader/emulator/runtime/tensor_sums.c)."""
+
+from __future__ import annotations
+
+import subprocess
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from grader.engine.cuda import CudaEngine
+from tests.emulator.programs import HERE, build
+
+PROBE = HERE / "tensor_probe.cu"
+WORDS = (128, 128, 256, 32, 256)  # of A, B, C, metadata and D in a fragment
+EXAMPLES = 3
+UNPUBLISHED = ("m8n8k4", "sparse_f16", "sparse_bf16", "sparse_tf32", "e4m3", "e5m2")
+"""Forms whose sums no publication describes for every architecture; integers and doubles have to agree in any form."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What one run of the probe gave: its lines' forms and kinds of numbers, and the words of its fragments."""
+
+    names: tuple[str, ...]
+    words: array[int]
+
+    def of(self, line: int) -> array[int]:
+        size = len(self.words) // len(self.names)
+        return self.words[line * size : (line + 1) * size]
+
+
+def _probe(program: Path, folder: Path) -> Probe:
+    file = folder / f"{program.name}.bits"
+    done = subprocess.run([program, file], capture_output=True, text=True, timeout=300, check=True)
+    words = array("I")
+    words.frombytes(file.read_bytes())
+    return Probe(tuple(line.rpartition(" ")[0] for line in done.stdout.splitlines()), words)
+
+
+@pytest.fixture(scope="module")
+def probes(gpu: CudaEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Probe, Probe]:
+    """The GPU's results and the emulator's."""
+    folder = tmp_path_factory.mktemp("probe")
+    major, minor = gpu.gpu.compute_capability
+    number = f"{major}{minor}"
+    flags = ["-O3", "-std=c++17", f"-DPROBE_ARCHITECTURE={number}"]
+    program = folder / "on_the_gpu"
+    code = f"arch=compute_{number},code=sm_{number}"
+    subprocess.run([gpu.toolkit.nvcc, *flags, "-gencode", code, PROBE, "-o", program], check=True, capture_output=True)
+    return _probe(program, folder), _probe(build(PROBE, flags=flags, target=f"sm_{number}"), folder)
+
+
+def _differences(real: Probe, emulated: Probe, line: int) -> tuple[int, int, list[str]]:
+    """How many words of D differ, of how many, and the first of them."""
+    mine, theirs = emulated.of(line), real.of(line)
+    fragment = sum(WORDS)
+    differing = [i for i in range(len(mine)) if mine[i] != theirs[i]]
+    examples = [
+        f"fragment {i // fragment}, register d{(i % fragment - fragment + WORDS[-1]) // 32}, lane {i % 32}: "
+        f"GPU {theirs[i]:08x}, emulator {mine[i]:08x}"
+        for i in differing[:EXAMPLES]
+    ]
+    return len(differing), len(mine) // fragment * WORDS[-1], examples
+
+
+@pytest.mark.parametrize("published", [True, False], ids=["published", "unpublished"])
+def test_matrix_instructions_give_the_gpus_bits(probes: tuple[Probe, Probe], published: bool) -> None:
+    real, emulated = probes
+    assert real.names == emulated.names
+    wrong = []
+    for line, name in enumerate(real.names):
+        if name.startswith(UNPUBLISHED) == published:
+            continue
+        count, total, examples = _differences(real, emulated, line)
+        if count:
+            wrong.append("\n    ".join([f"{name}: {count} of {total} words differ", *examples]))
+    assert not wrong, "\n" + "\n".join(wrong)

@@ -1,0 +1,40 @@
+"""Every function of the runtime's headers gives the same results on other processors, and uses nothing they lack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.programs import HERE as PROGRAMS
+from tests.emulator.programs import build, execute
+from tests.emulator.test_instruction_sets import hashes
+from tests.isa.machines import HERE, OLDER, OTHERS, Machine
+
+others = pytest.mark.parametrize("machine", [OTHERS[-1], *OLDER], ids=lambda machine: machine.name)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    with pytest.MonkeyPatch.context() as patch:
+        HERE.enter(patch)
+        return hashes(tmp_path_factory.mktemp("here"))
+
+
+@others
+def test_every_function_of_the_runtime_gives_the_same_results(
+    machine: Machine, here: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.enter(monkeypatch)
+    there = hashes(tmp_path)
+    common = here.keys() & there.keys()
+    assert len(common) > 600
+    assert {name for name in common if here[name] != there[name]} == set()
+
+
+@others
+def test_a_whole_program_runs_there(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends in SIGILL where it was compiled for more than the processor has."""
+    machine.enter(monkeypatch)
+    done = execute(build(PROGRAMS / "portable.cu"), folder=tmp_path, timeout_s=60 * machine.slower)
+    assert done.output == "lanes_that_go_downwards ok\nmixed ok\n" and done.exit_code == 0, done.errors

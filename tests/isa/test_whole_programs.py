@@ -1,0 +1,84 @@
+"""Whole programs give the same output, to the last bit, and the same findings on every processor.
+
+The programs: the conformance suite, the model solutions and the wrong ones of every assignment.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from grader.assignment import load_assignment
+from grader.catalogue import TestcaseFiles, generate
+from grader.testcase import load_suite
+from tests.conftest import ROOT
+from tests.emulator import programs
+from tests.emulator.programs import Execution, build, execute, names_in
+from tests.isa.machines import HERE, OTHERS, Machine
+
+CONFORMANCE = sorted((programs.HERE / "conformance").glob("*.cu"))
+MODELS = sorted(ROOT.glob("reference/*/*.cu"))
+WRONG = sorted(ROOT.glob("reference/*/wrong/*.cu"))
+FLAGS = ("-O3", "-std=c++17", "--extended-lambda")
+CASES = [(machine, source) for source in (*CONFORMANCE, *MODELS, *WRONG) for machine in OTHERS]
+SHARE = [(OTHERS[i % len(OTHERS)], source) for i, source in enumerate((*CONFORMANCE, *MODELS, *WRONG[::8]))]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What must not depend on the processor."""
+
+    exit_code: int
+    printed: str
+    output: bytes
+    findings: tuple[str, ...]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "machine" in metafunc.fixturenames:
+        cases = SHARE if metafunc.config.getoption("share") else CASES
+        ids = [f"{machine.name}-{source.relative_to(ROOT)}" for machine, source in cases]
+        metafunc.parametrize(("machine", "source"), cases, ids=ids)
+
+
+def test_a_program_gives_the_same_everywhere(
+    machine: Machine, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = (
+        [(name,) for name in names_in(source)] if source in CONFORMANCE else [(str(small(source, tmp_path)), "output")]
+    )
+    expected = outcomes(HERE, source, runs, tmp_path)
+    machine.enter(monkeypatch)
+    for run, here, there in zip(runs, expected, outcomes(machine, source, runs, tmp_path), strict=True):
+        assert there == here, run
+
+
+def outcomes(machine: Machine, source: Path, runs: list[tuple[str, ...]], folder: Path) -> list[Outcome]:
+    program = build(source, flags=FLAGS)
+    return [
+        outcome(
+            folder, execute(program, *run, folder=folder, timeout_s=60 * machine.slower, GRADER_EMULATOR_THREADS="1")
+        )
+        for run in runs
+    ]
+
+
+def outcome(folder: Path, done: Execution) -> Outcome:
+    file = folder / "output"
+    output = file.read_bytes() if file.exists() else b""
+    file.unlink(missing_ok=True)
+    findings = tuple(re.sub(r"0x[0-9a-f]+", "0x…", d["message"]) for d in done.diagnostics())
+    return Outcome(done.exit_code, done.output, output, findings)
+
+
+def small(source: Path, folder: Path) -> Path:
+    """The input of the smallest public testcase of the assignment that a solution belongs to."""
+    name = source.relative_to(ROOT / "reference").parts[0]
+    suite = load_suite(load_assignment(name).testcases_file)
+    case = min(suite.select("public"), key=lambda case: case.flops)
+    files = replace(TestcaseFiles.beside(suite), folder=folder / "testcases")
+    generate(case, files, suite.seed(case), lambda done, total: None)
+    return files.input(case)

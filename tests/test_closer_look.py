@@ -1,0 +1,202 @@
+"""A failed test explains itself: a second run with checks names the line that is wrong, and changes nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader import closer_look
+from grader.assignment import Assignment
+from grader.build import Build
+from grader.catalogue import TestcaseFiles
+from grader.closer_look import CloserLook, case_to_look_at
+from grader.coherence import suite_of
+from grader.engine.emulator import EmulatorEngine
+from grader.errors import MachineFault
+from grader.report import terminal
+from grader.sandbox import runner
+from grader.sanitize import cause_of, without_echoes
+from grader.submission import read_submission
+from grader.toolkit import find_toolkit
+from grader.trace import Diagnostic, Race
+from grader.trace.events import Between
+from grader.verdict import Fault, Verdict
+from tests.conftest import ROOT
+from tests.records import made_record, made_test
+from tests.test_pipeline import PROGRAMS, grader
+
+LINES = {line.strip(): n for n, line in enumerate((PROGRAMS / "missing_barrier.cu").read_text().splitlines(), 1)}
+LOADS = next(number for line, number in LINES.items() if "vj[i] = v" in line)
+READS = next(number for line, number in LINES.items() if "p * vj" in line)
+
+
+def test_a_test_that_fails_for_a_race_leads_with_it(tmp_path: Path) -> None:
+    words = ("--engine", "emulator", "--tests", "s01,s02", "--json", tmp_path / "record.json")
+    said = grader("check", PROGRAMS / "missing_barrier.cu", *words)
+    assert said.code == 1
+    lead = " ".join(said.out.split("\n\n")[1].split())
+    assert lead.startswith(
+        f"Race: missing_barrier.cu:{READS} reads `vj` while another warp still writes it at "
+        f"missing_barrier.cu:{LOADS}; put __syncthreads() between them. On a GPU this can pass by "
+        "luck. (Seen on s01 with checks, "
+    )
+    assert said.out.count("Race:") == 1
+    assert "--sanitize" not in said.out
+    record = json.loads((tmp_path / "record.json").read_text())
+    first, second = record["tests"]
+    assert (first["verdict"], first["fault"]) == (second["verdict"], second["fault"]) == ("wrong_answer", "student")
+    assert first["reason"].startswith("Race: missing_barrier.cu:") and "values differ" in first["reason"]
+    assert record["closer_look"]["test"] == "s01"
+    assert 0 < record["closer_look"]["seconds"] < 200
+
+
+def test_a_program_that_passes_by_luck_is_warned_and_still_passes(tmp_path: Path) -> None:
+    words = ("--engine", "emulator", "--tests", "s01", "--json", tmp_path / "record.json")
+    said = grader("check", PROGRAMS / "race.cu", *words)
+    assert said.code == 0
+    assert said.out.split("\n\n")[1].startswith("It passes, but: Race: race.cu:9 ")
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["tests"][0]["verdict"] == "passed"
+    assert record["tests"][0]["warnings"] == [record["closer_look"]["cause"]]
+
+
+def test_grading_looks_no_closer_at_what_passes(tmp_path: Path) -> None:
+    words = ("--engine", "emulator", "--tests", "s01", "--json", tmp_path / "record.json")
+    assert grader("grade", PROGRAMS / "race.cu", *words).code == 0
+    assert json.loads((tmp_path / "record.json").read_text())["closer_look"] is None
+
+
+# ---- which test, and what becomes of a look that fails --------------------------------------------------------------
+
+
+def test_a_test_that_crashed_is_looked_at_before_a_smaller_one_that_is_wrong(hw4: Assignment) -> None:
+    cases = suite_of(hw4).cases
+    tests = [
+        made_test("s01", Verdict.WRONG_ANSWER),
+        made_test("s02"),
+        made_test("s05", Verdict.RUNTIME_ERROR),
+        made_test("s04", Verdict.RUNTIME_ERROR),
+        made_test("s06", Verdict.NOT_RUN, fault=None),
+    ]
+    assert case_to_look_at(tests, cases).name == "s04"
+    assert case_to_look_at(tests[:2], cases).name == "s01"
+    assert case_to_look_at(tests[1:2], cases).name == "s02"
+
+
+def _unbuilt(fault: Fault) -> Callable[..., Build]:
+    return lambda *_: Build(None, fault, "It uses what is not there.", "", 0.0, cached=False, key="")
+
+
+def _no_room(*_: object) -> Build:
+    raise MachineFault("The disk is full.")
+
+
+@pytest.mark.parametrize(
+    ("build", "why"),
+    [
+        (_unbuilt(Fault.GRADER), "it was not built with checks: It uses what is not there."),
+        (_no_room, "The disk is full."),
+    ],
+)
+def test_a_look_that_fails_says_why_and_names_no_cause(
+    build: Callable[..., Build], why: str, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closer_look, "build", build)
+    engine = EmulatorEngine(find_toolkit(), "sm_80")
+    suite = suite_of(hw4)
+    submission = read_submission(PROGRAMS / "race.cu", hw4, runner(10))
+    with CloserLook(engine, hw4, submission, TestcaseFiles.beside(suite)) as look:
+        found = look.at(suite.cases["s01"], Verdict.WRONG_ANSWER)
+    assert (found.cause, found.problem) == ("", why)
+    record = made_record(tests=[made_test("s01", Verdict.WRONG_ANSWER)], closer_look=found)
+    text = " ".join(terminal.render_check(record).split())
+    assert f"s01 was run again for a cause, which did not work ({why.rstrip('.')})." in text
+    assert "WRONG ANSWER" in text
+
+
+# ---- the sentence ---------------------------------------------------------------------------------------------------
+
+
+def a_race(between: Between, line: int, other: int, does: str = "read", **changes: object) -> Diagnostic:
+    race = Race(does, "write", between, "hw4.cu", other, **({"variable": "tile"} | changes))  # type: ignore[arg-type]
+    severity = "warning" if between == "lanes" else "error"
+    return Diagnostic(severity, "race", "…", "k", (0, 0, 0), (0, 0, 0), "hw4.cu", line, "Do this.", race)
+
+
+def test_two_lines_that_race_between_warps_do_not_race_within_one_as_well() -> None:
+    found = [a_race("lanes", 7, 9), a_race("lanes", 7, 8), a_race("warps", 9, 7)]
+    assert without_echoes(found) == (found[1], found[2])
+    assert "__syncwarp" not in cause_of(found)
+
+
+def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:
+    init = Diagnostic("warning", "init", "read of nothing", "k", file="hw4.cu", line=3)
+    fault = Diagnostic("error", "memory", "write past the end", "k", file="hw4.cu", line=4, advice="Check it.")
+    warps, lanes = a_race("warps", 7, 9), a_race("lanes", 1, 2)
+    assert cause_of([lanes, init, fault, warps]).startswith("Race: hw4.cu:7 reads `tile` while another warp still")
+    assert cause_of([lanes, init, fault]) == "hw4.cu:4: kernel k: write past the end. Check it."
+    assert cause_of([lanes, init]).startswith("hw4.cu:3: kernel k: read of nothing.")
+    assert cause_of([lanes]).endswith("put __syncwarp() between them. On a GPU this can pass by luck.")
+    assert cause_of([Diagnostic("error", "api", "cudaMalloc: no")]) == ""
+
+
+def test_memory_is_called_as_the_program_calls_it() -> None:
+    found = a_race("blocks", 7, 7, variable="", allocated_in="/x/source/hw4.cu", allocated_at=20)
+    lines = {("hw4.cu", 20): "  cudaMalloc((void **)&d_out, bytes);"}
+    said = cause_of([found], lambda file, line: lines[(file, line)])
+    assert said.startswith("Race: hw4.cu:7 reads `d_out` while another block writes it at the same line. Do this.")
+    assert "memory allocated at hw4.cu:20" in cause_of([found])
+
+
+# ---- what does not end ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The root of a course whose emulator stops programs after two seconds."""
+    root = tmp_path_factory.mktemp("course")
+    (root / "assignment/hw4").mkdir(parents=True)
+    rules = (ROOT / "assignment/hw4/assignment.yaml").read_text()
+    (root / "assignment/hw4/assignment.yaml").write_text(rules.replace("emulator_wall_s: 60", "emulator_wall_s: 2"))
+    (root / "reference").symlink_to(ROOT / "reference")
+    (root / "testcases").mkdir()
+    (root / "testcases/hw4.yaml").write_text((ROOT / "testcases/hw4.yaml").read_text())
+    return str(root)
+
+
+LAUNCHES = """
+__global__ void step(float* x) { x[threadIdx.x] += 1; }
+#define LAUNCH(input, output, batches, n, d) for (;;) step<<<1, 32>>>(output)
+#include "attention.cuh"
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "where"),
+    [
+        ("hang", "attention.cuh:93: host code was still running here."),
+        ("kernel_hang", "kernel_hang.cu:3: kernel spin, thread (0,0,0) of block (0,0,0): still in the loop at this"),
+        ("launches", "attention.cuh:89: "),
+    ],
+)
+def test_check_stops_at_the_first_loop_that_never_ends_and_names_it(
+    program: str, where: str, impatient: str, tmp_path: Path
+) -> None:
+    for source in (PROGRAMS / "attention.cuh", PROGRAMS / f"{program}.cu"):
+        if source.is_file():
+            (tmp_path / source.name).write_text(source.read_text())
+    if program == "launches":
+        (tmp_path / "launches.cu").write_text(LAUNCHES)
+    path = tmp_path / "record.json"
+    words = ("--assignment", "hw4", "--engine", "emulator", "--tests", "s01..s03", "--json", path)
+    said = grader("check", tmp_path / f"{program}.cu", *words, GRADER_ROOT=impatient)
+    assert said.code == 1
+    tests = json.loads(path.read_text())["tests"]
+    assert [test["verdict"] for test in tests] == ["time_limit", "not_run", "not_run"]
+    assert tests[0]["reason"].startswith(where)
+    assert tests[1]["reason"] == "Not run: s01 ran into its time limit."
+    assert tests[1]["fault"] is None
+    assert "s02, s03: Not run: s01 ran into its time limit." in said.out

@@ -1,0 +1,180 @@
+"""cuRAND's device functions: the toolkit's own headers, where they are, give the documented sequences.
+
+The expected numbers are computed here from the published generators, not by cuRAND: XORWOW (Marsaglia 2003) with its
+sequences 2^67 steps apart, as powers of its matrix over GF(2), and Philox4x32-10 (Salmon et al. 2011).
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader import toolkit
+from grader.assignment import Assignment
+from grader.build import build
+from grader.engine import select_engine
+from grader.sandbox import runner
+from grader.submission import read_submission
+from grader.toolkit import find_toolkit
+from grader.verdict import Fault
+
+PROGRAM = r"""
+#include <cstdio>
+#include <curand_kernel.h>
+template <typename State> __global__ void draw(unsigned *bits, float *uniform, unsigned long long seed) {
+    State state;
+    curand_init(seed, threadIdx.x, 5, &state);  // sequence: the thread; offset: 5
+    for (int i = 0; i < 6; i++) bits[threadIdx.x * 6 + i] = curand(&state);
+    uniform[threadIdx.x] = curand_uniform(&state);
+}
+template <typename State> __global__ void moments(float *sums) {
+    State state;
+    curand_init(99, blockIdx.x * blockDim.x + threadIdx.x, 0, &state);
+    for (int i = 0; i < 64; i++) {
+        const float u = curand_uniform(&state), n = curand_normal(&state);
+        atomicAdd(sums, u), atomicAdd(sums + 1, n), atomicAdd(sums + 2, n * n);
+        if (!(u > 0.0f && u <= 1.0f)) sums[3] = 1;
+    }
+}
+template <typename State> void show(const char *name, unsigned *bits, float *values) {
+    for (int i = 0; i < 4; i++) values[i] = 0;
+    moments<State><<<8, 64>>>(values);
+    cudaDeviceSynchronize();
+    const float n = 8 * 64 * 64;
+    printf("%s moments %g %g %g %g\n", name, values[0] / n, values[1] / n, values[2] / n, values[3]);
+}
+template <typename State> void list(const char *name, unsigned *bits, float *values) {
+    draw<State><<<1, 3>>>(bits, values, 0x123456789abcdefull);
+    cudaDeviceSynchronize();
+    for (int t = 0; t < 3; t++) {
+        printf("%s %d", name, t);
+        for (int i = 0; i < 6; i++) printf(" %u", bits[t * 6 + i]);
+        printf(" %.9g\n", values[t]);
+    }
+}
+int main() {
+    unsigned *bits;
+    float *values;
+    cudaMallocManaged(&bits, 256), cudaMallocManaged(&values, 256);
+    list<curandStateXORWOW_t>("xorwow", bits, values);
+    list<curandStatePhilox4_32_10_t>("philox", bits, values);
+    show<curandState>("xorwow", bits, values);
+    show<curandStatePhilox4_32_10_t>("philox", bits, values);
+    show<curandStateMRG32k3a_t>("mrg32k3a", bits, values);
+}
+"""
+USES = """
+#include <curand_kernel.h>
+__global__ void k(curandState *s) { curand_init(1, 2, 3, s); }
+int main() { k<<<1, 1>>>(0); }
+"""
+PACKAGED = """
+struct curandState { int x; };
+template <class State> __device__ void curand_init(int, int, int, State *state) { state->x = 1; }
+"""
+NAMES = """
+#include <curand_kernel.h>
+int main() { curandState *state = nullptr; return state != nullptr; }
+"""
+SEED = 0x123456789ABCDEF
+M32 = (1 << 32) - 1
+
+
+def xorwow_step(state: int) -> int:
+    """The next state: five words of 32 bits, the oldest lowest. Linear over GF(2)."""
+    oldest, newest = state & M32, state >> 128
+    t = oldest ^ (oldest >> 2)
+    word = newest ^ (newest << 4 & M32) ^ t ^ (t << 1 & M32)
+    return state >> 32 | word << 128
+
+
+def xorwow(seed: int, sequence: int, offset: int) -> Iterator[int]:
+    s0, s1 = seed & M32 ^ 0xAAD26B49, seed >> 32 ^ 0xF7DCEFDD  # cuRAND's scrambling of the seed (curand_kernel.h)
+    t0, t1 = 1099087573 * s0 & M32, 2591861531 * s1 & M32
+    weyl = 6615241 + t1 + t0 & M32
+    words = (123456789 + t0, 362436069 ^ t0, 521288629 + t1, 88675123 ^ t1, 5783321 + t0)
+    state = sum((word & M32) << 32 * i for i, word in enumerate(words))
+    jump = [xorwow_step(1 << bit) for bit in range(160)]  # columns of the matrix
+    for _ in range(67):
+        jump = [applied(jump, column) for column in jump]
+    for _ in range(sequence):
+        state = applied(jump, state)  # the Weyl sequence adds 2^67 times the same: nothing, modulo 2^32
+    for position in itertools.count():
+        state, weyl = xorwow_step(state), weyl + 362437 & M32
+        if position >= offset:
+            yield (state >> 128) + weyl & M32
+
+
+def applied(columns: list[int], vector: int) -> int:
+    result = 0
+    for bit in range(160):
+        if vector >> bit & 1:
+            result ^= columns[bit]
+    return result
+
+
+def philox(seed: int, sequence: int, offset: int) -> Iterator[int]:
+    for position in itertools.count(offset):
+        number, place = divmod(position, 4)
+        c0, c1, c2, c3 = number & M32, number >> 32, sequence & M32, sequence >> 32
+        k0, k1 = seed & M32, seed >> 32
+        for _ in range(10):
+            p0, p1 = 0xD2511F53 * c0, 0xCD9E8D57 * c2
+            c0, c1, c2, c3 = p1 >> 32 ^ c1 ^ k0, p1 & M32, p0 >> 32 ^ c3 ^ k1, p0 & M32
+            k0, k1 = k0 + 0x9E3779B9 & M32, k1 + 0xBB67AE85 & M32
+        yield (c0, c1, c2, c3)[place]
+
+
+def has_curand() -> bool:
+    found = find_toolkit()
+    return bool(found.added_headers) or (found.include / "curand_kernel.h").is_file()
+
+
+@pytest.mark.skipif(not has_curand(), reason="no curand_kernel.h: pip install nvidia-curand")
+def test_sequences_and_moments_are_those_of_the_published_generators(tmp_path: Path, hw4: Assignment) -> None:
+    (tmp_path / "draw.cu").write_text(PROGRAM)
+    made = build(read_submission(tmp_path / "draw.cu", hw4, runner(10)), hw4, select_engine("auto", "sm_80"))
+    assert made.program is not None, made.log
+    said = subprocess.run([made.program], capture_output=True, text=True, check=True).stdout.split("\n")
+    for row, generator in ((0, xorwow), (3, philox)):
+        for sequence in range(3):
+            name, thread, *numbers = said[row + sequence].split()
+            expected = generator(SEED, sequence, 5)
+            assert (name, int(thread)) == (generator.__name__, sequence)
+            assert [int(number) for number in numbers[:6]] == [next(expected) for _ in range(6)]
+            assert float(numbers[6]) == pytest.approx((next(expected) + 0.5) / 2**32, rel=1e-6)
+    for line in said[6:9]:
+        uniform, normal, square, outside = map(float, line.split()[2:])
+        assert uniform == pytest.approx(0.5, abs=0.01) and normal == pytest.approx(0, abs=0.03)
+        assert square == pytest.approx(1, abs=0.04) and outside == 0
+    assert said[8].startswith("mrg32k3a")
+
+
+@pytest.mark.skipif((find_toolkit().include / "curand_kernel.h").is_file(), reason="this toolkit has cuRAND")
+@pytest.mark.parametrize("package", [True, False])
+def test_without_the_header_one_sentence_says_where_to_get_it(
+    package: bool, tmp_path: Path, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    include = tmp_path / "site" / "nvidia" / "cu13" / "include"
+    include.mkdir(parents=True)
+    (include / "curand_kernel.h").write_text(PACKAGED)
+    monkeypatch.setattr(toolkit, "_pypi_roots", lambda: (include.parent,) if package else ())
+    (tmp_path / "uses.cu").write_text(USES)
+    made = build(read_submission(tmp_path / "uses.cu", hw4, runner(10)), hw4, select_engine("emulator", "sm_80"))
+    if package:
+        assert made.ok, made.log
+    else:
+        assert made.fault is Fault.MACHINE
+        assert made.reason == (
+            "Its kernels call curand_init of cuRAND, and the CUDA toolkit here has no curand_kernel.h: install it with "
+            "`pip install nvidia-curand`, or take a full toolkit (NVCC=…/bin/nvcc)."
+        )
+
+
+def test_a_program_that_only_names_a_state_needs_no_curand(tmp_path: Path, hw4: Assignment) -> None:
+    (tmp_path / "named.cu").write_text(NAMES)
+    assert build(read_submission(tmp_path / "named.cu", hw4, runner(10)), hw4, select_engine("emulator", "sm_80")).ok

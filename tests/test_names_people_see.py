@@ -1,0 +1,147 @@
+"""Whatever a person reads names files as they were handed in: no folder that a program was built or run in."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grader.assignment import Assignment
+from grader.build import Build, build
+from grader.engine import Engine
+from grader.engine.cuda import CudaEngine, Gpu
+from grader.engine.emulator import EmulatorEngine
+from grader.sandbox import runner
+from grader.submission import read_submission
+from grader.toolkit import find_toolkit
+from tests.test_pipeline import grader
+
+TALKS = r"""
+#include "lib/check.cuh"
+#include <cassert>
+__global__ void k(int *p, int mode) {
+    printf("kernel in %s\n", __FILE__);
+    if (mode == 1) p[1 << 20] = 1;
+    assert(mode != 2);
+}
+int main(int argc, char **argv) {
+    const int mode = argc > 1 ? atoi(argv[1]) : 0;
+    printf("%s of %s\n", argv[0], __FILE__);
+    say_where();
+    int *p = nullptr;
+    CHECK(cudaMalloc(&p, 64));
+    if (mode == 3) CHECK(cudaMemcpy(p, p, 1 << 20, cudaMemcpyDeviceToDevice));
+    k<<<1, 1>>>(p, mode);
+    CHECK(cudaDeviceSynchronize());
+    assert(mode != 4);
+}
+"""
+CHECK = r"""
+#include <cstdio>
+#include <cstdlib>
+inline void say_where() { printf("header %s\n", __FILE__); }
+#define CHECK(call) do { \
+    cudaError_t e = (call); \
+    if (e) { printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorName(e)); exit(3); } } while (0)
+"""
+WRONG = {
+    "syntax": "int main() { return nothing; }",
+    "missing header": '#include "nowhere.h"\nint main() {}',
+    "undefined function": "void f(int);\nint main() { f(1); }",
+    "undefined kernel function": "extern __device__ void f(int *);\n__global__ void k(int *p) { f(p); }\nint main() {}",
+    "ptx": '__global__ void k() { asm("nonsense;"); }\nint main() { k<<<1, 1>>>(); }',
+    "assembler": 'int main() { asm("nonsense"); }',
+    "shared memory": "__global__ void k(int *p){ __shared__ int a[99999]; a[p[0]] = 1; p[1] = a[p[2]]; }\nint main(){}",
+    "a warning too": "__global__ void k() {}\nint main() { int unused; k<<<1, 1>>>(); return nothing; }",
+}
+
+
+def engine(name: str) -> Engine:
+    """The GPU's compiles where there is no GPU, too."""
+    gpu = Gpu(0, "GPU-none", "a GPU of the tests", "580", (8, 0), 1 << 30)
+    return EmulatorEngine(find_toolkit(), "sm_80") if name == "emulator" else CudaEngine(find_toolkit(), gpu)
+
+
+def built(folder: Path, rules: Assignment, name: str, source: str) -> Build:
+    (folder / "lib").mkdir()
+    (folder / "lib" / "check.cuh").write_text(CHECK)
+    (folder / "hw4.cu").write_text(source)
+    return build(read_submission(folder / "hw4.cu", rules, runner(10)), rules, engine(name))
+
+
+def foreign(text: str) -> list[str]:
+    """Lines of `text` with a folder or a name in them that only the grader knows."""
+    signs = ("/tmp", "tmpxft", ".grader-", "builds/", "/source", "unit0", "m0_")
+    return [line for line in text.splitlines() if any(sign in line for sign in signs)]
+
+
+@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("name", ["cuda", "emulator"])
+def test_what_compilers_and_linkers_say_names_the_students_files(
+    name: str, what: str, tmp_path: Path, hw4: Assignment
+) -> None:
+    made = built(tmp_path, hw4, name, WRONG[what])
+    assert not made.ok
+    assert "hw4" in made.log or what in ("shared memory", "undefined kernel function")  # ptxas names the kernel alone
+    assert foreign(made.log + "\n" + made.reason) == []
+
+
+@pytest.mark.parametrize("name", ["cuda", "emulator"])
+def test_a_program_sees_its_sources_as_they_were_handed_in(name: str, tmp_path: Path, hw4: Assignment) -> None:
+    made = built(tmp_path, hw4, name, TALKS)
+    assert made.program is not None, made.log
+    done = subprocess.run(["./hw4", "0"], executable=made.program, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("./hw4 of hw4.cu\nheader lib/check.cuh\n")
+    assert foreign(done.stdout + done.stderr) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        (0, "./hw4 of hw4.cu\nheader lib/check.cuh\nkernel in hw4.cu\n"),
+        (1, "hw4.cu:6: error: write of 4 bytes"),
+        (1, "\nhw4.cu:17: cudaErrorIllegalAddress"),
+        (2, "hw4.cu:7: void k(int *, int): block"),
+        (2, "failed at hw4.cu:7"),
+        (3, "hw4.cu:15: error: cudaMemcpy"),
+        (4, "hw4: hw4.cu:18: int main(int, char**): Assertion `mode != 4' failed"),
+    ],
+)
+def test_what_a_program_says_at_run_time_names_its_line(mode: int, says: str, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "check.cuh").write_text(CHECK)
+    (tmp_path / "hw4.cu").write_text(TALKS)
+    said = grader("run", "hw4.cu", "--engine", "emulator", str(mode), cwd=tmp_path)
+    assert says in said.out + said.err
+    assert foreign(said.out + said.err) == []
+
+
+READS_NOTHING = r"""
+#include <cstdio>
+#include <cassert>
+__global__ void k(int *p) { p[1 << 20] = 1; }
+int main(int argc, char **argv) {
+    printf("%s %s %s of %s\n", argv[0], argv[1], argv[2], __FILE__);
+    int *p;
+    cudaMalloc(&p, 64);
+    k<<<1, 1>>>(p);
+    fflush(stdout);
+    assert(cudaDeviceSynchronize() == cudaSuccess);
+}
+"""
+
+
+def test_records_pages_and_tables_hold_no_folder_of_the_graders(tmp_path: Path) -> None:
+    source, record, page = tmp_path / "hw4.cu", tmp_path / "record.json", tmp_path / "page.html"
+    source.write_text(READS_NOTHING)
+    quick = ("hw4.cu", "--engine", "emulator")
+    graded = grader("grade", *quick, "--tests", "s01", "--json", record, "--html", page, "-v", cwd=tmp_path)
+    checked = grader("check", *quick, "--tests", "s01", "-v", "--sanitize", "memory", cwd=tmp_path)
+    profiled = grader("profile", *quick, "--test", "s01", cwd=tmp_path)
+    assert "./program INPUT OUTPUT of hw4.cu" in record.read_text().replace("\\n", "\n")
+    assert "hw4.cu:4" in record.read_text() and "hw4.cu:4" in checked.out
+    for said in (graded, checked, profiled):
+        assert foreign((said.out + said.err).replace(str(tmp_path), "")) == []
+    for file in (record, page):
+        assert foreign(file.read_text().replace(str(tmp_path), "").replace("\\n", "\n")) == []
