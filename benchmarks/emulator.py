@@ -185,7 +185,7 @@ def report(
 
 
 def report_tensor_cores(repeat: int, nvcc: Path, folder: Path, size: int = 512) -> None:
-    program, _, _ = build(Path(__file__).with_name("half_matmul.cu"), folder, nvcc)
+    program, _, _ = build(ROOT / "benchmarks" / "half_matmul.cu", folder, nvcc)
     cores = sorted(os.sched_getaffinity(0))
     gflop = 2 * size**3 / 1e9
     for how, sums in itertools.product(("mma", "wmma"), ("f32", "f16")):

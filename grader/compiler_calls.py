@@ -36,6 +36,11 @@ _HOST_ONLY = re.compile(r"-(std=|c$|M|L|Wl,|g|pipe|static|shared|rdynamic|o.|Ofa
 """gcc's options that say nothing about the program, or nothing that nvcc would be given."""
 
 
+_MOST_CALLS = 300
+_MOST_INPUTS = 300
+"""Of one call. Following links back takes time in both, and a hostile Makefile may print a million."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of a compiler, linker or ar. `words` are its arguments, in nvcc's spelling whoever is called."""
@@ -48,7 +53,7 @@ class Call:
 
 
 def calls(output: str) -> list[Call]:
-    """The compiler calls in what `make -n` printed."""
+    """The first compiler calls in what `make -n` printed."""
     found = []
     for line in output.replace("\\\n", " ").splitlines():
         for piece in re.split(r"&&|;|\|\|?", line):
@@ -60,6 +65,8 @@ def calls(output: str) -> list[Call]:
             place = next((i for i, name in enumerate(names) if _COMPILER.fullmatch(name)), None)
             if place is not None and all("=" in word or _begins(word) for word in words[:place]):
                 found.append(_call(names[place], words[place + 1 :]))
+                if len(found) == _MOST_CALLS:
+                    return found
     return found
 
 
@@ -68,7 +75,7 @@ def program_calls(every: Sequence[Call], wanted: str) -> list[Call]:
     nvcc where none of them links."""
     programs = [_behind(call, every) for call in every if call.links]
     with_cuda = [calls for calls in programs if any(call.is_nvcc and _sources(call) for call in calls)]
-    with_wanted = [calls for calls in with_cuda if any(wanted in map(_plain, call.inputs) for call in calls)]
+    with_wanted = [calls for calls in with_cuda if any(wanted in call.inputs for call in calls)]
     return next(iter((*with_wanted, *with_cuda)), [call for call in every if call.is_nvcc])
 
 
@@ -82,7 +89,7 @@ def _call(compiler: str, words: list[str]) -> Call:
     if compiler.endswith("ar"):
         names = [word for word in words[1:] if not word.startswith("-")]
         made = {name for path in names[:1] for name in (_plain(path), Path(path).name)}
-        return Call((), frozenset(made), tuple(names[1:]), links=False, is_nvcc=False)
+        return Call((), frozenset(made), tuple(map(_plain, names[1:_MOST_INPUTS])), links=False, is_nvcc=False)
     outputs, inputs = [], []
     rest = iter(words)
     for word in rest:
@@ -98,7 +105,8 @@ def _call(compiler: str, words: list[str]) -> Call:
     if not links and not outputs:
         outputs = [f"{Path(name).stem}.o" for name in inputs]
     arguments = words if is_nvcc else list(_in_nvccs_spelling(words))
-    return Call(tuple(arguments), frozenset(map(_plain, outputs)), tuple(inputs), links, is_nvcc)
+    targets = frozenset(map(_plain, outputs[:_MOST_INPUTS]))
+    return Call(tuple(arguments), targets, tuple(map(_plain, inputs[:_MOST_INPUTS])), links, is_nvcc)
 
 
 def _in_nvccs_spelling(words: Iterable[str]) -> Iterator[str]:
@@ -123,7 +131,7 @@ def _behind(link: Call, every: Sequence[Call]) -> list[Call]:
         current = waiting.pop()
         if id(current) not in seen:
             seen.add(id(current))
-            waiting += [makers[name] for name in map(_plain, current.inputs) if name in makers]
+            waiting += [makers[name] for name in current.inputs if name in makers]
     return [call for call in every if id(call) in seen]
 
 

@@ -118,3 +118,8 @@ def test_an_include_folder_elsewhere_is_left_out(value: str, tmp_path: Path) -> 
 def test_no_more_flags_are_kept_than_a_command_line_can_hold(tmp_path: Path) -> None:
     made = sort_flags([[f"-DA{number}" for number in range(100_000)]], tmp_path)
     assert len(made.flags) == 256 and "left out" in made.notes[-1]
+
+
+def test_a_makefile_that_prints_hundreds_of_thousands_of_calls_is_read_in_part() -> None:
+    assert len(calls("cc a.o -o b.o;" * 50_000)) < 1000
+    assert len(calls("nvcc " + "a.o " * 50_000)[0].inputs) < 1000

@@ -167,8 +167,8 @@ def test_headers_found_through_an_include_folder_come_along_with_a_single_file(t
 @pytest.mark.parametrize("name", ["cuda", "emulator"])
 def test_the_programs_own_helper_headers_win_over_the_graders(name: str, tmp_path: Path, hw4: Assignment) -> None:
     files = {
-        "main.cu": "#include <helper_cuda.h>\n#include <helper_timer.h>\n#include <cstdio>\nint main() { puts(OWN TIMER); }",
-        "Common/helper_cuda.h": '#define OWN "own"\n',
+        "main.cu": "#include <helper_cuda.h>\n#include <helper_timer.h>\nint main() { puts(OWN TIMER); }\n",
+        "Common/helper_cuda.h": '#include <cstdio>\n#define OWN "own"\n',
         "Common/helper_timer.h": '#define TIMER " and own timer"\n',
         "Makefile": "main:\n\tnvcc -ICommon main.cu -o main\n",
     }

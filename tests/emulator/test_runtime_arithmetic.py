@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.emulator.native import HOST_FLAGS, RUNTIME, host_compiler, isa_flags
+from grader.emulator.isa import LANGUAGE, RUNTIME, VARIABLE, host_compiler, instruction_set
 from tests.emulator.programs import HERE
 
 ISAS = ("", "avx2", "sse")
@@ -13,8 +13,8 @@ ISAS = ("", "avx2", "sse")
 
 def differences(isa: str, sources: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """What a program prints that compares two forms of the arithmetic."""
-    monkeypatch.setenv("GRADER_EMULATOR_ISA", isa)
-    flags = [*HOST_FLAGS, *isa_flags(), "-O2", "-w", f"-I{RUNTIME}"]
+    monkeypatch.setenv(VARIABLE, isa)
+    flags = [*LANGUAGE, *instruction_set().flags, "-O2", "-w", f"-I{RUNTIME}"]
     subprocess.run([host_compiler(), *flags, *sources, "-lm", "-o", folder / "compare"], check=True)
     done = subprocess.run([folder / "compare"], capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == (done.stdout != "")

@@ -1,5 +1,5 @@
-"""Matrix instructions bit by bit: what a GPU gives on random and adversarial fragments, and what the emulator gives by the
-rule for that GPU's architecture (grader/emulator/runtime/tensor_sums.c)."""
+"""Matrix instructions bit by bit, on random and adversarial fragments: a GPU's results and those of the emulator, which
+follow the rule for that GPU's architecture (grader/emulator/runtime/tensor_sums.c)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
 _NO_RESULT = {
     "st", "red", "bra", "bar", "barrier", "membar", "fence", "ret", "exit", "trap", "brkpt", "prefetch",
     "prefetchu", "nanosleep", "call", "brx", "pmevent", "stmatrix", "discard", "applypriority", "griddepcontrol",
-    "setmaxnreg", "wgmma", "sust",
+    "setmaxnreg", "wgmma", "sust", "stackrestore",
 }  # fmt: skip
 SPECIAL = frozenset(
     [
@@ -56,6 +56,8 @@ SPECIAL = frozenset(
         "%reserved_smem_offset_begin",
         "%reserved_smem_offset_end",
         "%reserved_smem_offset_cap",
+        "%reserved_smem_offset_0",
+        "%reserved_smem_offset_1",
     ]
 )
 

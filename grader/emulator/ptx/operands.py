@@ -52,7 +52,7 @@ def operand(text: str) -> Operand:
     if not text:
         raise PtxSyntaxError("an empty operand")
     first = text[0]
-    if first == "%" and _NAME.match(text):
+    if text == "_" or (first == "%" and _NAME.match(text)):  # _ is a result that nobody wants
         return Reg(text)
     if first == "{":
         return Vec(tuple(operand(part) for part in split(_inside(text, "}"))))

@@ -52,6 +52,8 @@ _ADDRESS_SIZE = re.compile(r"\.address_size\s+\d+")
 _FUNCTION = re.compile(r"(?:\.(visible|extern|weak|common)\s*)?\.(?:entry|func)\b[^{;]*([{;])")
 _INSTR = re.compile(r"(?:@\s*(!?)\s*([%\w$.]+)\s+)?([a-z]\w*(?:\s*(?:\.|::)\s*\w+)*)\s*(.*)$", re.S)
 _TWO_RESULTS = re.compile(r"[\w%$.]+\s*\|\s*[\w%$.]+\s*,")
+_VIDEO = re.compile(r"v(?:add|sub|absdiff|min|max|shl|shr|set|mad|avrg)[24]?$")
+_PART = re.compile(r"\s*(-?)\s*(.*?)(?:\s*\.\s*([bh]\d+))?\s*$", re.S)
 _REGISTERS = re.compile(r"\.reg\s*((?:\.\w+\s*)+?)\s*([%A-Za-z_$].*)$", re.S)
 _VARIABLE = re.compile(
     r"(?P<flags>(?:\.\w+(?:\s*\([^)]*\)|\s+\d+)?\s*)*?)\.(?P<type>[a-z]\w*)\s*"
@@ -363,7 +365,11 @@ class _Parser:
         if "|" in rest and _TWO_RESULTS.match(rest):  # shfl.sync d|p, …
             rest = rest.replace("|", ",", 1)
             words.append("with_pred")
-        operands = tuple(self._renamed(operand(part)) for part in split(rest))
+        parts = split(rest)
+        if _VIDEO.match(words[0]):
+            parts, chosen = _parts_chosen(parts)
+            words += chosen
+        operands = tuple(self._renamed(operand(part)) for part in parts)
         if "L2__cache_hint" in words:  # the last operand is the policy, which changes no result
             operands = operands[:-1]
         targets: tuple[str, ...] = ()
@@ -417,6 +423,19 @@ def _halves(mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[tuple[
     if len(vectors) == len(operands) == 2:  # mov
         return [(tuple(v.items[half] for v in vectors), (*mods[:-1], "b64")) for half in (0, 1)]
     return [(operands, (*mods[:-1], "v2", "b64"))]
+
+
+def _parts_chosen(operands: list[str]) -> tuple[list[str], list[str]]:
+    """The operands of a video instruction without -a and a.b0, which become modifiers: a_neg, a_b0."""
+    plain, chosen = [], []
+    for name, text in zip("dabc", operands, strict=False):
+        found = _PART.match(text)
+        assert found is not None
+        sign = "" if found[2][:1].isdigit() else found[1]
+        plain.append(found[2] if sign else f"{found[1]}{found[2]}")
+        chosen += [f"{name}_neg"] if sign else []
+        chosen += [f"{name}_{found[3]}"] if found[3] else []
+    return plain, chosen
 
 
 def _labels_inside(text: str, at: int) -> list[str]:

@@ -39,7 +39,8 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
                  access_word(w, site), bytes, (unsigned long long)addr,
                  space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes);
     if (space == SPACE_SHARED) {
-        if (addr + bytes > w->shared_size) {
+        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) *watched = SPACE_PARAM; /* nobody's */
+        else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
             char place[256] = "";
             if (w->shared_size) shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
@@ -244,4 +245,21 @@ void rt_divided_barrier(struct warp *w, u32 site, u32 m) {
 
 void rt_trap(struct warp *w, u32 site, u32 m) {
     if (m) rt_fault(w, site, lowest_lane(m), cudaErrorLaunchFailure, "the kernel executed a trap instruction (__trap)");
+}
+
+u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align) {
+    u64 most = 0;
+    for (u32 l = 0; l < 32; l++)
+        if (m >> l & 1 && bytes[l] > most) most = bytes[l];
+    u64 start = ((u64)w->local_top + align - 1) & ~((u64)align - 1), top = (start + most + 15) & ~15ull;
+    if (top > w->local_size)
+        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes a thread, of which %u are taken",
+                 (unsigned long long)most, w->local_size, w->local_top);
+    w->local_top = (u32)top;
+    return start;
+}
+
+/* What other lanes of a divided warp have allocated since stays. */
+void rt_stack_restore(struct warp *w, u32 m, u64 top) {
+    if (m == w->live && top <= w->local_top) w->local_top = (u32)top;
 }

@@ -22,6 +22,7 @@
  *   mbarrier.c  barrier objects in shared memory
  *   tensor*.c   matrix instructions
  *   copies.c    asynchronous copies, which arrive when they are waited for
+ *   video.c     video instructions
  *   print.c     device printf and assert
  *   textures.c  tex, suld and sust
  *   api_*.c     the CUDA runtime API by subject

@@ -106,6 +106,7 @@ struct warp {
     u32 ntid[3], ctaid[3], nctaid[3];
     u32 tid0[3];   /* lane 0's threadIdx */
     u32 dynamic_shared, smid, slot;
+    u32 reserved;  /* offset in shared memory, past all that is the kernel's, of RESERVED_BYTES for cooperative groups */
     u32 step;      /* counts what makes the lanes wait for each other, when races are looked for */
     u32 asked_in_vain; /* since the last rt_poll, at an mbarrier */
     u32 environment[2]; /* %envreg1 and 2: where cooperative groups find the grid's barrier */
@@ -121,6 +122,8 @@ struct warp {
 #define SHARED_WINDOW 0x0100000000000000ull
 #define LOCAL_WINDOW 0x0200000000000000ull
 #define PARAM_WINDOW 0x0300000000000000ull
+
+#define RESERVED_BYTES 1024u /* of shared memory, for the system: CUDA C++ Programming Guide, compute capability 8.x */
 
 enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM };
 
@@ -225,6 +228,10 @@ ATOMICS
 typedef u32 (*device_function)(struct warp *, u32, u32 **);
 device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address);
 
+u32 rt_fns(u32 mask, u32 base, u32 offset); /* the offset-th set bit from base on */
+u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align); /* one place in local memory for all lanes */
+void rt_stack_restore(struct warp *w, u32 m, u64 top);
+
 /* Matrix instructions (tensor.c, tensor_memory.c). Registers are rows of 32 lanes, of 32 bits or, of doubles, of 64. */
 enum element {
     ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_E4M3, ELEMENT_E5M2, ELEMENT_S8, ELEMENT_U8, ELEMENT_S4, ELEMENT_U4, ELEMENT_B1,
@@ -249,6 +256,19 @@ void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to,
 void rt_copy_commit(struct warp *w, u32 m);
 void rt_copy_wait(struct warp *w, u32 pending, u32 m);
 void rt_copy_arrive_all(struct warp *w, u32 m); /* those of no group too */
+
+/* Video instructions (video.c). */
+struct video_part { u8 shift, bits; };
+struct video {
+    u32 what, second; /* VIDEO_… */
+    u8 parts;         /* 1, 2 or 4 that are computed side by side, of a and b together those in pick_a and pick_b */
+    u8 d_signed, a_signed, b_signed, saturates, wraps, compare, accumulates, mask, plus_one, negate_product, negate_third, scale;
+    struct video_part d, a, b; /* of scalar instructions */
+    u8 pick_a[4], pick_b[4];
+};
+enum { VIDEO_ADD, VIDEO_SUB, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX, VIDEO_AVRG, VIDEO_SHL, VIDEO_SHR, VIDEO_SET, VIDEO_MAD };
+u32 rt_video_lane(const struct video *v, u32 a, u32 b, u32 c);
+void rt_video(const struct video *v, u32 m, const u32 *a, const u32 *b, const u32 *c, u32 *out);
 
 /* Barrier objects (mbarrier.c). An arrival's vv holds how many arrive, then the token; a test gives the lanes whose phase,
  * that of the token or of the parity in vv, is complete. */

@@ -58,6 +58,9 @@ def isspacep(w: Writer, instr: Instr) -> None:
 
 @handles("cvt")
 def cvt(w: Writer, instr: Instr) -> None:
+    if instr.mods[0] == "pack":
+        pack_integers(w, instr)
+        return
     mods = [m for m in instr.mods if m in BITS]
     if len(mods) != 2 or "relu" in instr.mods or any("e4m3" in m or "e5m2" in m for m in mods):
         if len(mods) >= 2 and mods[0] in ("f16x2", "bf16x2") and len(instr.operands) == 3:
@@ -76,6 +79,27 @@ def cvt(w: Writer, instr: Instr) -> None:
         _float(w, instr, d, a, dt, st, integer_round, float_round, sat=sat, ftz=ftz)
         return
     _integer(w, instr, d, a, dt, st, sat=sat)
+
+
+def pack_integers(w: Writer, instr: Instr) -> None:
+    """cvt.pack: two numbers clamped and put side by side, below what c holds."""
+    kind = instr.mods[2]
+    bits = int(kind[1:])
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
+    field = (1 << bits) - 1
+
+    def clamped(s: str, x: str) -> str:
+        if s == "s":
+            return f"((u32)({x} < {low} ? {low} : {x} > {high} ? {high} : {x}) & 0x{field:x}u)"
+        below, above = f"(VU)({x} < {low})", f"(VU)({x} > {high})"
+        middle = f"((VU){x} & ~({below} | {above}))"
+        return f"(({middle} | ({below} & BU((u32){low})) | ({above} & BU((u32){high}))) & 0x{field:x}u)"
+
+    def make(s: str, a: str, b: str, *c: str) -> str:
+        text = f"({clamped(s, a)} << {bits} | {clamped(s, b)})"
+        return f"({text} | {c[0]} << {2 * bits})" if c and bits < 16 else text
+
+    w.op(instr, "u32", [(o, "u32" if n == 2 else "s32") for n, o in enumerate(instr.operands[1:])], make)
 
 
 def _integer(w: Writer, instr: Instr, d: Operand, a: Operand, dt: str, st: str, *, sat: bool) -> None:

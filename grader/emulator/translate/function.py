@@ -354,6 +354,9 @@ class Writer:
             "%nwarpid": "((w->ntid[0] * w->ntid[1] * w->ntid[2] + 31) / 32)", "%smid": "w->smid", "%nsmid": "108u",
             "%gridid": "w->grid_id", "%dynamic_smem_size": "w->dynamic_shared", "%total_smem_size": "w->shared_size",
             "%aggr_smem_size": "w->shared_size", "%envreg1": "w->environment[0]", "%envreg2": "w->environment[1]",
+            "%reserved_smem_offset_begin": "w->reserved", "%reserved_smem_offset_0": "w->reserved",
+            "%reserved_smem_offset_1": "(w->reserved + RESERVED_BYTES / 2)",
+            "%reserved_smem_offset_end": "(w->reserved + RESERVED_BYTES)", "%reserved_smem_offset_cap": "RESERVED_BYTES",
         }  # fmt: skip
         if head in simple:
             return simple[head]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from grader.emulator.ptx import Imm, Instr
+from grader.emulator.ptx import Imm, Instr, Reg
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import BITS, FORMS, is_signed
+from grader.emulator.translate.warp_ops import rows
 
 
 @handles("and", "or", "xor")
@@ -37,6 +38,9 @@ def invert(w: Writer, instr: Instr) -> None:
 
 @handles("lop3")
 def lop3(w: Writer, instr: Instr) -> None:
+    if "with_pred" in instr.mods:
+        lop3_and_predicate(w, instr)
+        return
     if len(instr.operands) != 5 or not isinstance(instr.operands[4], Imm):
         raise w.refuse()
     table = instr.operands[4].value
@@ -51,6 +55,25 @@ def lop3(w: Writer, instr: Instr) -> None:
         return "(" + (" | ".join(terms) or "0u") + ")"
 
     w.op(instr, "b32", [(o, "b32") for o in instr.operands[1:4]], make)
+
+
+def lop3_and_predicate(w: Writer, instr: Instr) -> None:
+    """lop3.BoolOp.b32 d|p, a, b, c, table, q: p is whether d has a bit, and or or q."""
+    d, p, *operands, table, q = instr.operands
+    if not isinstance(table, Imm) or len(operands) != 3:
+        raise w.refuse()
+    names = [w.fresh("lop") for _ in w.pieces("u32")]
+    for i, name in enumerate(names):
+        w.line(f"const VU {name} = lop3_v({', '.join(w.v(o, 'b32', i) for o in operands)}, {table.value});")
+    some = " | ".join(f"CMPU(4, {name}, BU(0)) << {i * w.lanes}" for i, name in enumerate(names))
+    sign = "&" if "and" in instr.mods else "|"
+    w.line(f"const u32 some = ({some}) {sign} {w.pred(q)};")
+    if not (isinstance(d, Reg) and d.name == "_"):
+        if w.result_shape(d).kind == 2:
+            w.put(d, "b32", lambda i: names[i])
+        else:
+            w.put_scalar(d, "b32", f"{names[0]}[0]")
+    w.put_pred(p, "some" if w.result_shape(p).kind == 2 else f"-(u32)((some & {w.mask}) != 0)")
 
 
 @handles("shl", "shr")
@@ -109,17 +132,16 @@ def funnel(w: Writer, instr: Instr) -> None:
     )
 
 
-@handles("popc", "clz", "bfind", "brev", "fns", "bfe", "bfi", "prmt", "dp4a", "dp2a", "szext", "bmsk")
+@handles("popc", "clz", "bfind", "brev", "bfe", "bfi", "prmt", "dp4a", "dp2a", "szext", "bmsk")
 def bits(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
     op = instr.op
-    if op == "fns":
-        raise w.refuse()
     d = instr.operands[0]
     if op == "prmt":
         mode = next((m for m in instr.mods if m in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")), "")
         if mode:
-            raise w.refuse()
+            prmt_mode(w, instr, mode)
+            return
         w.op(
             instr,
             "b32",
@@ -180,10 +202,49 @@ def bits(w: Writer, instr: Instr) -> None:
     )
 
 
-@handles("vabsdiff4")
-def video_difference(w: Writer, instr: Instr) -> None:
-    """Absolute differences of four bytes, each for itself or summed: __vabsdiffu4 and __vsadu4."""
-    if instr.mods not in (("u32", "u32", "u32"), ("u32", "u32", "u32", "add")) or len(instr.operands) != 4:
-        raise w.refuse()
-    f = "vabsdiff4_add" if "add" in instr.mods else "vabsdiff4"
-    w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], lambda s, a, b, c: f"{f}_{s}({a}, {b}, {c})")
+# What each mode of prmt takes as selectors, for the four values of c's lowest bits (PTX ISA, prmt).
+_PRMT_MODES = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543), "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333), "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210), "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}  # fmt: skip
+
+
+def prmt_mode(w: Writer, instr: Instr, mode: str) -> None:
+    first, second, third, fourth = _PRMT_MODES[mode]
+
+    def make(s: str, a: str, b: str, c: str) -> str:
+        low, high = (
+            n if s == "s" else f"BU({n})" for n in (f"0x{second:04x}{first:04x}u", f"0x{fourth:04x}{third:04x}u")
+        )
+        zero = "0u" if s == "s" else "BU(0)"
+        upper = f"({zero} - ({c} >> 1 & 1))"
+        return f"prmt_{s}({a}, {b}, ((({high} & {upper}) | ({low} & ~{upper})) >> (({c} & 1) << 4)) & 0xffff)"
+
+    w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], make)
+
+
+@handles("fns")
+def find_nth_set(w: Writer, instr: Instr) -> None:
+    by_lane(w, instr, "rt_fns")
+
+
+def by_lane(w: Writer, instr: Instr, function: str) -> None:
+    """A rare operation on 32 bits: a function of the runtime, for each lane."""
+    d, *operands = instr.operands
+    if all(w.uniform(o) for o in operands):
+        w.put_scalar(d, "u32", f"{function}({', '.join(w.s(o, 'u32') for o in operands)})")
+        return
+    for n, operand in enumerate(operands):
+        rows(w, f"by{n}", operand)
+    w.line("u32 result[32] __attribute__((aligned(64)));")
+    w.line(
+        f"for (u32 l = 0; l < 32; l++) result[l] = {function}({', '.join(f'by{n}[l]' for n in range(len(operands)))});"
+    )
+    w.put(d, "u32", lambda i: f"*(const VU *)&result[{i * w.lanes}]")
+
+
+@handles("createpolicy")
+def cache_policy(w: Writer, instr: Instr) -> None:
+    """A hint for the cache, which changes no result."""
+    w.op(instr, "b64", [], lambda s: "0")

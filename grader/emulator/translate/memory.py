@@ -638,3 +638,28 @@ def cold_store(
 @handles("prefetch", "prefetchu", "discard", "applypriority")
 def prefetch(w: Writer, instr: Instr) -> None:
     """A hint; nothing to do."""
+
+
+@handles("alloca")
+def allocate_on_stack(w: Writer, instr: Instr) -> None:
+    d, size, *align = instr.operands
+    bits = instr.mods[-1]
+    w.line("u64 sizes[32] __attribute__((aligned(64)));")
+    value_lanes(w, size, bits, "sizes")
+    power = align[0].value if align and isinstance(align[0], Imm) else 8
+    w.line(f"const u64 place = rt_alloca(w, {w.site('OTHER')}, {w.mask}, sizes, {max(power, 16)}u);")
+    broadcast = f"{FORMS[bits].broadcast}(({FORMS[bits].scalar})place)"
+    w.put(d, bits, lambda i: broadcast)
+
+
+@handles("stacksave")
+def save_stack(w: Writer, instr: Instr) -> None:
+    form = FORMS[instr.mods[-1]]
+    w.put(instr.operands[0], instr.mods[-1], lambda i: f"{form.broadcast}(({form.scalar})w->local_top)")
+
+
+@handles("stackrestore")
+def restore_stack(w: Writer, instr: Instr) -> None:
+    w.line("u64 tops[32] __attribute__((aligned(64)));")
+    value_lanes(w, instr.operands[0], instr.mods[-1], "tops")
+    w.line(f"rt_stack_restore(w, {w.mask}, tops[lowest_lane({w.mask})]);")

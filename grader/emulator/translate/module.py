@@ -24,6 +24,7 @@ from grader.emulator.translate import (
     memory,
     selection,
     tensor,
+    video,
     warp_ops,
 )
 from grader.emulator.translate.counting import Counting, FunctionCounting
@@ -36,7 +37,7 @@ from grader.emulator.translate.template import Template, Templates
 # PTX instructions of a module, in inner loops, that gcc optimises block by block; the rest is threaded code. One takes gcc
 # some 3 ms. The classic tiled attention kernel has 450 of them and runs twice as fast for it.
 COMPILED_INSTRUCTIONS = 2000
-_FAMILIES = (arith, atomics, barriers, calls, convert, floats, logic, memory, selection, tensor, warp_ops)
+_FAMILIES = (arith, atomics, barriers, calls, convert, floats, logic, memory, selection, tensor, video, warp_ops)
 
 
 @dataclass(frozen=True)
@@ -386,7 +387,8 @@ class _ModuleWriter:
         return any(v.space == "shared" and not v.size for v in self.module.variables.values())
 
     def _local_bytes(self, f: Function) -> int:
-        return sum(-(-v.size // 16) * 16 for v in f.variables if v.space == "local")
+        declared = sum(-(-v.size // 16) * 16 for v in f.variables if v.space == "local")
+        return declared or 16 * any(isinstance(i, Instr) and i.op == "alloca" for i in f.body)
 
 
 def _c_string(text: str) -> str:

@@ -13,12 +13,14 @@ ShapeOf = Callable[[str], Shape | None]
 # Results that depend on more than the operands: memory that others write, other lanes, time.
 _IMPURE = {
     "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "movmatrix", "wmma", "call", "clock",
-    "bar", "barrier", "mbarrier", "alloca", "elect", "tex", "tld4", "suld", "txq", "suq",
+    "bar", "barrier", "mbarrier", "alloca", "stacksave", "elect", "tex", "tld4", "suld", "txq", "suq",
 }  # fmt: skip
 _UNIFORM_SPECIAL = {
     "%ntid", "%ctaid", "%nctaid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%dynamic_smem_size",
     "%total_smem_size", "%cluster_ctaid", "%cluster_nctaid", "%clusterid", "%nclusterid", "%cluster_ctarank",
     "%cluster_nctarank", "%is_explicit_cluster", "%envreg0", "%envreg1", "%envreg2", "%aggr_smem_size",
+    "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap",
+    "%reserved_smem_offset_0", "%reserved_smem_offset_1",
 }  # fmt: skip
 _INTEGER = ("u32", "s32", "b32", "u64", "s64", "b64")
 

@@ -18,6 +18,11 @@ _BITS = {
 """What matrices are made of: enum element of runtime/warp.h, in lower case."""
 
 
+_FLAGS = {
+    "satfinite": "MMA_SATURATE", "and": "MMA_AND", "sp": "MMA_SPARSE", "sp__ordered_metadata": "MMA_SPARSE",
+}  # fmt: skip
+
+
 def _element(t: str) -> str:
     return f"ELEMENT_{t.upper()}"
 
@@ -62,37 +67,32 @@ def _deliver(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:
         w.put(item, t, lambda i, k=k: _place(w, name, k, t, i))  # type: ignore[misc]
 
 
-def _multiply(w: Writer, instr: Instr, types: Sequence[str], function: str, arguments: str = "") -> None:
-    """D = A B + C, of types D, A, B, C."""
-    if len(types) != 4:
+def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
+    """D = A B + C, of types D, A, B, C; a sparse A comes with its metadata and who holds it."""
+    if len(types) != 4 or any(m.startswith(("kind", "block_scale")) for m in instr.mods):
         raise w.refuse()
-    flags = {"satfinite": "MMA_SATURATE", "and": "MMA_AND", "sp": "MMA_SPARSE", "sp__ordered_metadata": "MMA_SPARSE"}
-    set_flags = " | ".join(flag for m, flag in flags.items() if m in instr.mods) or "0"
+    shape, wide = _shape(w, instr), types[0] == "f64"
     d, a, b, c, *sparsity = instr.operands
     elements = ", ".join(_element(types[i]) for i in (1, 2, 3, 0))
-    shape = ", ".join(map(str, _shape(w, instr)))
-    how = f"(struct mma){{{w.layout.architecture}, {shape}, {elements}, {set_flags}}}"
-    t = "u64" if types[0] == "f64" else "u32"
-    inputs = ", ".join(_rows(w, operand, stem, t) for operand, stem in ((a, "ra"), (b, "rb"), (c, "rc")))
-    if function == "rt_mma":
-        metadata, selector = (_rows(w, sparsity[0], "re"), w.s(sparsity[1], "u32")) if sparsity else ("NULL", "0")
-        arguments = f", {metadata}, {selector}"
+    flags = " | ".join(dict.fromkeys(_FLAGS[m] for m in instr.mods if m in _FLAGS)) or "0"
+    how = f"(struct mma){{{w.layout.architecture}, {', '.join(map(str, shape))}, {elements}, {flags}}}"
+    t = "u64" if wide else "u32"
+    matrices = ", ".join(_rows(w, operand, stem, t) for operand, stem in ((a, "ra"), (b, "rb"), (c, "rc")))
     result = _array(w, "rd", len(_items(d)), t)
-    before = ""
-    if function == "rt_mma_quads":
+    if wide:
+        w.line(f"rt_mma_f64({how}, {matrices}, {result});")
+    elif shape == (8, 8, 4):
         layouts = [m for m in instr.mods if m in ("row", "col")]
-        before = f"{int(layouts[0] == 'col')}, {int(layouts[1] == 'row')}, "
-    w.line(f"{function}({how}, {before}{inputs}, {result}{arguments});")
+        w.line(f"rt_mma_quads({how}, {int(layouts[0] == 'col')}, {int(layouts[1] == 'row')}, {matrices}, {result});")
+    else:
+        metadata = f"{_rows(w, sparsity[0], 're')}, {w.s(sparsity[1], 'u32')}" if sparsity else "NULL, 0"
+        w.line(f"rt_mma({how}, {matrices}, {result}, {metadata});")
     _deliver(w, d, result, t)
 
 
 @handles("mma")
 def mma(w: Writer, instr: Instr) -> None:
-    types = [t for t in instr.mods if t in _BITS]
-    if any(m.startswith(("kind", "block_scale")) for m in instr.mods):
-        raise w.refuse()
-    quads = _shape(w, instr) == (8, 8, 4) and "f16" in types
-    _multiply(w, instr, types, "rt_mma_quads" if quads else "rt_mma_f64" if "f64" in types else "rt_mma")
+    _multiply(w, instr, [t for t in instr.mods if t in _BITS])
 
 
 @handles("movmatrix")
@@ -139,7 +139,7 @@ def wmma(w: Writer, instr: Instr) -> None:
         types = [t for t in instr.mods if t in _BITS]
         if len(types) == 2:  # of halves only D and C have a choice
             types = [types[0], "f16", "f16", types[1]]
-        _multiply(w, instr, types, "rt_mma_f64" if "f64" in types else "rt_mma")
+        _multiply(w, instr, types)
         return
     rows, columns = {"a": (m, k), "b": (n, k), "c": (m, n), "d": (m, n)}[part]
     by_rows = "row" in instr.mods
