@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
-from grader.assignment import Assignment, Occupancy, load_assignment
+from grader.assignment import Assignment, Occupancy, SourceRule, load_assignment
 from grader.baseline import Baseline, time_baseline
 from grader.bench import open_bench
 from grader.build import build
@@ -45,6 +45,10 @@ NOBODY = 65534
 _WALL_S = 8.0
 _FLOOD_BYTES = 1 << 30
 _MOST_SAID = 20_000
+_RULES = (
+    SourceRule(forbid="call", names=("system",), why="no other programs"),
+    SourceRule(forbid="absolute_include", why="your own files only"),
+)
 _FIGURES = ("647483", "647,483")
 """What programs count to that have something to say."""
 
@@ -62,6 +66,8 @@ class Attack:
     tests: str = TESTS
     occupancy: float | None = None
     verdict_only: bool = False
+    single_file: bool = False
+    under_rules: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,13 +104,18 @@ def read_attacks() -> list[Attack]:
                 tests,
                 most,
                 "verdict only" in marks,
+                "single file" in marks,
+                "under rules" in marks,
             )
         )
     return found
 
 
 def hand_in(attack: Attack, submissions: Path) -> Path:
-    """Lay an attack out as a student's folder."""
+    """Lay an attack out as a student's folder, or as a single file next to other students' work."""
+    if attack.single_file:
+        shutil.copyfile(PROGRAMS / "hostile.h", submissions / "hostile.h")
+        return shutil.copyfile(attack.path, submissions / attack.path.name)
     folder = submissions / attack.name
     folder.mkdir()
     if attack.path.is_dir():
@@ -181,7 +192,12 @@ def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
     if attack.occupancy is not None:
         parts.append(Occupancy(part="occupancy", kind="occupancy", points=10, tests=attack.tests, full_at=1))
     hidden = rules.hidden_inputs.model_copy(update={"show": "verdict"}) if attack.verdict_only else rules.hidden_inputs
-    changes = {"limits": limits, "source_rules": (), "rubric": tuple(parts), "hidden_inputs": hidden}
+    changes = {
+        "limits": limits,
+        "source_rules": _RULES if attack.under_rules else (),
+        "rubric": tuple(parts),
+        "hidden_inputs": hidden,
+    }
     return rules.model_copy(update=changes)
 
 
