@@ -136,11 +136,13 @@ class CloserLook:
         ) as run:
             found = run.trace.diagnostics if run.trace is not None else ()
             cause = name_it(found, self._source_line)
-            if not cause and run.outcome.timed_out and verdict is not Verdict.TIME_LIMIT:
+            if cause or (run.outcome.timed_out and verdict is Verdict.TIME_LIMIT):
+                return cause, ""
+            if run.outcome.timed_out:
                 return "", f"with checks it was stopped after {limit_s:g} s"
-            if not cause and run.outcome.broke:
+            if run.outcome.broke:
                 return "", f"with checks it was stopped for its {run.outcome.broke}"
-            return cause, ""
+            return "", ""
 
     def _source_line(self, file: str, number: int) -> str:
         lines = next((content for name, content in self.submission.files if name == file), b"").splitlines()

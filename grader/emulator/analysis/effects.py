@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
 
@@ -62,6 +63,7 @@ SPECIAL = frozenset(
 )
 
 
+@lru_cache(maxsize=1 << 16)
 def is_special(name: str) -> bool:
     """Whether a register name is one of the machine's own (%tid.x, %laneid, …)."""
     return name.split(".", 1)[0] in SPECIAL

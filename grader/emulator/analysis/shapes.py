@@ -287,6 +287,8 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
             for instr, _, results in ssa.effects[b.number]:
                 for name in results:
                     key = id(instr)
+                    if shapes[ssa.def_of[(key, name)]] == VECTOR:  # nothing changes that any more
+                        continue
                     new = rule(instr, lambda n, key=key: operand(ssa.use_of[(key, n)]), name)  # type: ignore[misc]
                     if instr.guard is not None and new is not None:
                         old = shapes[ssa.use_of[(key, name)]]

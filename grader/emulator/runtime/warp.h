@@ -144,7 +144,8 @@ void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32
 /* The same for elements of 8 or 16 bytes together, which other processors see all at once (whole.c). */
 void rt_load_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out);
 void rt_store_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
-/* rt_load_q of so many words, where nothing watches (words.c). */
+/* rt_load_w of 4 words from shared memory, and rt_load_q of so many, where nothing watches (words.c). */
+void rt_load_quads(struct warp *w, u32 site, int space, const u32 *addr, u32 m, void *out);
 void rt_load_words1(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
 void rt_load_words2(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
 void rt_load_words4(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);

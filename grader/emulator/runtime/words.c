@@ -1,12 +1,29 @@
-/* Loads of 1, 2 or 4 words of 32 bits a lane from addresses that differ in no way known when the program was translated.
- * Mostly they turn out to be evenly spaced, such as those of an index that was divided: then all lanes' words are one
- * load, or a gather after one check of bounds. */
+/* Loads of 1, 2 or 4 words of 32 bits a lane from addresses that differ from lane to lane. Those in global memory of which
+ * nothing more is known mostly turn out to be evenly spaced, such as those of an index that was divided: then one check of
+ * bounds is enough, and often one load. Four words a lane, that is float4, are 16-byte loads and a transposition.
+ *
+ * Compiled blocks call these functions too: having the same inline took half of gcc's time for flash2.cu. */
 
 #include "emu.h"
 
 #define EACH_PIECE _Pragma("GCC unroll 8") for (u32 i = 0; i < PIECES; i++)
 #define EACH_HALF _Pragma("GCC unroll 16") for (u32 i = 0; i < 2 * PIECES; i++)
 #define EACH_WORD _Pragma("GCC unroll 4") for (u32 c = 0; c < count; c++)
+
+INLINE void load_quads(const u8 *p, const i32 *offset, u32 *out) {
+    EACH_PIECE {
+        VU *o = (VU *)(out + i * W);
+        gather_quads(p, offset + i * W, o, o + PIECES, o + 2 * PIECES, o + 3 * PIECES);
+    }
+}
+
+void rt_load_quads(struct warp *w, u32 site, int space, const u32 *addr, u32 m, void *out) {
+    u32 bad = w->shared_size < 16 || m != ~0u;
+    const VU limit = BU((w->shared_size - 16) >> 4);
+    EACH_PIECE bad |= (u32)CMPU(6, RORU(*(const VU *)&addr[i * W], 4), limit); /* misaligned offsets become large */
+    if (LIKELY(!bad)) load_quads(w->shared, (const i32 *)addr, out);
+    else rt_load_w(w, site, space, addr, m, 4, 4, out);
+}
 
 INLINE void load_spaced(const u8 *p, i64 stride, u32 count, u32 *out) {
     if (stride == 0) {
@@ -16,10 +33,7 @@ INLINE void load_spaced(const u8 *p, i64 stride, u32 count, u32 *out) {
     } else if (count == 4) {
         i32 at[32] __attribute__((aligned(64)));
         EACH_PIECE *(VU *)&at[i * W] = IOTA(i) * BU((u32)stride);
-        EACH_PIECE {
-            u32 *o = out + i * W;
-            gather_quads(p, at + i * W, (VU *)o, (VU *)(o + 32), (VU *)(o + 64), (VU *)(o + 96));
-        }
+        load_quads(p, at, out);
     } else {
         EACH_WORD EACH_PIECE *(VU *)&out[32 * c + i * W] = gather32(p + 4 * c, IOTA(i) * BU((u32)stride), MK(~0u, i));
     }

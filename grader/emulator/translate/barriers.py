@@ -36,10 +36,7 @@ def barrier(w: Writer, instr: Instr) -> None:
         sync_warp(w, instr.operands[0], always_whole=not w.slow and instr.guard is None)
         return
     if mods[0] == "cluster":
-        raise w.refuse(
-            "a cluster barrier",
-            "clusters need a Hopper GPU: use block barriers, or run on a GPU (--engine cuda)",
-        )
+        raise w.refuse()
     if "cta" in mods:
         mods = tuple(m for m in mods if m != "cta")
     site = w.site("BARRIER")

@@ -99,7 +99,7 @@ class _FunctionText:
         return chosen
 
     def _is_2d(self) -> bool:
-        """Whether blocks may well have rows of other lengths than multiples of 32."""
+        """Whether launches are likely to need the general form: rows of threads whose length is no multiple of 32."""
         items = self.function.body
         return not self.function.entry or any(
             isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands

@@ -55,7 +55,8 @@ INSTRUCTIONS = {
     "stacksave": Lacking("memory on the stack of a size found at run time (alloca)", "use an array of fixed size"),
     "stackrestore": Lacking("memory on the stack of a size found at run time (alloca)", "use an array of fixed size"),
     **{f"v{op}": _VIDEO for op in ("add", "sub", "absdiff", "min", "max", "shl", "shr", "mad", "set")},
-    **{f"v{op}{n}": _PACKED_VIDEO for op in ("add", "sub", "avrg", "absdiff", "min", "max", "set") for n in (2, 4)},
+    **{f"v{op}{n}": _PACKED_VIDEO for op in ("add", "sub", "avrg", "min", "max", "set") for n in (2, 4)},
+    "vabsdiff2": _PACKED_VIDEO,
 }  # fmt: skip
 
 # Functions that are not there when the program is linked, by the beginning of their names.
@@ -71,7 +72,7 @@ FUNCTIONS = {
     "cuMemMap": Lacking("virtual memory management", "allocate with cudaMalloc or cudaMallocAsync"),
     "cuModule": Lacking("device code loaded at run time", "compile the kernels into the program"),
     "cuLibrary": Lacking("device code loaded at run time", "compile the kernels into the program"),
-    "cuda": Lacking("this function", "do without it or run on a GPU (--engine cuda)"),
+    "cuda": Lacking("a function of the CUDA runtime", "do without it or run on a GPU (--engine cuda)"),
     "cu": Lacking("the driver API", "use the runtime API (cuda… functions)"),
 }
 

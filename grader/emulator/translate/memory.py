@@ -5,6 +5,8 @@
     the element size
     evenly spaced       a gather with constant offsets, one bounds check for all lanes
     vector              a gather with a vector bounds check
+    float4; vector      runtime/words.c, for words of 32 bits
+    of global addresses
 
 Whatever fails its quick check goes to rt_load/rt_store lane by lane, which also report faults.
 """
@@ -229,7 +231,7 @@ def load(w: Writer, instr: Instr) -> None:
     # Divided warps are rare: keep their code small.
     whole = is_whole(w, instr, space, total, count)
     quick = not (w.slow or w.layout.watched or whole)
-    words = quick and kind == 2 and space != "shared" and bits == 32
+    words = quick and bits == 32 and (kind > 0 if count == 4 else kind == 2 and space != "shared")
     if words or not quick:
         cold_load(w, mem, space, site, raw, count, size, whole=whole, words=words)
         for c, item in enumerate(items):
@@ -237,10 +239,7 @@ def load(w: Writer, instr: Instr) -> None:
         return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
-    quads = bits == 32 and count == 4 and kind > 0
-    if quads:
-        fetch_quads(w, raw, kind, mem)
-    for c in range(0 if quads else count):
+    for c in range(count):
         names = raw.names[c]
         if kind == 0:
             value = scalar_read("p", c * size, bits)
@@ -342,27 +341,13 @@ def fetch(
             )
 
 
-def fetch_quads(w: Writer, raw: Raw, kind: int, mem: Mem) -> None:
-    """Loads the four words of every lane from `p`."""
-    w.line("i32 at[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u32"):
-        if kind == 1:
-            offset = f"IOTA({i}) * BU((u32)({address_stride(w, mem)}))"
-        else:  # lanes that take no part read the first words of shared memory
-            offset = f"SELU(MK({w.mask}, {i}), o{i}, BU(0))"
-        w.line(f"*(VU *)&at[{i * w.lanes}] = {offset};")
-    w.line('__asm__("" : "+m"(at));')  # gcc's way to take a lane out of a vector is slower
-    for i in w.pieces("u32"):
-        w.line(f"gather_quads(p, &at[{i * w.lanes}], {', '.join(f'&{names[i]}' for names in raw.names)});")
-
-
-def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False) -> tuple[str, str]:
+def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False, row: bool = False) -> tuple[str, str]:
     """Which rt_load/rt_store takes this address, and its arguments; writes a row of addresses where one is needed."""
     if whole:
         lane_addresses(w, mem, "aa", space)
         return "whole", "aa"
     t = "u32" if space in ("shared", "local") else "u64"
-    if address_shape(w, mem) < 2:
+    if address_shape(w, mem) < 2 and not row:
         return "a", f"{base_address(w, mem, t)}, {address_stride(w, mem)}"
     w.line(f"{t} aa[32] __attribute__((aligned(64)));")
     step = w.lanes if t == "u32" else w.lanes // 2
@@ -383,12 +368,13 @@ def cold_load(
     whole: bool = False,
     words: bool = False,
 ) -> None:
-    """Has the runtime load; `whole`: as whole.c does, `words`: words.c, for words at a vector of addresses."""
-    form, arguments = address_arguments(w, mem, space, whole=whole)
+    """Has the runtime load; `whole`: as whole.c does, `words`: words.c, from a row of addresses."""
+    form, arguments = address_arguments(w, mem, space, whole=whole, row=words)
     kind = "u64" if size == 8 else "u32"
     w.line(f"{kind} oo[{32 * count}] __attribute__((aligned(64)));")
     place = f"w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}"
-    w.line(f"rt_load_words{count}({place}, oo);" if words else f"rt_load_{form}({place}, {size}, {count}, oo);")
+    call = "rt_load_quads" if form == "w" else f"rt_load_words{count}"
+    w.line(f"{call}({place}, oo);" if words else f"rt_load_{form}({place}, {size}, {count}, oo);")
     for c, names in enumerate(raw.names):
         if raw.uniform:
             w.line(f"{names[0]} = oo[{32 * c} + lowest_lane({w.mask})];")

@@ -178,7 +178,7 @@ def copy_async(w: Writer, instr: Instr) -> None:
         arrive_with_copies(w, instr)
         return
     if mods[0] != "async" or "bulk" in mods or "reduce" in mods:
-        raise w.refuse(advice="use cp.async through __pipeline_memcpy_async or plain loads and stores")
+        raise w.refuse()
     if "commit_group" in mods or "wait_all" in mods:
         w.line(f"rt_copy_commit(w, {w.mask});")
     if "wait_group" in mods or "wait_all" in mods:

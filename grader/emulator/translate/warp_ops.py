@@ -167,8 +167,3 @@ def redux(w: Writer, instr: Instr) -> None:
     kind = t if how in ("min", "max") else "u32" if how == "add" else "b32"
     w.line(f"u32 reduced[32] __attribute__((aligned(64))); rt_reduce_{how}_{kind}({seen}, {w.mask}, reduced);")
     w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&reduced[{i * w.lanes}]")
-
-
-@handles("elect")
-def elect(w: Writer, instr: Instr) -> None:
-    raise w.refuse(advice="use lane 0 instead")

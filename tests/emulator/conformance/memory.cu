@@ -454,3 +454,42 @@ TEST(generic_loads_from_local_memory) {
     own_local_memory<<<1, 64>>>(out.device);
     return finished() && equal(out.down(), [](size_t i) { return (int)i * 5003; });
 }
+// One, two and four words a lane, at places of which the compiler knows nothing: from two arrays in turn, and from shared
+// memory, by all lanes and by some.
+__host__ __device__ int weigh(int v) { return v; }
+__host__ __device__ int weigh(int2 v) { return v.x + 3 * v.y; }
+__host__ __device__ int weigh(int4 v) { return v.x + 3 * v.y + 5 * v.z + 7 * v.w; }
+template <class T> __global__ void words_anywhere(const T *first, const T *second, const int *place, int *out) {
+    __shared__ T tile[64];
+    for (int i = threadIdx.x; i < 64; i += 32) tile[i] = first[i];
+    __syncthreads();
+    const int at = place[threadIdx.x];
+    int sum = 11 * weigh(tile[at]);
+    for (int turn = 0; turn < 4; turn++) sum += (turn + 1) * weigh((turn % 2 ? second : first)[at]);
+    if (at % 3) sum += 13 * weigh(first[at ^ 1]) + 17 * weigh(tile[at ^ 1]);
+    out[threadIdx.x] = sum;
+}
+template <class T> static bool read_words_anywhere() {
+    int numbers[2][64 * sizeof(T) / 4];
+    T arrays[2][64];
+    for (int a = 0; a < 2; a++)
+        for (size_t i = 0; i < 64 * sizeof(T) / 4; i++) numbers[a][i] = (int)(noise(1000 * a + i) & 0xfff);
+    memcpy(arrays, numbers, sizeof arrays);
+    Array<T> first(64, [&](size_t i) { return arrays[0][i]; }, 0), second(64, [&](size_t i) { return arrays[1][i]; }, 0);
+    const std::function<int(int)> places[] = {[](int) { return 5; }, [](int i) { return i; }, [](int i) { return 2 * i + 1; },
+                                              [](int i) { return 62 - 2 * i; }, [](int i) { return i / 8 * 9; },
+                                              [](int i) { return (int)(noise(i) & 63); }};
+    for (const auto &place : places) {
+        Array<int> at(32, [&](size_t i) { return place((int)i); }, 0), out(32);
+        words_anywhere<T><<<1, 32>>>(first.device, second.device, at.device, out.device);
+        if (!finished()) return false;
+        const bool same = equal(out.down(), [&](size_t i) {
+            const int k = at.host[i];
+            const int others = k % 3 ? 30 * weigh(arrays[0][k ^ 1]) : 0;
+            return 15 * weigh(arrays[0][k]) + 6 * weigh(arrays[1][k]) + others;
+        });
+        if (!same) return false;
+    }
+    return true;
+}
+TEST(words_at_any_places) { return read_words_anywhere<int>() && read_words_anywhere<int2>() && read_words_anywhere<int4>(); }
