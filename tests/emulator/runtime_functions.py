@@ -36,7 +36,7 @@ LEFT_OUT = {
     **dict.fromkeys(("is_shared", "is_local", "is_param", "is_const", "is_global"), "one form for all, of addresses"),
     **dict.fromkeys(("REP", "REPQ", "IOTA_", "IOTAQ_", "RNDSCALE", "RNDSCALED"), "a part of others"),
     **dict.fromkeys(
-        ("RANGE", "ROUNDED", "ROUNDED_VECTORS", "UNDER_MODE", "ROUND_LANES", "TO_INTEGER_V"), "writes others"
+        ("RANGE", "ROUNDED", "ROUNDED_VECTORS", "UNDER_MODE", "WORD", "ROUND_LANES", "TO_INTEGER_V"), "writes others"
     ),
     **dict.fromkeys(
         ("round_half", "byte_difference", "half_how", "round_to", "HOLD", "abs_i_vi", "abs_i_vl"),
