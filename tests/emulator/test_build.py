@@ -66,14 +66,15 @@ def test_dynamic_parallelism_is_refused_in_one_sentence(tmp_path: Path) -> None:
         make(tmp_path, text, "-rdc=true")
     (finding,) = caught.value.findings
     assert str(finding).endswith(
-        "hw4.cu:2: a kernel that launches a kernel (dynamic parallelism) is not supported by the emulator; launch it from the "
-        "host, in a loop if need be"
+        "hw4.cu:2: a kernel that launches a kernel (dynamic parallelism) is not supported by the emulator; "
+        "launch it from the host, in a loop if need be"
     )
 
 
 def test_what_the_runtime_lacks_says_so_once_and_gives_an_error_code(tmp_path: Path) -> None:
     text = (
-        "#include <cstdio>\n__global__ void k() {}\nint main() {\n  k<<<1, 1>>>();\n  cudaIpcMemHandle_t h;\n  int n = 0;\n"
+        "#include <cstdio>\n__global__ void k() {}\nint main() {\n  k<<<1, 1>>>();\n"
+        "  cudaIpcMemHandle_t h;\n  int n = 0;\n"
         "  for (int i = 0; i < 2; i++)\n    n += cudaIpcGetMemHandle(&h, nullptr) == cudaErrorNotSupported;\n"
         '  printf("%d\\n", n);\n}\n'
     )
@@ -82,7 +83,8 @@ def test_what_the_runtime_lacks_says_so_once_and_gives_an_error_code(tmp_path: P
     (note,) = done.diagnostics("api")
     assert note["severity"] == "note" and note["line"] == 8
     assert note["message"] == (
-        "cudaIpcGetMemHandle: the emulator has no memory and events shared between processes; the call gives cudaErrorNotSupported"
+        "cudaIpcGetMemHandle: the emulator has no memory and events shared between processes; "
+        "the call gives cudaErrorNotSupported"
     )
 
 
