@@ -8,6 +8,8 @@
     GRADER_EMULATOR_LEAKS=1               note allocations that were never freed
     GRADER_EMULATOR_SCHEDULE=reverse|random:SEED   another order of warps and blocks, to bring out missing barriers
 
+GRADER_EMULATOR_ISA=avx512|avx2|sse|neon compiles it for fewer instructions than this processor has (isa.py).
+
 runtime/warp.h holds the theory of operation.
 """
 

@@ -198,12 +198,13 @@ class _Toolkit:
     include: Path
 
 
-_toolkits: dict[Path, _Toolkit] = {}
+_toolkits: dict[tuple[Path, str | None], _Toolkit] = {}
 
 
 def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
     """Where nvcc has its ptxas and headers, as nvcc itself says."""
-    known = _toolkits.get(nvcc)
+    key = (nvcc, os.environ.get("NVCC_CCBIN"))  # with a cross compiler nvcc names the headers of the other processor
+    known = _toolkits.get(key)
     if known is not None:
         return known
     done = run([str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null", "-o", "/dev/null"], work)
@@ -214,7 +215,7 @@ def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
             f"{nvcc} does not say where its toolkit is (nvcc --dryrun gave: {done.output.strip()[:200]})"
         )
     found = _Toolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
-    _toolkits[nvcc] = found
+    _toolkits[key] = found
     return found
 
 

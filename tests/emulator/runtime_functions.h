@@ -8,7 +8,7 @@
 #include "warp.h"
 #include <stdio.h>
 
-enum type { TYPE_u16, TYPE_i16, TYPE_u32, TYPE_i32, TYPE_u64, TYPE_i64, TYPE_float, TYPE_double };
+enum type { TYPE_f16, TYPE_bf16, TYPE_u16, TYPE_i16, TYPE_u32, TYPE_i32, TYPE_u64, TYPE_i64, TYPE_float, TYPE_double };
 union row { u32 u[32]; i32 i[32]; float f[32]; u64 q[32]; i64 l[32]; double d[32]; };
 
 struct test {
@@ -100,6 +100,19 @@ CARRY(carry_mad_hi_64, carry_mad_hi_u64, in[0].q[l], in[1].q[l], in[2].q[l])
     ROW(name) { T base; i64 stride; f(in[0].member, in[1].u[0] | 1u << 31, &base, &stride); for (int l = 0; l < 32; l++) out->q[l] = base + (u64)stride * (u64)l; }
 AFFINE(affine_32, affine_from_lanes_u32, u32, u)
 AFFINE(affine_64, affine_from_lanes_u64, u64, q)
+/* Four words each at the places of W lanes, out of 256 words. */
+ROW(quads) {
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < PIECES; i++) {
+        i32 at[W];
+        u32 words[1024];
+        for (int k = 0; k < 1024; k++) words[k] = in[1].u[k & 31] + (u32)k;
+        for (int l = 0; l < W; l++) at[l] = (i32)(in[0].u[W * i + l] % 1000) * 4;
+        VU x[4];
+        gather_quads((const u8 *)words, at, &x[0], &x[1], &x[2], &x[3]);
+        STORE(out, i, x[0] + x[1] * 3 + x[2] * 5 + x[3] * 7);
+    }
+}
 ROW(absolute_32) { for (int i = 0; i < PIECES; i++) STORE(out, i, abs_i_v(LOAD(VI, in[0], i))); }
 ROW(absolute_64) { for (int i = 0; i < 2 * PIECES; i++) STORE(out, i, abs_i_v(LOAD(VL, in[0], i))); }
 ROW(absolute_32_s) { for (int l = 0; l < 32; l++) out->i[l] = abs_i_s(in[0].i[l]); }
@@ -168,6 +181,7 @@ PIECE_WISE(scattered_64q, 2 * PIECES, 1, scatter64q((u8 *)0, places(in, i), LOAD
     BY_HAND(shuffle_up, 2, U, U, U) BY_HAND(shuffle_down, 2, U, U, U)                                                  \
     BY_HAND(shuffle_bfly, 2, U, U, U) BY_HAND(shuffle_idx, 2, U, U, U)                                                 \
     CARRIES_OF(32, U) CARRIES_OF(64, Q) BY_HAND(affine_32, 2, Q, U, U) BY_HAND(affine_64, 2, Q, Q, U)                        \
+    BY_HAND(quads, 2, U, U, U)                                                                                         \
     BY_HAND(absolute_32, 1, TYPE_i32, TYPE_i32) SAME_AS(absolute_32_s, absolute_32, 1, TYPE_i32, TYPE_i32)             \
     BY_HAND(absolute_64, 1, TYPE_i64, TYPE_i64) SAME_AS(absolute_64_s, absolute_64, 1, TYPE_i64, TYPE_i64)             \
     BY_HAND(class_32, 1, U, TYPE_float) BY_HAND(class_64, 1, U, TYPE_double)                                           \
@@ -209,6 +223,8 @@ static u64 chosen(enum type type, u64 n) {
         n %= LENGTH(turning_points) + LENGTH(odd_doubles);
         return n < LENGTH(turning_points) ? d2q(sign ? -turning_points[n] : turning_points[n]) : odd_doubles[n - LENGTH(turning_points)];
     }
+    if (type == TYPE_f16) return f64_to_f16_s(turning_points[n % LENGTH(turning_points)]) | sign << 15;
+    if (type == TYPE_bf16) return f64_to_bf16_s(turning_points[n % LENGTH(turning_points)]) | sign << 15;
     return integers[n % LENGTH(integers)];
 }
 /* Round n of an operand: the 16-bit patterns first, as a number and as its upper bits; then a mixture. */
@@ -230,6 +246,8 @@ static u64 operand(enum type type, u64 n) {
 
 static void set(union row *row, enum type type, int lane, u64 bits) {
     if (type == TYPE_u64 || type == TYPE_i64 || type == TYPE_double) row->q[lane] = bits;
+    else if (type == TYPE_f16) row->f[lane] = f16_to_f32_s((u16)bits); /* a half in an f32 */
+    else if (type == TYPE_bf16) row->f[lane] = bf16_to_f32_s((u16)bits);
     else row->u[lane] = type == TYPE_u16 ? (u16)bits : type == TYPE_i16 ? (u32)(i16)bits : (u32)bits;
 }
 static u64 get(const union row *row, enum type type, int lane) {

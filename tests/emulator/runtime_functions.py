@@ -32,14 +32,41 @@ LEFT_OUT = {
     ),
     **dict.fromkeys(("COMPARE", "COMPAREF"), "a part of CMP"),
     **{f"{word}{letter}": "CMP or SEL, or called by it" for word in ("WHERE", "PICK") for letter in "UIQLFD"},
-    **dict.fromkeys(("sh_span", "g_span", "local_row", "lanes_exit"), "one form for all; conformance programs run it"),
+    **dict.fromkeys(
+        ("sh_span", "g_span", "local_row", "lanes_exit", "see_together"),
+        "one form for all; conformance programs run it",
+    ),
     **dict.fromkeys(("is_shared", "is_local", "is_param", "is_const", "is_global"), "one form for all, of addresses"),
     **dict.fromkeys(("REP", "REPQ", "IOTA_", "IOTAQ_", "RNDSCALE", "RNDSCALED"), "a part of others"),
     **dict.fromkeys(
-        ("RANGE", "ROUNDED", "ROUNDED_VECTORS", "UNDER_MODE", "ROUND_LANES", "TO_INTEGER_V"), "writes others"
+        (
+            "RANGE",
+            "ROUNDED",
+            "ROUNDED_VECTORS",
+            "UNDER_MODE",
+            "WORD",
+            "FMA_MODE",
+            "SLOTS",
+            "FMA_HALVES",
+            "ROUND_LANES",
+            "TO_INTEGER_V",
+        ),
+        "writes others",
     ),
     **dict.fromkeys(
-        ("round_half", "byte_difference", "half_how", "round_to", "HOLD", "abs_i_vi", "abs_i_vl"),
+        (
+            "round_half",
+            "byte_difference",
+            "half_how",
+            "half_how_v",
+            "fma_odd",
+            "fma_odd_v",
+            "every_fourth",
+            "round_to",
+            "HOLD",
+            "abs_i_vi",
+            "abs_i_vl",
+        ),
         "called by the others",
     ),
 }
@@ -145,7 +172,9 @@ def _operands(f: Function) -> list[str]:
     """Element types of the operands. Two pieces of 64 bits that make one of 32 are one operand."""
     elements = [_element(t) for t in f.types]
     if f.result in VECTORS and _element(f.result) not in WIDE:
-        return [e for i, e in enumerate(elements) if not (f.types[i] in VECTORS and e in WIDE and i % 2)]
+        elements = [e for i, e in enumerate(elements) if not (f.types[i] in VECTORS and e in WIDE and i % 2)]
+    if half := re.match(r"fma_(f16|bf16)_", f.name):  # halves, widened
+        return [half[1]] * 3 + elements[3:]
     if narrow := re.search(r"_([us])16_[svu]$", f.name):
         return ["u16" if narrow[1] == "u" else "i16"] * len(elements)
     return elements

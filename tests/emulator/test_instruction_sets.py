@@ -31,6 +31,7 @@ def possible() -> list[InstructionSet]:
 
 
 POSSIBLE = possible()
+pytestmark = pytest.mark.timeout(900)  # two compilations of every function
 each_other = pytest.mark.parametrize("isa", [isa.name for isa in POSSIBLE[1:]])
 
 

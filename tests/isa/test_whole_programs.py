@@ -24,7 +24,7 @@ MODELS = sorted(ROOT.glob("reference/*/*.cu"))
 WRONG = sorted(ROOT.glob("reference/*/wrong/*.cu"))
 FLAGS = ("-O3", "-std=c++17", "--extended-lambda")
 CASES = [(machine, source) for source in (*CONFORMANCE, *MODELS, *WRONG) for machine in OTHERS]
-SHARE = [(OTHERS[i % len(OTHERS)], source) for i, source in enumerate((*CONFORMANCE, *MODELS, *WRONG[::8]))]
+SHARE = [(OTHERS[i % len(OTHERS)], source) for i, source in enumerate((*CONFORMANCE, *MODELS, *WRONG[::13]))]
 
 
 @dataclass(frozen=True)
