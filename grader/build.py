@@ -12,7 +12,6 @@ import os
 import platform
 import re
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from grader.errors import MachineFault
 from grader.machine import cpu_features
 from grader.names import spelled_out
 from grader.paths import cache_folder
+from grader.sandbox import quarantine
 from grader.scratch import scratch_folder
 from grader.submission import Submission
 from grader.verdict import Fault
@@ -116,7 +116,7 @@ def _compile(
     product.mkdir()
     submission.write_to(sources)
     began = time.monotonic()
-    run = sandbox.runner(assignment.build.limit_s, readable=engine.build_paths, writable=(scratch,))
+    run = sandbox.runner(assignment.build.limit_s, readable=(*engine.build_paths, scratch), writable=(product,))
     made = engine.compile(
         submission.sources, _flags(submission, assignment), folder=sources, output=product / "program", run=run
     )
@@ -134,12 +134,11 @@ def _compile(
         fault = Fault.MACHINE if machine else made.fault
         reason = machine or _failure_sentence(log, fault, assignment)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
-    if not _is_program(product / "program"):
+    kept = Path(tempfile.mkdtemp(dir=scratch))  # no compiler could write to it
+    kept.chmod(0o755)
+    if not quarantine.claim(product, "program", kept / "program", program=True):
         reason = "It does not compile: the compiler ended without an error, and left no program."
         return Build(None, Fault.STUDENT, reason, log, seconds, cached=False, key=key)
-    kept = Path(tempfile.mkdtemp(dir=scratch))  # the compiler could write to the other one, and may have left anything
-    kept.chmod(0o755)
-    (product / "program").rename(kept / "program")
     (kept / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
     try:
         kept.rename(folder)
@@ -185,18 +184,15 @@ def _canary(engine: Engine, place: Path) -> str:
 def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] = ()) -> Compiled:
     """Compile a small program of the grader's own, confined like any, into `folder`/OWN_PROGRAM: to see whether this
     machine can, or to have something that is known to run. Not cached."""
-    (folder / "program.cu").write_text(source, encoding="utf-8")
-    run = sandbox.runner(_OWN_LIMIT_S, readable=engine.build_paths, writable=(folder,))
-    return engine.compile(("program.cu",), flags, folder=folder, output=folder / OWN_PROGRAM, run=run)
-
-
-def _is_program(path: Path) -> bool:
-    """Whether it is a file of its own that can be executed; of a link, the program would see what it leads to."""
-    try:
-        facts = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1 and bool(facts.st_mode & stat.S_IXUSR)
+    sources, product = folder / SOURCE_FOLDER, folder / "build"
+    sources.mkdir()
+    product.mkdir()
+    (sources / "program.cu").write_text(source, encoding="utf-8")
+    run = sandbox.runner(_OWN_LIMIT_S, readable=(*engine.build_paths, folder), writable=(product,))
+    made = engine.compile(("program.cu",), flags, folder=sources, output=product / OWN_PROGRAM, run=run)
+    if made.ok and not quarantine.claim(product, OWN_PROGRAM, folder / OWN_PROGRAM, program=True):
+        return Compiled(Fault.MACHINE, "The compiler ended without an error, and left no program.")
+    return made
 
 
 def handed_in_name(file: str) -> str:

@@ -20,7 +20,7 @@ from typing import Literal
 from grader.errors import GraderFault
 from grader.operators import Operator, Shape
 from grader.operators.base import BYTES_PER_VALUE
-from grader.output_file import open_untrusted
+from grader.sandbox.quarantine import open_output
 from grader.scan import Expected, FileValues, Scan, TensorErrors, Wrong
 
 Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
@@ -88,7 +88,7 @@ def compare_output(
 ) -> Check:
     """Compares the file `got` with the values `expected`; otherwise as `check_output`."""
     try:
-        descriptor = open_untrusted(got)
+        descriptor = open_output(got)
     except OSError as error:
         return _unopened(error, operator.output_bytes(shape))
     try:

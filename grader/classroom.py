@@ -398,7 +398,8 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
     left_out = []
     for one in found:
         try:
-            submission = read_submission(one.path, rules, runner(10))
+            shared = one.path.name != rules.submission.main
+            submission = read_submission(one.path, rules, runner(10), shared_folder=shared)
         except UsageError:
             left_out.append(one.student)
             continue

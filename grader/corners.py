@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators import Operator, Shape
-from grader.output_file import open_untrusted, read_values
 from grader.record import CornerRecord
+from grader.sandbox.quarantine import open_output
+from grader.scan import read_values
 
 _WIDTH = 11
 """Of a printed number: sign, digit, point, four digits, exponent."""
@@ -38,7 +39,7 @@ def read_corners(operator: Operator, shape: Shape, expected: Path, got: Path, si
 
 def _untrusted_rows(path: Path, offsets: Sequence[int], columns: int) -> tuple[tuple[float, ...], ...]:
     try:
-        descriptor = open_untrusted(path)
+        descriptor = open_output(path)
     except OSError:
         return ()
     try:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from grader.check import Check
 from grader.errors import UsageError
 from grader.operators import Operator, Shape
-from grader.output_file import open_untrusted, read_values
-from grader.scan import TensorErrors
+from grader.sandbox.quarantine import open_output
+from grader.scan import TensorErrors, read_values
 
 SAMPLED_UNITS = 3
 SAMPLED_ROWS = 6
@@ -100,7 +100,7 @@ def _sentences(check: Check, operator: Operator, shape: Shape, input: Path, expe
 def _begins_with_the_input(operator: Operator, input: Path, got: Path) -> bool:
     """Whether the first values are those behind the input's header: the buffer of the input was written."""
     ours, theirs = np.empty(COMPARED_VALUES, dtype="<f4"), np.empty(COMPARED_VALUES, dtype="<f4")
-    output = open_untrusted(got)
+    output = open_output(got)
     try:
         if not stat.S_ISREG(os.fstat(output).st_mode) or not read_values(output, theirs, 0):
             return False
@@ -220,7 +220,7 @@ def _samples(
     wrong_units = np.flatnonzero(errors.by_unit)
     chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
     last = operator.units(shape) - 1
-    output = open_untrusted(got)
+    output = open_output(got)
     try:
         found = os.fstat(output)
         if not stat.S_ISREG(found.st_mode):

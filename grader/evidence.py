@@ -22,11 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grader.disclosure import line
 from grader.outside_clock import TICK_S, Busy
 from grader.record import ProfileRecord, TestRecord, TimedRunRecord
 from grader.run import Run
 from grader.testcase import Case
-from grader.trace import Trace
+from grader.trace import MAX_EVENTS, Trace
 
 STARTUP_CPU_S = 1.5
 """Seen: 0.2 to 0.55 s for whole runs of flash2.cu, tracer included (docs/benchmarks.md); slower machines need more."""
@@ -134,7 +135,7 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
     if odd:
         found.append(f"Its trace holds {odd:,} lines that the tracer does not write.")
     if trace.truncated:
-        found.append("Its trace is longer than the grader reads.")
+        found.append(f"Its trace was read no further than {MAX_EVENTS:,} events, or than a line that cannot be true.")
     if trace.starts > 1:
         found.append(f"Its trace was begun {trace.starts} times: it started itself again, or several CUDA processes.")
     elif trace.starts == 0:
@@ -142,12 +143,14 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
     if trace.ends != trace.starts:
         found.append("Its trace has no end: the program was ended by a signal, abort or _exit before CUDA shut down.")
     if trace.engine not in (None, witness.engine):
-        found.append(f"Its trace says it was written on {trace.engine}, it ran on {witness.engine}.")
+        found.append(
+            f"Its trace says it was written on another engine than {witness.engine}: {line(trace.engine, 40)}."
+        )
     if trace.dropped:
         found.append(f"{trace.dropped:,} events are missing from its trace.")
     if trace.tracer_errors:
         first = trace.tracer_errors[0]
-        found.append(f"CUPTI refused the tracer: {first.call} said {first.message}.")
+        found.append(f"CUPTI refused the tracer: {line(first.call, 80)} said {line(first.message, 160)}.")
     if not trace.kernels:
         found.append("No kernel ran on the GPU: whatever it computed, it computed on the processor.")
     return found + _of_times(trace, witness)
@@ -160,11 +163,10 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
         found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
     if trace.clock_ns is not None and witness.began_ns and not _during_the_run(trace.clock_ns, witness):
         found.append("Its trace was begun before or after the run, by its own clock: another program wrote it.")
-    spans = [(event.start_ns, event.end_ns) for event in trace.kernels]
-    spans += [(event.start_ns, event.end_ns) for event in trace.memsets]
-    spans += [(event.start_ns, event.end_ns) for event in trace.memcpys]
-    if trace.clock_ns and spans:
-        first, last = min(start for start, _ in spans), max(end for _, end in spans)
+    of_each = [events for events in (trace.kernels, trace.memsets, trace.memcpys) if events]
+    if trace.clock_ns and of_each:
+        first = min(min(event.start_ns for event in events) for events in of_each)
+        last = max(max(event.end_ns for event in events) for events in of_each)
         if first < trace.clock_ns - _CLOCK_SLACK_NS:
             found.append("Its trace has events from before the program began.")
         if last > trace.clock_ns + wall_ns + _CLOCK_SLACK_NS:
@@ -172,7 +174,9 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
     for kernel in trace.kernels:
         x, y, z = kernel.block
         if not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK or 0 in kernel.grid or kernel.end_ns == kernel.start_ns:
-            found.append(f"Its trace has a kernel that no GPU runs: {kernel.name}, {x}x{y}x{z} threads in a block.")
+            found.append(
+                f"Its trace has a kernel that no GPU runs: {line(kernel.name, 100)}, {x}x{y}x{z} threads in a block."
+            )
             break
     return found
 

@@ -29,8 +29,8 @@ from grader.catalogue import TestcaseFiles
 from grader.check import Check, compare_output
 from grader.errors import GraderFault, MachineFault
 from grader.operators.base import BYTES_PER_VALUE, tolerance_of
-from grader.output_file import open_untrusted, read_values
-from grader.scan import FileValues
+from grader.sandbox.quarantine import open_output
+from grader.scan import FileValues, read_values
 from grader.scratch import scratch_folder
 from grader.seeds import Seed, draw_unit
 from grader.testcase import Case
@@ -85,7 +85,7 @@ class Answer:
     def _wrong_row(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
         """The first checked row of the new unit that is wrong, as a phrase, or ''. The file has its right size."""
         operator, shape = self.case.operator, self.case.shape
-        descriptor = open_untrusted(output)
+        descriptor = open_output(output)
         try:
             for number, layout in enumerate(operator.outputs(shape)):
                 limit = tolerance_of(tolerance, layout.name)

@@ -20,6 +20,7 @@ from grader.check import Check, check_output
 from grader.closer_look import CloserLook, case_to_look_at, explained, failed_by_itself, with_cause
 from grader.corners import read_corners
 from grader.diagnose import diagnose
+from grader.disclosure import disclosed, disclosed_profile
 from grader.engine import Engine
 from grader.errors import MachineFault
 from grader.evidence import Witness, computed_on_the_host, doubts, flags_of, witness_of
@@ -31,11 +32,9 @@ from grader.hidden import (
     both,
     drawn_sentence,
     fresh_files,
-    kept_hidden,
     shows_diagnosis,
     shuffled,
     to_draw_again,
-    without_values,
 )
 from grader.judge import Judgement, judge
 from grader.machine import cpu_model
@@ -124,7 +123,9 @@ def _closer_look(grading: Grading, submission: Submission) -> CloserLook:
 
 def _within_rules(grading: Grading, submission: Submission, built: Build) -> tuple[Submission, Build]:
     """Both as they are graded: what the source rules refuse is not run, what they warn of is noted."""
-    broken = violations(submission, grading.assignment)
+    broken = violations(submission, grading.assignment, grading.engine)
+    if built.program is None:
+        broken = tuple(violation for violation in broken if not violation.unexamined)
     if refusals := [violation for violation in broken if violation.refused]:
         built = replace(built, program=None, fault=Fault.STUDENT, reason=" ".join(map(str, refusals[:5])))
     notes = (*submission.notes, *(str(violation) for violation in broken if not violation.refused))
@@ -301,12 +302,10 @@ def _run_case(
             )
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(grading.engine)
-            judgement = kept_hidden(judgement, grading.assignment.hidden_inputs, case, check.reason)
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
                 # Nobody is to blame for failing on a file that is not what was generated.
                 judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
         record = _test_record(grading, case, run, check, judgement, limit_s)
-        record = without_values(record, grading.assignment.hidden_inputs, case)
         if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
             corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
             record = record.model_copy(update={"corners": corners})
@@ -319,7 +318,12 @@ def _run_case(
         record = _computed_on_the_gpu(record, trace, witness)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
     seen = trace.diagnostics if trace is not None else ()
-    return _Tested(record, trace if keep else None, check.reason, explained(seen, judgement.verdict))
+    return _Tested(
+        disclosed(record, grading.assignment.hidden_inputs, case),
+        trace if keep else None,
+        check.reason,
+        explained(seen, judgement.verdict),
+    )
 
 
 @cache
@@ -404,7 +408,8 @@ def _profiles(
             with watch.stage("profile"):
                 timing = test.record.timing
                 outside = timing.outside if timing is not None else None
-                profiles.append(bench.profile(built.program, case, test.trace, outside, watch))
+                made = bench.profile(built.program, case, test.trace, outside, watch)
+            profiles.append(disclosed_profile(made, grading.assignment.hidden_inputs, case))
     return tuple(profiles)
 
 

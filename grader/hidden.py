@@ -14,13 +14,11 @@ import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from grader.assignment import HiddenInputs
 from grader.catalogue import TestcaseFiles, generate
 from grader.errors import MachineFault
-from grader.judge import Judgement
 from grader.record import TestRecord
 from grader.scratch import remove_soon, scratch_folder
 from grader.testcase import Case, Suite
@@ -110,23 +108,3 @@ def drawn_sentence(drawn: Sequence[Case], cases: Sequence[Case], missed: str = "
 def shows_diagnosis(rules: HiddenInputs, case: Case) -> bool:
     """Whether a student may read the likely cause of a wrong answer on `case`."""
     return not case.hidden or rules.show == "diagnosis"
-
-
-_WRONG = "The output is wrong."
-
-
-def kept_hidden(judgement: Judgement, rules: HiddenInputs, case: Case, compared: str) -> Judgement:
-    """The judgement as a student may read it; `compared` is what comparing the output said: a reason may quote it."""
-    if not case.hidden or rules.show != "verdict" or not compared:
-        return judgement
-    if judgement.verdict is Verdict.WRONG_ANSWER:
-        return replace(judgement, reason=_WRONG)
-    return replace(judgement, reason=judgement.reason.replace(compared, _WRONG))
-
-
-def without_values(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
-    """A test's record without what tells of its values, where a student may read the verdict alone: how wrong it was,
-    and what the program printed, which can be its input."""
-    if not case.hidden or rules.show != "verdict":
-        return test
-    return test.model_copy(update={"output": "", "max_error": None, "wrong_elements": None})

@@ -7,6 +7,7 @@ inside the submission) and drop what is ours (architecture, output, mode) or har
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -164,10 +165,11 @@ def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str
 
 
 def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
-    try:
-        target = (folder / value).resolve()
-    except (OSError, RuntimeError):  # too long a name, or a link to itself
-        return None, f"-I{value} is left out: it cannot be followed"
-    if target.is_relative_to(folder.resolve()):
-        return f"-I{target.relative_to(folder.resolve())}", None
-    return None, f"-I{value} is left out: it lies outside the submission"
+    """The value as it is written: make may have put links into `folder`, and what a name leads to may change later."""
+    whole = Path(os.path.normpath(folder / value))
+    if "," in value:  # for nvcc, a list
+        return None, f"-I{_shortened(value)} is left out: write one -I for each folder"
+    for own in (folder, folder.resolve()):
+        if whole.is_relative_to(own):
+            return f"-I{whole.relative_to(own)}", None
+    return None, f"-I{_shortened(value)} is left out: it lies outside the submission"

@@ -4,9 +4,10 @@ ncu runs in the same confinement as the program alone: an H200's counters could 
 2025.3.1, driver 580), since it works through a library loaded into the program and the sandbox's own loopback, not
 through ptrace. What its Job adds is ncu's folder, readable, and a folder for its log.
 
-ncu's words go to a log file of a name that cannot be guessed, not to stdout, where the program could print lines
-that look like them. A program that looks for the file can still find it: whoever uses these numbers for points
-must check them against what the launch could reach (`grader.profile` does).
+ncu writes to its stdout, a socket that the program has no descriptor of and cannot open through /proc; what the program
+prints goes elsewhere. (A log file is found in /proc/PID/cmdline, and can be replaced by a link.) The counters of a
+program that reaches into ncu's memory are still its own: anyone who uses these numbers for points must check them
+against what the launch could reach (`grader.profile` does).
 
 Clocks are left alone (--clock-control none) as in timed runs, and so are caches (--cache-control none).
 """
@@ -14,7 +15,7 @@ Clocks are left alone (--clock-control none) as in timed runs, and so are caches
 from __future__ import annotations
 
 import csv
-import secrets
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +25,19 @@ from grader.assignment import Limits
 from grader.engine.cuda import CudaEngine
 from grader.errors import MachineFault
 from grader.metrics import DURATION
+from grader.sandbox import memory_share
 from grader.scratch import scratch_folder
 
 WALL_S = 240.0
 """For the whole run under ncu: it runs each profiled launch several times over."""
 
-_LOG_BYTES = 256 << 20
+_LOG_BYTES = 32 << 20
+"""A profiled launch takes some 2 KB."""
+_SPARE_BYTES = 256 << 20
 _TOOLS = Path("/opt/nvidia")
 """Where NVIDIA's packages put Nsight Compute; the toolkit's bin/ncu is a script that calls it there."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
+_KNOWN = re.compile(rf"==ERROR== (?:{_NO_PERMISSION}|Profiling is not supported on device \d{{1,3}})")
 
 
 @dataclass(frozen=True)
@@ -73,17 +78,14 @@ def run_ncu(
     if why := sandbox.tool_problem():
         raise NotProfiled(f"Nsight Compute was not run: {why}.")
     with scratch_folder("ncu") as scratch:
-        folder, logs = scratch / "work", scratch / secrets.token_hex(8)
-        folder.mkdir()
-        logs.mkdir()
-        log = logs / f"{secrets.token_hex(8)}.csv"
+        folder = scratch / "run" / "work"
+        folder.mkdir(parents=True)
         launch = engine.launch(program, (str(input_file.resolve()), str(folder / "output")), "", traced=False)
         job = sandbox.Job(
-            command=(*ncu_options(ncu, log, metrics, invocations), *launch.command),
+            command=(*ncu_options(ncu, metrics, invocations), *sandbox.apart(launch.command)),
             folder=folder,
             environment=launch.environment,
             readable=(program, input_file.resolve(), engine.toolkit.root, *nvidia_tools(ncu), *launch.readable),
-            writable=(logs,),
             devices=launch.devices,
             starts_programs=True,
         )
@@ -91,25 +93,27 @@ def run_ncu(
             job,
             sandbox.Limits(
                 wall_s=WALL_S,
-                memory_bytes=limits.memory_bytes + (8 << 30),  # ncu keeps what it restores between passes
+                memory_bytes=memory_share.of_a_program(
+                    limits.memory_bytes + (8 << 30)
+                ),  # ncu keeps what it restores between passes
                 processes=limits.processes,
-                file_bytes=output_bytes + _LOG_BYTES,
-                folder_bytes=2 * (output_bytes + _LOG_BYTES),
+                file_bytes=output_bytes + _SPARE_BYTES,
+                folder_bytes=2 * (output_bytes + _SPARE_BYTES),
+                kept_output_bytes=_LOG_BYTES,
             ),
         )
-        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-        launches = parse_csv(text)
+        launches = parse_csv(outcome.stdout)
         if not launches:
-            raise NotProfiled(_why_nothing(text + outcome.stderr, outcome.timed_out))
+            raise NotProfiled(_why_nothing(outcome.stdout + _known_words(outcome.stderr), outcome.timed_out))
         return launches, outcome.wall_s
 
 
-def ncu_options(ncu: Path, log: Path, metrics: Sequence[str], invocations: Sequence[int] | None) -> tuple[str, ...]:
-    """The command line up to the program: raw numbers as CSV into `log`, of all processes, clocks and caches left
+def ncu_options(ncu: Path, metrics: Sequence[str], invocations: Sequence[int] | None) -> tuple[str, ...]:
+    """The command line up to the program: raw numbers as CSV to stdout, of all processes, clocks and caches left
     alone. `invocations` as in `run_ncu`."""
     options = [str(ncu), "--csv", "--page", "raw", "--print-units", "base"]
     options += ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
-    options += ["--log-file", str(log), "--metrics", ",".join(metrics)]
+    options += ["--metrics", ",".join(metrics)]
     if invocations is not None:
         options += ["--kernel-id", f":::{'|'.join(map(str, invocations))}"]
     return tuple(options)
@@ -150,6 +154,11 @@ def _triple(cell: str) -> tuple[int, int, int]:
     parts = [int(part) for part in cell.strip("() ").split(",") if part.strip().isdigit()]
     x, y, z = [*parts, 1, 1, 1][:3]
     return x, y, z
+
+
+def _known_words(stderr: str) -> str:
+    """Of stderr, where the program prints too, only sentences that ncu is known to have."""
+    return "".join(f"\n{found}" for found in dict.fromkeys(_KNOWN.findall(stderr)))
 
 
 def _why_nothing(said: str, timed_out: bool) -> str:

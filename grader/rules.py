@@ -5,13 +5,19 @@ and a comment accuses nobody; its line markers lead back to the student's own li
 the toolkit's headers do is not theirs. How an include was spelled is not in the preprocessor's output; that is read
 from the files themselves.
 
+The preprocessor runs with the flags and for the architecture of the build. What cannot be examined, because it is too
+long, or takes too long, or does not go through the preprocessor that way, is refused where a rule refuses: the build
+could see something else.
+
 A rule speaks of the text, not of what the program does: the sandbox keeps programs from doing harm whatever they call.
 """
 
 from __future__ import annotations
 
+import bisect
 import fnmatch
 import hashlib
+import io
 import itertools
 import json
 import re
@@ -21,7 +27,12 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.assignment import Assignment, SourceRule
+from grader.bounded import Bounded, Exceeded
+from grader.engine import Engine
+from grader.engine.cuda import CudaEngine
+from grader.engine.emulator import EmulatorEngine
 from grader.paths import cache_folder
+from grader.sandbox import quarantine
 from grader.scratch import claim_name, scratch_folder
 from grader.stubs import STUB_HEADERS
 from grader.submission import Submission
@@ -30,6 +41,10 @@ from grader.toolkit import find_toolkit
 _MOST_TEXT = 128 << 20
 _MOST_LINES = 500_000
 """Of the student's own: each takes some 300 bytes of memory, and an include can be repeated."""
+_MOST_FOUND = 20
+"""Violations of one rule in one source."""
+_TIME_S, _MEMORY_BYTES = 60, 2 << 30
+_bounded = Bounded(_TIME_S, _MEMORY_BYTES)
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)')
 _TEXT = (
     r'(?<!\w)(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\((?s:.*?)(?:\)(?P=end)"|\Z)'
@@ -42,8 +57,11 @@ line: looking for the end anew from every sign in it would take hours."""
 _ADJACENT = re.compile(r'"\s*"')
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3})")
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto|inline)\b\s*)*\(")
-_ABSOLUTE = re.compile(r'^[ \t]*(?:#|%:)[ \t]*(?:include|import|embed)[ \t]*["<](/[^">\n]*)')
-_EMBED = re.compile(r'^[ \t]*(?:#|%:)[ \t]*embed[ \t]*["<]([^">\n]*)')
+_ABSOLUTE = re.compile(r'^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import|embed)\s*["<](/[^">\n]*)')
+_EMBED = re.compile(r"^\s*(?:#|%:|\?\?=)\s*embed\b(.*)")
+_COMPUTED = re.compile(rb"include[^\n\"<]*(?:\n|\Z)")
+"""A directive, or as good as one, whose operand is not spelled out on its line."""
+_SYSTEM_HEADERS = ("/usr/include", "/usr/lib", "/usr/local/include", "/usr/local/cuda")
 _COMMENT = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
 _SPLICE = rb"(?:\\|\?\?/)\r?\n"
 _LINE_DIRECTIVE = re.compile(
@@ -64,6 +82,8 @@ class Violation:
     what: str
     why: str
     refused: bool
+    unexamined: bool = False
+    """It could not be looked at; of no matter in what does not compile."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
@@ -79,9 +99,9 @@ class Line:
     entered: str = ""
 
 
-def violations(submission: Submission, assignment: Assignment) -> tuple[Violation, ...]:
-    """What in `submission` breaks the assignment's source rules, in the order of files and lines. A source that cannot
-    be preprocessed is left to the compiler to complain of. Kept in the cache like a build."""
+def violations(submission: Submission, assignment: Assignment, engine: Engine) -> tuple[Violation, ...]:
+    """What in `submission` breaks the assignment's source rules when it is built for `engine`, in the order of files
+    and lines. Kept in the cache like a build."""
     if not assignment.source_rules:
         return ()
     rules = json.dumps([rule.model_dump() for rule in assignment.source_rules])
@@ -92,6 +112,7 @@ def violations(submission: Submission, assignment: Assignment) -> tuple[Violatio
         "flags",
         *submission.flags,
         rules,
+        *_architecture(engine),
         find_toolkit().version,
         looked_by,
     )
@@ -100,7 +121,7 @@ def violations(submission: Submission, assignment: Assignment) -> tuple[Violatio
         return tuple(Violation(**each) for each in json.loads(kept.read_text()))
     except (OSError, ValueError, TypeError):
         pass
-    found = tuple(_look(submission, assignment))
+    found = tuple(_look(submission, assignment, engine))
     kept.parent.mkdir(parents=True, exist_ok=True)
     unfinished = kept.with_name(f"{claim_name(kept.parent)}{kept.name}")
     unfinished.write_text(json.dumps([asdict(each) for each in found]))
@@ -108,27 +129,69 @@ def violations(submission: Submission, assignment: Assignment) -> tuple[Violatio
     return found
 
 
-def _look(submission: Submission, assignment: Assignment) -> Iterator[Violation]:
+def _architecture(engine: Engine) -> tuple[str, ...]:
+    """The flags that say for which GPU the engine builds: a source can ask."""
+    match engine:
+        case CudaEngine():
+            name = engine.gpu.architecture
+        case EmulatorEngine():
+            name = engine.target.removeprefix("sm_")
+        case _:
+            return ()
+    return ("-gencode", f"arch=compute_{name},code=compute_{name}")
+
+
+def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Iterator[Violation]:
+    refuses = any(rule.action == "refuse" for rule in assignment.source_rules)
     seen: set[tuple[str, int, str]] = set()
-    for violation in (*_spelled(submission, assignment.source_rules), *_preprocessed(submission, assignment)):
+    try:
+        spelled, sources = _bounded.call(_spelled, submission.files, assignment.source_rules)
+        found = [*spelled, *_preprocessed(submission, sources, assignment, engine)]
+    except Exceeded as exceeded:
+        found = [_unexamined(submission.sources[0], f"{exceeded} to look through", refuses)]
+    for violation in found:
         place = (violation.file, violation.line, violation.what)
         if place not in seen:
             seen.add(place)
             yield violation
 
 
-def _spelled(submission: Submission, rules: Sequence[SourceRule]) -> Iterator[Violation]:
-    """What only the files as handed in show: how includes are spelled, and #embed."""
+def _unexamined(file: str, why: str, refused: bool) -> Violation:
+    return Violation(file, 1, why, "what cannot be examined may hold anything; write it plainly", refused, True)
+
+
+Files = Sequence[tuple[str, bytes]]
+
+
+def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[list[Violation], Files]:
+    """What only the files as handed in show, how includes are spelled and #embed; and the files without directives
+    that would change what their lines are called."""
+    found: list[Violation] = []
     for rule in rules:
         pattern = {"absolute_include": _ABSOLUTE, "incbin": _EMBED}.get(rule.forbid)
         if pattern is None:
             continue
-        for name, content in submission.files:
-            text = _COMMENT.sub(_blank_comment, content.decode(errors="replace").replace("\\\n", " "))
-            for number, line in enumerate(text.splitlines(), 1):
-                if match := pattern.match(line):
-                    directive = "embeds" if rule.forbid == "incbin" else "includes"
-                    yield _violation(rule, name, number, f"{directive} {match.group(1)}")
+        for name, content in files:
+            text = _COMMENT.sub(_blank_comment, _unspliced(content.decode(errors="replace")))
+            directive = "embeds" if rule.forbid == "incbin" else "includes"
+            matches = ((number, pattern.match(line)) for number, line in enumerate(text.split("\n"), 1))
+            each = (_violation(rule, name, n, f"{directive} {match.group(1).strip()}") for n, match in matches if match)
+            found += itertools.islice(each, _MOST_FOUND)
+    return found, [(name, _LINE_DIRECTIVE.sub(rb"\1pragma ", content)) for name, content in files]
+
+
+def _unspliced(text: str) -> str:
+    """`text` with continued lines put together, as the compiler does first of all; the number of lines stays."""
+    made, pending = [], 0
+    for line in text.split("\n"):
+        bare = line.rstrip(" \t\r\f\v")
+        if bare.endswith(("\\", "??/")):
+            made.append(bare[:-1] if bare.endswith("\\") else bare[:-3])
+            pending += 1
+        else:
+            made.append(line + "\n" * (1 + pending))
+            pending = 0
+    return "".join(made)
 
 
 def _blank_comment(match: re.Match[str]) -> str:
@@ -137,28 +200,48 @@ def _blank_comment(match: re.Match[str]) -> str:
     return "\n" * text.count("\n") if text.startswith("/") else text
 
 
-def _preprocessed(submission: Submission, assignment: Assignment) -> Iterator[Violation]:
-    toolkit = find_toolkit()
+def _preprocessed(
+    submission: Submission, sources: Files, assignment: Assignment, engine: Engine
+) -> Iterator[Violation]:
+    toolkit, rules = find_toolkit(), assignment.source_rules
+    refuses = any(rule.action == "refuse" for rule in rules)
     with scratch_folder("rules") as folder:
-        source, product = folder / "source", folder / "product"
+        source, product = folder / "source", folder / "build"
         source.mkdir()
         product.mkdir()
         submission.write_to(source)
-        for name, content in submission.files:
-            (source / name).write_bytes(_LINE_DIRECTIVE.sub(rb"\1pragma ", content))
+        for name, content in sources:
+            (source / name).write_bytes(content)
         run = sandbox.runner(assignment.build.limit_s, readable=(toolkit.root, STUB_HEADERS), writable=(product,))
-        for name, more in itertools.product(submission.sources, _PASSES):
-            made = product / "preprocessed"
-            made.unlink(missing_ok=True)
-            flags = [*submission.flags, *more, f"-isystem={STUB_HEADERS}"]
+        known = (str(toolkit.root), str(toolkit.root.resolve()), *_SYSTEM_HEADERS, str(STUB_HEADERS))
+        computed = tuple(name for name, content in sources if _COMPUTED.search(content))
+        for number, (name, more) in enumerate(itertools.product(submission.sources, _PASSES)):
+            made = product / f"preprocessed{number}"
+            flags = [*submission.flags, *_architecture(engine), *more, f"-isystem={STUB_HEADERS}"]
             command = [str(toolkit.nvcc), "-E", *flags, "-o", str(made), name]
-            if run(command, source).exit_code == 0 and made.stat().st_size <= _MOST_TEXT:
-                with made.open(encoding="utf-8", errors="replace") as preprocessed:
-                    lines = list(itertools.islice(own_lines(preprocessed, source), _MOST_LINES))
-                yield from judge(lines, assignment.source_rules)
-                if len(lines) == _MOST_LINES:
-                    what = f"comes to more than {_MOST_LINES:,} lines when preprocessed: the rest was not looked at"
-                    yield Violation(name, 1, what, "nobody writes as much", refused=False)
+            if run(command, source).exit_code != 0:
+                yield _unexamined(name, "does not go through the preprocessor for these rules", refuses)
+                continue
+            try:
+                yield from _bounded.call(judge_file, product, made.name, source, rules, known, computed)
+            except quarantine.Refused as refused:
+                yield _unexamined(name, f"preprocessed, {refused}: too much to look through", refuses)
+
+
+def judge_file(
+    folder: Path, name: str, source: Path, rules: Sequence[SourceRule], known: Sequence[str], computed: Sequence[str]
+) -> list[Violation]:
+    """What breaks the rules in a preprocessed file that the compiler left in `folder`; `source` is where the
+    submission lies, `known` where headers lie that an include finds by its name, `computed` are the files in which a
+    macro names what is included. Raises quarantine.Refused."""
+    with io.TextIOWrapper(quarantine.open_file(folder, name, _MOST_TEXT), encoding="utf-8", errors="replace") as text:
+        lines = list(itertools.islice(own_lines(text, source), _MOST_LINES))
+    found = list(judge(lines, rules, known, computed))
+    if len(lines) == _MOST_LINES:
+        what = f"comes to more than {_MOST_LINES:,} lines when preprocessed: the rest was not looked at"
+        refuses = any(rule.action == "refuse" for rule in rules)
+        found.append(Violation(lines[0].file, 1, what, "nobody writes as much", refuses, True))
+    return found
 
 
 def own_lines(preprocessed: Iterable[str], folder: Path) -> Iterator[Line]:
@@ -189,27 +272,47 @@ def _relative(path: str, folder: Path) -> str:
     return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) and ".." not in whole.parts else ""
 
 
-def judge(lines: Sequence[Line], rules: Iterable[SourceRule]) -> Iterator[Violation]:
-    """What breaks the rules in preprocessed lines."""
+def judge(
+    lines: Sequence[Line], rules: Iterable[SourceRule], known: Sequence[str], computed: Sequence[str]
+) -> Iterator[Violation]:
+    """What breaks the rules in preprocessed lines; of each rule the first few places. See `judge_file`."""
     code = _LITERAL.sub(_blank_literal, "\n".join(line.text for line in lines))
+    starts = [0, *(match.end() for match in re.finditer("\n", code))]
     for rule in rules:
-        match rule.forbid:
-            case "header":
-                for line in lines:
-                    if line.entered and (name := _matching_header(line.entered, rule.names)):
-                        yield _violation(rule, line.file, line.number, f"includes {name}")
-            case "call":
-                words = "|".join(re.escape(name).replace(r"\*", r"\w*") for name in rule.names)
-                pattern = re.compile(rf"(?<![\w.])(?<!->)({words})\s*\)?\s*\(")
-                for found in pattern.finditer(code):
-                    line = lines[code.count("\n", 0, found.start())]
-                    yield _violation(rule, line.file, line.number, f"calls {found.group(1)}")
-            case "inline_assembly":
-                for found in _ASSEMBLY.finditer(code):
-                    line = lines[code.count("\n", 0, found.start())]
-                    yield _violation(rule, line.file, line.number, "has inline assembly")
-            case "incbin":
-                yield from _incbin(rule, lines)
+        yield from itertools.islice(_broken(rule, lines, code, starts, known, computed), _MOST_FOUND)
+
+
+def _broken(
+    rule: SourceRule,
+    lines: Sequence[Line],
+    code: str,
+    starts: Sequence[int],
+    known: Sequence[str],
+    computed: Sequence[str],
+) -> Iterator[Violation]:
+    def at(place: int, what: str) -> Violation:
+        line = lines[bisect.bisect_right(starts, place) - 1]
+        return _violation(rule, line.file, line.number, what)
+
+    match rule.forbid:
+        case "header":
+            for line in lines:
+                if line.entered and (name := _matching_header(line.entered, rule.names)):
+                    yield _violation(rule, line.file, line.number, f"includes {name}")
+        case "absolute_include":  # those whose name a macro makes
+            for line in lines:
+                path = line.entered if line.file in computed else ""
+                if path.startswith("/") and not path.startswith(tuple(known)):
+                    yield _violation(rule, line.file, line.number, f"includes {path}")
+        case "call":
+            words = "|".join(re.escape(name).replace(r"\*", r"\w*") for name in rule.names)
+            for found in re.finditer(rf"(?<![\w.])(?<!->)({words})\s*(?:\)\s*)?\(", code):
+                yield at(found.start(), f"calls {found.group(1)}")
+        case "inline_assembly":
+            for found in _ASSEMBLY.finditer(code):
+                yield at(found.start(), "has inline assembly")
+        case "incbin":
+            yield from _incbin(rule, lines)
 
 
 def _blank_literal(match: re.Match[str]) -> str:

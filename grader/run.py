@@ -15,6 +15,7 @@ from grader import sandbox
 from grader.assignment import Limits
 from grader.engine import Engine
 from grader.errors import MachineFault
+from grader.sandbox import memory_share
 from grader.sandbox.streams import Receiver
 from grader.scratch import claim_name, scratch_folder
 from grader.trace import MAX_FILE_BYTES, Trace, read_received
@@ -57,8 +58,8 @@ def run_program(
     right output, `wall_s` the time limit. Raises MachineFault when the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
-        work = folder / "work"
-        work.mkdir()
+        work = folder / "run" / "work"  # so that neither its parent nor that one's is /tmp
+        work.mkdir(parents=True)
         output = work / "output"
         own = _copy(program, folder / "program")
         launch = engine.launch(own, (str(lent), str(output)), f"fd:{receiver.descriptor}")
@@ -79,7 +80,7 @@ def run_program(
             job,
             sandbox.Limits(
                 wall_s=wall_s,
-                memory_bytes=limits.memory_bytes,
+                memory_bytes=memory_share.of_a_program(limits.memory_bytes),
                 processes=limits.processes,
                 file_bytes=output_bytes + _SLACK_BYTES if launch.file_sizes_limited else None,
                 folder_bytes=2 * (output_bytes + _SLACK_BYTES),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -52,7 +53,10 @@ def grade_paths(
         sandbox.require()
     rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
     suite = suite_of(rules)
-    submissions = [read_submission(path, rules, runner(_MAKE_LIMIT_S)) for path in paths]
+    folders = Counter(path.parent for path in paths)
+    submissions = [
+        read_submission(path, rules, runner(_MAKE_LIMIT_S), shared_folder=folders[path.parent] > 1) for path in paths
+    ]
     chosen = select_engine(engine, rules.build.emulator_target)
     cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
     files = TestcaseFiles.beside(suite)

@@ -8,10 +8,11 @@ their pairs.
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import textwrap
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 
 from tabulate import tabulate
 
+from grader.bounded import Bounded, Exceeded
 from grader.errors import UsageError
 from grader.names import spelled_out
 
@@ -28,6 +30,8 @@ NOISE = 25
 """Matches of fewer tokens than this are noise (copydetect's default k)."""
 _GUARANTEED = 30
 """Matches of this many tokens are always found."""
+_TIME_S, _MEMORY_BYTES = 30, 4 << 30
+"""For each hand-in, and each pair."""
 _COMMON_FROM = 8
 """From so many hand-ins on, what most of them share is taken for common knowledge."""
 SOURCES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"})
@@ -84,11 +88,12 @@ class Group:
 @dataclass(frozen=True)
 class Findings:
     """Groups, largest first, and the closest pairs, of which a group counts as one hand-in: that of its first member.
-    `count` is how many hand-ins were compared."""
+    `count` is how many hand-ins were compared, `left_out` names those that took too long."""
 
     count: int
     groups: tuple[Group, ...]
     pairs: tuple[Pair, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def resembling(hand_ins: Mapping[str, str], template: Sequence[str], *, top: int = 20) -> Findings:
@@ -98,31 +103,52 @@ def resembling(hand_ins: Mapping[str, str], template: Sequence[str], *, top: int
     groups = tuple(_group(prints, members) for members in _clusters(prints.marks) if len(members) >= _LEAST_GROUP)
     absorbed = {name for group in groups for name in group.members[1:]}
     pairs = _closest(prints, sorted(prints.marks.keys() - absorbed), top)
-    return Findings(len(hand_ins), tuple(sorted(groups, key=lambda group: (-len(group.members), group.members))), pairs)
+    ordered = tuple(sorted(groups, key=lambda group: (-len(group.members), group.members)))
+    return Findings(len(prints.marks), ordered, pairs, tuple(prints.left_out))
+
+
+def fingerprint(name: str, text: str, known: Sequence[int], *, window: int = _GUARANTEED - NOISE + 1) -> Any:
+    """copydetect's, of one hand-in."""
+    import copydetect
+
+    file = f"{name}.cu"
+    return copydetect.CodeFingerprint(
+        file, NOISE, window, boilerplate=list(known), fp=io.StringIO(text), language="cuda"
+    )
+
+
+def compare(first: Any, second: Any) -> Any:
+    """copydetect's comparison of two fingerprints."""
+    import copydetect
+
+    return copydetect.compare_files(first, second)
 
 
 class _Prints:
     """Fingerprints of hand-ins by id, without the template's and without what is common."""
 
     def __init__(self, hand_ins: Mapping[str, str], template: Sequence[str]) -> None:
-        try:
-            import copydetect
-        except ImportError as error:
-            raise UsageError(
-                "`grader similarity` needs copydetect: pip install 'cuda-homework-grader[similarity]'."
-            ) from error
-        self._library, self._texts = copydetect, hand_ins
+        if importlib.util.find_spec("copydetect") is None:
+            raise UsageError("`grader similarity` needs copydetect: pip install 'cuda-homework-grader[similarity]'.")
+        self._texts, self._bounded = hand_ins, Bounded(_TIME_S, _MEMORY_BYTES)
+        self.left_out: list[str] = []
         known: set[int] = set()
         for text in template:  # every k-gram of the template, not a sample, so that none of it slips through
-            known |= self._of("t", text, window=1, known=()).hashes
-        self._all = {name: self._of(name, text, known=known) for name, text in hand_ins.items()}
+            known |= self._bounded.call(fingerprint, "t", text, [], window=1).hashes
+        self._all = self._prints(known)
         if common := _common([print.hashes for print in self._all.values()]):
-            self._all = {name: self._of(name, text, known=known | common) for name, text in hand_ins.items()}
+            self._all = self._prints(known | common)
 
-    def _of(self, name: str, text: str, *, known: Iterable[int], window: int = _GUARANTEED - NOISE + 1) -> Any:
-        return self._library.CodeFingerprint(
-            f"{name}.cu", NOISE, window, boilerplate=list(known), fp=io.StringIO(text), language="cuda"
-        )
+    def _prints(self, known: set[int]) -> dict[str, Any]:
+        """Of every hand-in that can be looked through in time: some text is made to take hours."""
+        found = {}
+        for name, text in self._texts.items():
+            if name not in self.left_out:
+                try:
+                    found[name] = self._bounded.call(fingerprint, name, text, list(known))
+                except Exceeded:
+                    self.left_out.append(name)
+        return found
 
     @property
     def marks(self) -> dict[str, set[int]]:
@@ -131,7 +157,11 @@ class _Prints:
 
     def compare(self, first: str, second: str) -> Pair | None:
         """The exact comparison; None when nothing is shared."""
-        tokens, shares, slices = self._library.compare_files(self._all[first], self._all[second])
+        try:
+            tokens, shares, slices = self._bounded.call(compare, self._all[first], self._all[second])
+        except Exceeded:
+            self.left_out.append(f"{first} next to {second}")
+            return None
         if not tokens:
             return None
         texts = (_pieces(self._texts[name], part) for name, part in zip((first, second), slices, strict=True))
@@ -208,9 +238,11 @@ def _pieces(text: str, slices: Any) -> tuple[Piece, ...]:
 
 def render(found: Findings) -> str:
     """Groups, then the closest pairs, as tables."""
+    left = [f"Not compared, since it takes too long: {', '.join(found.left_out)}."] if found.left_out else []
     if not found.groups and not found.pairs:
-        return f"No two of {found.count} hand-ins share more than the template and what most have."
-    blocks = []
+        nothing = f"No two of {found.count} hand-ins share more than the template and what most have."
+        return "\n\n".join([nothing, *left])
+    blocks = left
     if found.groups:
         groups = [
             (len(group.members), f"{group.least:.0%}", textwrap.fill(", ".join(group.members), 90))

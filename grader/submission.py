@@ -6,14 +6,13 @@ What is graded is a snapshot: the files' contents as read once, named by the SHA
 from __future__ import annotations
 
 import codecs
+import errno
 import hashlib
-import os
 import posixpath
 import re
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from grader.assignment import Assignment
 from grader.compiler_calls import SOURCES
@@ -22,6 +21,7 @@ from grader.makefile import MakefileFlags, read_cmake_flags, read_makefile_flags
 from grader.names import printable_name, student_id
 from grader.paths import shown
 from grader.process import Runner
+from grader.sandbox import quarantine
 from grader.scratch import scratch_folder
 from grader.walk import files_below
 
@@ -32,6 +32,7 @@ _MOST_NOTES = 5
 _SPECIAL = re.compile(r'["$`\\]')
 """What a shell heeds within double quotes."""
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_LOOKED_AT_BYTES = 4 << 20
 _CMAKELISTS = "CMakeLists.txt"
 
 
@@ -59,9 +60,10 @@ class Submission:
             target.write_bytes(content)
 
 
-def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submission:
-    """Read what was handed in at `path`. `run` runs make, to learn the Makefile's flags. Raises UsageError with
-    one sentence when there is nothing to grade."""
+def read_submission(path: Path, assignment: Assignment, run: Runner, *, shared_folder: bool = False) -> Submission:
+    """Read what was handed in at `path`. `run` runs make, to learn the Makefile's flags. `shared_folder`: next to a
+    single file lie other students' files, and none of them comes along. Raises UsageError with one sentence when there
+    is nothing to grade."""
     if not path.exists():
         raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
     if path.is_dir():
@@ -70,15 +72,16 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
         made = _makefile_flags(folder, names, assignment, run)
         sources, notes = _chosen_sources(folder, names, assignment, made)
     elif path.suffix == ".cu":
-        folder, notes = path.parent, []
-        names = _with_local_headers(path, assignment)
+        folder, names, notes = path.parent, [path.name], []
+        if not shared_folder:
+            names, notes = _with_local_headers(path, assignment)
         _check_names(path, names)
         sources = [path.name]
-        made = _makefile_flags(folder, names, assignment, run)
+        made = None if shared_folder else _makefile_flags(folder, names, assignment, run)
         if made is not None and path.name not in made.sources:
             made = None
         if made is not None and (include_folders := made.include_folders):
-            names = _with_local_headers(path, assignment, include_folders)
+            names, notes = _with_local_headers(path, assignment, include_folders)
             _check_names(path, names)
     else:
         raise UsageError(
@@ -87,7 +90,7 @@ def read_submission(path: Path, assignment: Assignment, run: Runner) -> Submissi
 
     if made is not None:  # its flags and sources make the program: another Makefile is another attempt
         names = [*names, *_makefiles_in(folder)]
-    files = tuple((name, _content(folder / name, assignment)) for name in sorted(names))
+    files = tuple((name, _content(folder, name, assignment)) for name in sorted(names))
     _check_size(path, files, assignment)
     if all(not content.strip() for name, content in files if name in sources):
         raise UsageError(f"{shown(path)} is empty: expected CUDA source code; save your work into it.")
@@ -149,7 +152,7 @@ def _chosen_sources(
             missing = [printable_name(name) for name in wanted if name not in names]
             return named, [f"{name} is left out: the submission holds no such file." for name in missing[:_MOST_NOTES]]
     units = sorted(name for name in names if Path(name).suffix == ".cu")
-    with_main = [name for name in units if _MAIN.search(_content(folder / name, assignment).decode(errors="replace"))]
+    with_main = [name for name in units if _MAIN.search(_content(folder, name, assignment).decode(errors="replace"))]
     main = assignment.submission.main
     if main not in units:
         if len(with_main) > 1:
@@ -175,36 +178,62 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
             )
 
 
-def _with_local_headers(source: Path, assignment: Assignment, include_folders: Iterable[str] = ()) -> list[str]:
-    """The file and what it includes from its own folder, and what that includes in turn; `include_folders`, below that
-    folder, are searched as well."""
-    folder = source.parent.resolve()
-    names = {source.name}
-    waiting = [source]
+def _with_local_headers(
+    source: Path, assignment: Assignment, include_folders: Iterable[str] = ()
+) -> tuple[list[str], list[str]]:
+    """The file and what it includes from its own folder, and what that includes in turn, with notes on what was left;
+    `include_folders`, below that folder, are searched as well."""
+    folder, most = source.parent, assignment.submission.max_bytes
+    names, notes = {source.name}, list[str]()
+    waiting = [source.name]
     while waiting:
         current = waiting.pop()
-        for match in _INCLUDE.finditer(_content(current, assignment)):
-            places = [current.parent] if match.group(1) == b'"' else []
-            places += [folder / name for name in include_folders]
-            header = next((found for place in places if (found := _resolved(place, match.group(2)))), None)
-            if header is None or not header.is_relative_to(folder):
-                continue
-            if header.suffix in SOURCES and _MAIN.search(_content(header, assignment).decode(errors="replace")):
-                continue  # a program of its own, perhaps another student's
-            name = header.relative_to(folder).as_posix()
-            if name not in names:
-                names.add(name)
-                waiting.append(header)
-    return sorted(names)
+        for match in _INCLUDE.finditer(_content(folder, current, assignment)):
+            included = match.group(2).decode(errors="replace")
+            places = [posixpath.dirname(current)] if match.group(1) == b'"' else []
+            for place in (*places, *include_folders):
+                name = posixpath.normpath(posixpath.join(place, included))
+                if not _may_come_along(folder, name):
+                    continue
+                try:
+                    content = quarantine.read_bytes(folder, name, most)
+                except quarantine.Refused as refused:
+                    if not refused.missing:
+                        notes.append(f"{printable_name(name)} is not taken along: it {refused}.")
+                    continue
+                a_program = PurePosixPath(name).suffix in SOURCES and _MAIN.search(content.decode(errors="replace"))
+                if name not in names and not a_program:  # which may be another student's
+                    names.add(name)
+                    waiting.append(name)
+                break
+    return sorted(names), list(dict.fromkeys(notes))[:_MOST_NOTES]
 
 
-def _resolved(folder: Path, name: bytes) -> Path | None:
-    """The file that an include in `folder` names, or None: anything may stand there, names that cannot be among it."""
+def _may_come_along(folder: Path, name: str) -> bool:
+    """Whether a name that a source includes is one of its own source files: not hidden, not outside, and not in a
+    folder that is a hand-in itself."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or path.suffix not in SOURCES | _HEADERS or any(part.startswith(".") for part in path.parts):
+        return False
+    return not any(_is_hand_in(folder / parent) for parent in list(path.parents)[:-1])
+
+
+def _is_hand_in(folder: Path) -> bool:
+    """Whether a program or a Makefile lies directly in the folder."""
     try:
-        header = (folder / name.decode(errors="replace")).resolve()
-        return header if header.is_file() else None
-    except (OSError, ValueError, RuntimeError):
-        return None
+        names = sorted(entry.name for entry in folder.iterdir())
+    except (OSError, ValueError):
+        return False
+    return any(name in _MAKEFILES or _is_program(folder, name) for name in names)
+
+
+def _is_program(folder: Path, name: str) -> bool:
+    if not name.endswith(".cu"):
+        return False
+    try:
+        return _MAIN.search(quarantine.read_text(folder, name, _LOOKED_AT_BYTES)) is not None
+    except quarantine.Refused:
+        return False
 
 
 def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, run: Runner) -> MakefileFlags | None:
@@ -217,14 +246,14 @@ def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, 
     main = assignment.submission.main
     with scratch_folder("make") as copy:
         for name in (*names, *makefiles):
-            content = _content(folder / name, assignment)
+            content = _content(folder, name, assignment)
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes(content)
         if makefiles != [_CMAKELISTS] and (made := read_makefile_flags(copy, Path(main).stem, run)) is not None:
             return made
         if _CMAKELISTS not in makefiles:
             return None
-        return read_cmake_flags(_content(folder / _CMAKELISTS, assignment).decode(errors="replace"), main, copy)
+        return read_cmake_flags(_content(folder, _CMAKELISTS, assignment).decode(errors="replace"), main, copy)
 
 
 def _makefiles_in(folder: Path) -> list[str]:
@@ -233,22 +262,15 @@ def _makefiles_in(folder: Path) -> list[str]:
     ]
 
 
-def _content(path: Path, assignment: Assignment) -> bytes:
+def _content(folder: Path, name: str, assignment: Assignment) -> bytes:
     """What a regular file holds; larger ones than a whole submission may be are not read."""
-    most = assignment.submission.max_bytes
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            facts = os.fstat(file.fileno())
-            if not stat.S_ISREG(facts.st_mode):
-                raise UsageError(f"{shown(path)} is no regular file: expected source code; hand in the file itself.")
-            if facts.st_size > most:
-                raise UsageError(
-                    f"{shown(path)} is {facts.st_size:,} bytes of source, expected at most {most:,}: "
-                    "hand in source code only."
-                )
-            return file.read(most + 1)
-    except OSError as error:
-        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}; check its permissions.") from error
+        return quarantine.read_bytes(folder, name, assignment.submission.max_bytes)
+    except quarantine.Refused as refused:
+        text = f"{shown(folder / name)} {refused}; hand in source code only, in files of its own."
+        cause = refused.__cause__
+        ours = isinstance(cause, OSError) and cause.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
+        raise UsageError(text) from (cause if ours else refused)
 
 
 def _check_size(path: Path, files: tuple[tuple[str, bytes], ...], assignment: Assignment) -> None:

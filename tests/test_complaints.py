@@ -138,6 +138,15 @@ def test_many_copies_are_one_group_however_large_a_part_of_the_class() -> None:
     assert "copy11" in similarity.render(found)
 
 
+def test_a_hand_in_made_to_take_hours_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "_TIME_S", 4)
+    kernel = "__global__ void kernel(float *out, const float *in) { out[threadIdx.x] = in[blockIdx.x] * 2.0f; }\n"
+    found = similarity.resembling({"alice": kernel * 3, "bob": kernel * 3, "mallory": 'R"(' * 600_000}, [])
+    assert found.left_out == ("mallory",)
+    assert [(pair.first, pair.second) for pair in found.pairs] == [("alice", "bob")]
+    assert "Not compared, since it takes too long: mallory." in similarity.render(found)
+
+
 def test_similarity_of_a_class_is_a_table_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = (course_root() / "reference/hw4/flash2.cu").read_text()
     for student in ("alice", "bob <b>"):

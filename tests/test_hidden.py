@@ -9,25 +9,23 @@ import pytest
 
 from grader.assignment import HiddenInputs, load_assignment
 from grader.catalogue import TestcaseFiles, generate, state
+from grader.disclosure import disclosed, disclosed_profile
 from grader.errors import MachineFault
 from grader.grading import Grading, grade
 from grader.hidden import (
     both,
     drawn_sentence,
     fresh_files,
-    kept_hidden,
     shows_diagnosis,
     shuffled,
     to_draw_again,
-    without_values,
 )
-from grader.judge import Judgement
 from grader.progress import Silent
-from grader.record import TestRecord
+from grader.record import ProfileRecord, TestRecord
 from grader.sandbox import runner
 from grader.submission import read_submission
 from grader.testcase import Case, Suite, load_suite
-from grader.verdict import Fault, Verdict
+from grader.verdict import STUDENT_VERDICTS, Fault, Verdict
 from tests.batch_engine import PlainC
 from tests.conftest import goes
 
@@ -157,26 +155,60 @@ def test_a_student_reads_of_hidden_cases_what_the_instructor_allows(
     suite: Suite, show: str, diagnosis: bool, reason: str
 ) -> None:
     rules = HiddenInputs.model_validate({"show": show})
-    wrong = Judgement(Verdict.WRONG_ANSWER, Fault.STUDENT, "12 differ.")
+    wrong = record("t01", Verdict.WRONG_ANSWER, "12 differ.")
     assert shows_diagnosis(rules, suite.cases["t01"]) is diagnosis
-    assert kept_hidden(wrong, rules, suite.cases["t01"], "12 differ.").reason == reason
+    assert disclosed(wrong, rules, suite.cases["t01"]).reason == reason
     assert shows_diagnosis(rules, suite.cases["s01"])
-    assert kept_hidden(wrong, rules, suite.cases["s01"], "12 differ.").reason == "12 differ."
+    assert disclosed(wrong, rules, suite.cases["s01"]).reason == "12 differ."
 
 
-@pytest.mark.parametrize(("show", "hidden"), [("values", False), ("verdict", True)])
-def test_neither_an_error_nor_what_a_program_prints_gets_around_it(suite: Suite, show: str, hidden: bool) -> None:
-    rules, case = HiddenInputs.model_validate({"show": show}), suite.cases["t01"]
-    crashed = Judgement(Verdict.RUNTIME_ERROR, Fault.STUDENT, "cudaFree failed. Element 3 is 1, not 2.")
-    told = kept_hidden(crashed, rules, case, "Element 3 is 1, not 2.").reason
-    assert told == ("cudaFree failed. The output is wrong." if hidden else crashed.reason)
-    values = {"output": "my input is 0.25", "max_error": 1.5, "wrong_elements": 12}
-    test = record("t01", Verdict.WRONG_ANSWER).model_copy(update=values)
-    kept = without_values(test, rules, case)
-    assert (kept.output, kept.max_error, kept.wrong_elements) == (
-        ("", None, None) if hidden else tuple(values.values())
+SAID = {
+    "output": "my input is 6474",
+    "max_error": 6474.0,
+    "wrong_elements": 6474,
+    "kernels": 6474,
+    "exit": "exit code 64",
+    "warnings": ("The output is right, but six474() failed with 6474.",),
+    "flags": (
+        "Its trace holds 6,474 lines that the tracer does not write.",
+        "CUPTI refused the tracer: 6474 said 6474.",
+    ),
+    "timing_refused": "Its trace has a kernel that no GPU runs: 6474, 6474x1x1 threads in a block.",
+}
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PASSED, *STUDENT_VERDICTS, Verdict.GRADER_ERROR])
+def test_where_only_the_verdict_is_shown_nothing_a_program_says_gets_around_it(suite: Suite, verdict: Verdict) -> None:
+    rules, case = HiddenInputs(show="verdict"), suite.cases["t01"]
+    test = record("t01", verdict, "" if verdict is Verdict.PASSED else "six474() failed: 6474.").model_copy(update=SAID)
+    if verdict is not Verdict.COMPILE_ERROR:  # the compiler saw no input
+        assert "474" not in disclosed(test, rules, case).model_dump_json()
+    assert disclosed(test, rules, case).flags == (
+        "Its trace holds … lines that the tracer does not write.",
+        "CUPTI refused the tracer.",
     )
-    assert without_values(test, rules, suite.cases["s01"]) == test
+    assert disclosed(test, rules, suite.cases["s01"]) == test
+
+
+def test_of_many_long_warnings_ten_short_ones_are_kept(suite: Suite) -> None:
+    test = record("s01").model_copy(update={"warnings": tuple(f"{number} {'x' * 4000}" for number in range(6000))})
+    kept = disclosed(test, HiddenInputs(), suite.cases["s01"]).warnings
+    assert len(kept) == 10 and all(len(warning) <= 300 for warning in kept)
+    assert kept[-1] == "There are 5,991 more of this kind."
+
+
+def test_a_profile_of_a_secret_test_names_no_kernel(suite: Suite) -> None:
+    said = {"name": "k6474", "launches": 6474, "profiled": 1, "gpu_ms": 1.0, "share": 1.0}
+    made = {
+        "test": "t01",
+        "achieved": None,
+        "reason": "k6474 was not profiled",
+        "counted": ["k6474"],
+        "kernels": [said],
+    }
+    profile = ProfileRecord.model_validate(made)
+    assert "6474" not in disclosed_profile(profile, HiddenInputs(show="verdict"), suite.cases["t01"]).model_dump_json()
+    assert disclosed_profile(profile, HiddenInputs(), suite.cases["t01"]) == profile
 
 
 def test_a_time_that_is_doubted_on_a_fresh_draw_is_not_compared_any_more() -> None:

@@ -103,10 +103,16 @@ def test_honest_macros_are_kept(flag: str) -> None:
     assert sorted_flag(flag).flags == ("-O2", flag)
 
 
-def test_an_include_folder_that_is_a_link_to_itself_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    made = sort_flags([["-Iloop", "a.cu"]], tmp_path)
-    assert made.flags == () and "cannot be followed" in made.notes[0]
+def test_an_include_folder_is_judged_as_it_is_written_whatever_lies_there(tmp_path: Path) -> None:
+    (tmp_path / "`touch x`").mkdir()
+    (tmp_path / "link").symlink_to("`touch x`")
+    assert sort_flags([["-Ilink", "a.cu"]], tmp_path).flags == ("-Ilink",)
+
+
+@pytest.mark.parametrize("value", ["a,/etc", "../other", "a/../../b"])
+def test_an_include_folder_elsewhere_is_left_out(value: str, tmp_path: Path) -> None:
+    made = sort_flags([[f"-I{value}", "a.cu"]], tmp_path)
+    assert made.flags == () and "is left out" in made.notes[0]
 
 
 def test_no_more_flags_are_kept_than_a_command_line_can_hold(tmp_path: Path) -> None:

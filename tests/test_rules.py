@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from grader import rules as rules_module
 from grader import sandbox
 from grader.assignment import Assignment, SourceRule
+from grader.bounded import Bounded
+from grader.engine import select_engine
 from grader.rules import violations
 from grader.submission import read_submission
 
 Write = Callable[[str, str], Path]
+ENGINE = select_engine("emulator", "sm_80")
 RULES = (
     SourceRule(forbid="header", names=("dlfcn.h", "cutlass/*"), why="write it yourself"),
     SourceRule(forbid="call", names=("system", "exec*"), why="no other programs", action="warn"),
@@ -32,7 +34,7 @@ def broken(hw4: Assignment, write: Write) -> Callable[..., list[str]]:
         for name, text in headers.items():
             write(f"{name}.h", text)
         rules = hw4.model_copy(update={"source_rules": RULES})
-        found = violations(read_submission(path, rules, sandbox.runner(10)), rules)
+        found = violations(read_submission(path, rules, sandbox.runner(10)), rules, ENGINE)
         return [f"{each.file}:{each.line} {each.what}" for each in found]
 
     return look
@@ -76,7 +78,7 @@ def test_a_header_of_the_students_own_is_searched_too(broken: Callable[..., list
 def test_a_violation_is_a_sentence_and_says_whether_it_is_refused(hw4: Assignment, write: Write) -> None:
     path = write("hw4.cu", "#include <dlfcn.h>\nint main() {}\n")
     rules = hw4.model_copy(update={"source_rules": RULES})
-    [violation] = violations(read_submission(path, rules, sandbox.runner(10)), rules)
+    [violation] = violations(read_submission(path, rules, sandbox.runner(10)), rules, ENGINE)
     assert violation.refused
     assert str(violation) == "hw4.cu:1 includes dlfcn.h, which this assignment forbids: write it yourself."
 
@@ -119,13 +121,46 @@ def test_assembly_and_incbin_are_found_in_any_spelling(broken: Callable[..., lis
     assert broken('%:include "/usr/include/time.h"\nint main() {}\n') == ["hw4.cu:1 includes /usr/include/time.h"]
 
 
-def test_what_is_too_long_to_look_at_is_said(broken: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules_module, "_MOST_LINES", 1000)
-    [found] = broken('#include "many.h"\n' * 3 + "int main() {}\n", many=";\n" * 400)
-    assert "comes to more than 1,000 lines" in found
+def test_what_is_too_long_to_look_at_is_said(broken: Callable[..., list[str]]) -> None:
+    [found] = broken('#include "many.h"\n' * 51 + "int main() {}\n", many=";\n" * 10_000)
+    assert "comes to more than 500,000 lines" in found
 
 
 @pytest.mark.parametrize("piece", ["/*", '\\"', "\\'", 'R"(', "asm\n", '"', "*/ #"])
 def test_a_file_of_beginnings_alone_is_looked_through_at_once(broken: Callable[..., list[str]], piece: str) -> None:
     source = "\"'" + piece * (1_000_000 // len(piece))
-    assert broken(f"int main() {{}}\n{source}\n") == []
+    assert all("does not go through" in found for found in broken(f"int main() {{}}\n{source}\n"))
+
+
+def test_a_file_made_to_take_hours_is_given_up_and_refused(
+    broken: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.rules._bounded", Bounded(2, 2 << 30))
+    [found] = broken("int main() {}\n" + "#/*\n" * 100_000)
+    assert found == "hw4.cu:1 took longer than 2 s to look through"
+
+
+@pytest.mark.parametrize(
+    "include",
+    [
+        '#in\\\nclude "/etc/passwd"',
+        '# \\\n include "/etc/passwd"',
+        '#include \\  \n"/etc/passwd"',
+        '/\\\n* */ #include "/etc/passwd"',
+    ],
+)
+def test_an_absolute_include_is_found_over_continued_lines(broken: Callable[..., list[str]], include: str) -> None:
+    assert "hw4.cu:1 includes /etc/passwd" in broken(f"{include}\nint main() {{}}\n")
+
+
+def test_an_absolute_include_is_found_behind_a_macro(broken: Callable[..., list[str]]) -> None:
+    assert broken("#define HEADER <cstdio>\n#include HEADER\nint main() {}\n") == []
+    source = '#define HEADER "/etc/group"\n#include HEADER\nint main() {}\n'
+    assert broken(source) == ["hw4.cu:2 includes /etc/group"]
+
+
+def test_what_the_build_sees_is_what_is_looked_at(broken: Callable[..., list[str]]) -> None:
+    source = (
+        '#include <stdlib.h>\n#if __CUDA_ARCH_LIST__ == 800\nint f() { return system("x"); }\n#endif\nint main() {}\n'
+    )
+    assert broken(source) == ["hw4.cu:3 calls system"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import GraderFault, UsageError
-from grader.sandbox import Job, Limits, Outcome, run, runner
+from grader.sandbox import Job, Limits, Outcome, apart, run, runner
 from grader.sandbox.streams import Receiver
 
 
@@ -184,6 +184,13 @@ def test_nvcc_is_told_which_host_compiler_to_take(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("GRADER_SECRET", "not for compilers")
     said = runner(10)(["sh", "-c", "echo $NVCC_CCBIN $GRADER_SECRET"], tmp_path)
     assert said.output.strip() == "g++-14"
+
+
+def test_a_program_that_a_tool_starts_cannot_write_into_the_tools_log(tmp_path: Path) -> None:
+    forge = "echo forged; for fd in /proc/*/fd/1 /proc/$PPID/fd/*; do echo forged > $fd; done; echo tried >&2"
+    tool = ("sh", "-c", 'echo the log; "$@" 2>/dev/null; echo its end', "sh", *apart(("/bin/sh", "-c", forge)))
+    outcome = run(Job(tool, tmp_path, starts_programs=True), Limits(wall_s=10))
+    assert outcome.stdout == "the log\nits end\n"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_what_cannot_be_graded_is_said_in_one_sentence(
 
 
 def test_too_much_source_is_refused_with_its_size(write: Write, hw4: Assignment) -> None:
-    with pytest.raises(UsageError, match=r"3,000,000 bytes of source, expected at most 2,097,152"):
+    with pytest.raises(UsageError, match=r"3,000,000 bytes, expected at most 2,097,152"):
         read(write("a.cu", "x" * 3_000_000), hw4)
 
 
@@ -153,7 +153,7 @@ def test_a_file_of_gigabytes_is_refused_unread(write: Write, hw4: Assignment) ->
     folder = write("hw4.cu", PROGRAM).parent
     with (folder / "huge.h").open("wb") as file:
         file.truncate(1 << 43)  # more than any memory holds
-    with pytest.raises(UsageError, match="of source, expected at most"):
+    with pytest.raises(UsageError, match="bytes, expected at most"):
         read(folder, hw4)
 
 
@@ -174,3 +174,47 @@ def test_utf_16_is_told_as_what_it_is(tmp_path: Path, hw4: Assignment) -> None:
     (tmp_path / "a.cu").write_bytes(f"#include <cstdio>\n{PROGRAM}".encode("utf-16"))
     with pytest.raises(UsageError, match=r"a\.cu is UTF-16 text, which no compiler reads: save it as UTF-8"):
         read(tmp_path / "a.cu", hw4)
+
+
+def files_of(path: Path, assignment: Assignment) -> list[str]:
+    return [name for name, _ in read(path, assignment).files]
+
+
+def test_a_single_file_brings_no_hidden_file_no_text_and_no_link_of_its_folder(write: Write, hw4: Assignment) -> None:
+    write(".private/key.h", "the key")
+    write("notes.txt", "notes")
+    secret = write("elsewhere/secret.h", "the secret")
+    included = [".private/key.h", "notes.txt", "linked.h", "linked/secret.h", "second.h"]
+    program = write("mine/hw4.cu", "".join(f'#include "{name}"\n' for name in included) + PROGRAM)
+    (program.parent / "linked.h").symlink_to(secret)
+    (program.parent / "linked").symlink_to(secret.parent)
+    (program.parent / "second.h").hardlink_to(secret)
+    submission = read(program, hw4)
+    assert [name for name, _ in submission.files] == ["hw4.cu"]
+    assert "linked.h is not taken along: it is a link: hand in the file itself." in submission.notes
+    assert "second.h is not taken along: it has a second name (a hard link): a file of its own is needed." in (
+        submission.notes
+    )
+
+
+def test_a_single_file_brings_nothing_from_a_neighbours_folder(write: Write, hw4: Assignment) -> None:
+    write("bob/hw4.cu", PROGRAM)
+    write("bob/attention.cuh", "__global__ void attention() {}\n")
+    assert files_of(write("alice.cu", '#include "bob/attention.cuh"\n' + PROGRAM), hw4) == ["alice.cu"]
+
+
+def test_in_a_folder_of_a_whole_class_a_single_file_is_alone(write: Write, hw4: Assignment) -> None:
+    write("attention.cuh", "__global__ void attention() {}\n")
+    write("Makefile", "hw4: alice.cu\n\tnvcc -O1 -o hw4 alice.cu\n")
+    program = write("alice.cu", '#include "attention.cuh"\n' + PROGRAM)
+    submission = read_submission(program, hw4, runner(10), shared_folder=True)
+    assert [name for name, _ in submission.files] == ["alice.cu"]
+    assert submission.flags_from == "the assignment"
+
+
+def test_a_link_in_the_place_of_the_program_is_refused(write: Write, hw4: Assignment) -> None:
+    secret = write("secret", "the secret")
+    link = secret.with_name("hw4.cu")
+    link.symlink_to(secret)
+    with pytest.raises(UsageError, match=r"hw4\.cu is a link: hand in the file itself"):
+        read(link, hw4)

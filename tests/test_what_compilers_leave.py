@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grader.assignment import Assignment
 from grader.build import build
+from grader.engine import select_engine
 from grader.engine.base import Compiled
-from grader.process import Runner
+from grader.process import Completed, Runner
 from grader.sandbox import runner
 from grader.submission import read_submission
 from grader.verdict import Fault
@@ -42,6 +44,41 @@ def executable(path: Path) -> None:
 def second_name(path: Path) -> None:
     executable(path.with_name("other"))
     path.hardlink_to(path.with_name("other"))
+
+
+@dataclass(frozen=True)
+class Plants:
+    """A compiler taken over by what it compiles: in every folder that it may write, it puts links to `victim` under
+    the names that the grader is about to write, and it links its folder's subfolders elsewhere."""
+
+    victim: Path
+    run: Runner
+
+    def __call__(self, command: Sequence[str], folder: Path) -> Completed:
+        done = self.run(command, folder)
+        if not command[0].endswith("nvcc"):
+            return done
+        names = "m0_0.c m0_tables.c runtime.o kept-x.o m0_0.json"
+        plant = f"cd {folder.parent} && for d in . * */* */*/*; do [ -d $d ] && cd $d 2>/dev/null || continue; "
+        plant += f"for n in {names}; do ln -sf {self.victim} $n; done; cd {folder.parent}; done"
+        self.run(["sh", "-c", plant], folder)
+        return done
+
+
+def test_links_that_a_compiler_plants_lead_the_grader_to_no_file(
+    hw4: Assignment, write: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = write("victim", "untouched")
+    source = "__global__ void k(float *x) { *x = 1; }\nint main() { k<<<1, 1>>>(nullptr); }\n"
+    submission = read_submission(write("links/hw4.cu", source), hw4, runner(10))
+
+    def planting(*arguments: Any, **named: Any) -> Runner:
+        return Plants(victim, runner(*arguments, **named))
+
+    monkeypatch.setattr("grader.build.sandbox.runner", planting)
+    made = build(submission, hw4, select_engine("emulator", "sm_80"))
+    assert victim.read_text() == "untouched"
+    assert made.ok, made.log
 
 
 @pytest.mark.parametrize(

@@ -83,11 +83,11 @@ def program(source: str, kernel_ms: float) -> str:
 
 
 def tool(root: Path, name: str, script: str) -> Path:
-    """Puts a shell script in a tool's place. It sees files of `root`; $all is its command line, $log and $out are the
-    files that --log-file and -o name."""
+    """Puts a shell script in a tool's place. It sees files of `root`; $all is its command line, $out the
+    file that -o names."""
     path = root / "bin" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    find = 'while [ $# -gt 0 ]; do case "$1" in --log-file) log="$2";; -o) out="$2";; esac; shift; done'
+    find = 'while [ $# -gt 0 ]; do case "$1" in -o) out="$2";; esac; shift; done'
     path.write_text(f'#!/bin/sh\nall="$*"\n{find}\n{script}\n')
     path.chmod(0o755)
     return path

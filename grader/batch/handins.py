@@ -15,6 +15,7 @@ from grader.assignment import Assignment
 from grader.errors import UsageError
 from grader.names import printable_name, student_id
 from grader.paths import shown
+from grader.sandbox import quarantine
 from grader.walk import files_below
 
 _MAIN = re.compile(rb"\bmain\s*\(")
@@ -119,9 +120,8 @@ def _holds_program(folder: Path) -> bool:
 
 def _has_main(file: Path) -> bool:
     try:
-        with file.open("rb") as content:
-            return _MAIN.search(content.read(_LOOKED_AT_BYTES)) is not None
-    except OSError:
+        return _MAIN.search(quarantine.read_bytes(file.parent, file.name, _LOOKED_AT_BYTES)) is not None
+    except quarantine.Refused:
         return True  # it will be read, and complained about, as a submission of its own
 
 

@@ -36,6 +36,7 @@ from grader.errors import GraderFault, MachineFault
 from grader.grading import grade_built
 from grader.progress import Silent
 from grader.record import Record
+from grader.sandbox import memory_share
 from grader.store import State, Store
 from grader.submission import Submission
 from grader.verdict import Fault
@@ -96,7 +97,7 @@ class _Coordinator:
 
     def run(self, found: Sequence[Found]) -> Outcome:
         """Grade what the policy chooses of `found`."""
-        with self.setup.grading() as self.grading:
+        with memory_share.announced(len(self.engines), self.helpers), self.setup.grading() as self.grading:
             return self._run(found)
 
     def _run(self, found: Sequence[Found]) -> Outcome:

@@ -36,7 +36,8 @@ class ReadTask:
 
     def __call__(self, setup: Setup, grading: Grading) -> Reading:
         try:
-            submission = read_submission(self.path, setup.assignment, runner(_MAKE_LIMIT_S))
+            rules, shared = setup.assignment, self.path.name != setup.assignment.submission.main
+            submission = read_submission(self.path, rules, runner(_MAKE_LIMIT_S), shared_folder=shared)
             return Reading(replace(submission, id=self.student))
         except UsageError as error:
             if isinstance(error.__cause__, OSError):  # ours to put right: permissions, a disk that fails

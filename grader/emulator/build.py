@@ -30,11 +30,13 @@ from grader.emulator.translate import Finding, Translation, translate_module
 from grader.emulator.translate.lacking import lacking_function
 from grader.errors import MachineFault
 from grader.process import Completed, Runner
+from grader.sandbox import quarantine
 
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
 HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
 MOST_PTX_BYTES = 32 << 20
 """Five lines of source can have gigabytes of it: the values of an array, one by one."""
+MOST_OBJECT_BYTES = 512 << 20
 PART_BYTES = 120_000  # C text compiled in one go
 
 
@@ -90,6 +92,7 @@ def compile_program(
     *,
     folder: Path | None = None,
     work: Path,
+    written: Path | None = None,
     nvcc: Path,
     run: Runner,
     flags: Sequence[str] = (),
@@ -97,7 +100,9 @@ def compile_program(
     sanitize: frozenset[str] = DEFAULT_SANITIZERS,
     count: bool = False,
 ) -> EmulatedProgram:
-    """Compiles and links `sources` into the executable `output`, with intermediate files in `work`.
+    """Compiles and links `sources` into the executable `output`, with intermediate files in `work`. What the
+    grader itself writes for the compilers goes to `written`, which `run` must let them read only. They run in `work` or
+    in `folder`, never in a folder below `work`: another of them could have put a link in its place.
 
     `folder` is the project's, from which relative -I count and by which files are named in messages: by default the
     first source's. `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`; with
@@ -107,14 +112,16 @@ def compile_program(
     compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
-    work, output = work.resolve(), output.resolve()
+    written = written or work / "written"
+    written.mkdir(exist_ok=True)
+    work, written, output = work.resolve(), written.resolve(), output.resolve()
     folder = (folder or sources[0].parent).resolve()
     parsed = NvccFlags.parse(flags)
     project = _Project(folder, nvcc, parsed, target, run)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
     toolkit = _toolkit(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
-        runtime = pool.submit(runtime_object, toolkit.include, run, work)
+        runtime = pool.submit(runtime_object, toolkit.include, run, written)
         cuda = [name for name in names if parsed.is_cuda(name)]
         plain = [
             pool.submit(_host_object, project, name, work / f"host{i}")
@@ -155,8 +162,8 @@ def compile_program(
             glue = _linked_registration(units) if parsed.relocatable else ""
             per_thread = bool(_per_thread_names(units[i]))
             for text, name, level in _sources(translation, prefix, glue, per_thread):
-                objects.append(pool.submit(compile_c, text, work / f"unit{i}" / f"{name}.c", level, run))
-            kept, compilations = template_objects(translation.templates, translation.header, run, work)
+                objects.append(pool.submit(compile_c, text, written / f"{name}.c", level, run, work))
+            kept, compilations = template_objects(translation.templates, translation.header, run, written)
             lent += kept
             objects += map(pool.submit, compilations)
         for info in infos:
@@ -266,7 +273,7 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
     ]
     if flags.relocatable:
         command.insert(1, "-c")
-    done = run(command, unit.ptx.parent)
+    done = run(command, unit.ptx.parent.parent)
     if done.exit_code != 0:
         raise CompileFailed(done.output)
     return read_ptxas(done.output), done.output if flags.verbose_ptxas else ""
@@ -275,12 +282,14 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
 def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
     """Parsing takes some 20 bytes of memory for each of the text, in this very process. nvcc makes the names of source
     files absolute: those below `folder` become relative to it again."""
-    if (size := unit.ptx.stat().st_size) > MOST_PTX_BYTES:
-        what = f"{size:,} bytes of PTX for {unit.source}"
-        advice = "make the initial values of its __device__ variables, or its templates, smaller"
-        raise Unsupported([Finding(what, unit.source, None, advice)])
     try:
-        module = parse(unit.ptx.read_text(encoding="utf-8", errors="replace"), first_file=first_file)
+        text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MOST_PTX_BYTES)
+    except quarantine.Refused as refused:
+        what = f"the PTX of {unit.source}, which {refused}"
+        advice = "make the initial values of its __device__ variables, or its templates, smaller"
+        raise Unsupported([Finding(what, unit.source, None, advice)]) from refused
+    try:
+        module = parse(text, first_file=first_file)
     except PtxSyntaxError as error:
         what = f"the PTX that nvcc made of {unit.source} ({error})"
         raise Unsupported([Finding(what, unit.source, None, "run this program on a GPU (--engine cuda)")]) from error
@@ -310,17 +319,24 @@ def _sources(translation: Translation, prefix: str, glue: str, per_thread: bool)
     yield translation.tables + registration + glue, f"{prefix}_tables", "-O0"
 
 
+def _object_bytes(unit: _Unit) -> bytes:
+    try:
+        return quarantine.read_bytes(unit.object.parent, unit.object.name, MOST_OBJECT_BYTES)
+    except quarantine.Refused as refused:
+        raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
+
+
 def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
     renamed = [f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name}={name[:-5]}" for name in _per_thread_names(unit)]
     command = [binutil("objcopy"), *(f"--redefine-sym={pair}" for pair in renamed), str(unit.object)]
-    _checked(run(command, unit.object.parent))
+    _checked(run(command, unit.object.parent.parent))
     return unit.object
 
 
 def _per_thread_names(unit: _Unit) -> list[str]:
     """What --default-stream per-thread makes of the runtime's names: cudaMemcpyAsync_ptsz, cudaMemcpy_ptds."""
-    names = re.findall(rb"\b(?:__)?cuda\w+_pt[sd][zs]\b", unit.object.read_bytes())
+    names = re.findall(rb"\b(?:__)?cuda\w+_pt[sd][zs]\b", _object_bytes(unit))
     return sorted({name.decode() for name in names})
 
 
@@ -331,7 +347,7 @@ def _linked_registration(units: Sequence[_Unit]) -> str:
         f"\nstatic void **linked(void) {{ static void **h; if (!h) h = emu_register(&m0_module, {per_thread}); return h; }}"
     ]
     for unit in units:
-        for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", unit.object.read_bytes()))):
+        for name in sorted(set(re.findall(rb"__cudaRegisterLinkedBinary_\w+", _object_bytes(unit)))):
             lines.append(
                 f"void {name.decode()}(void (*f)(void **), void *a, void *b, void (*g)(void *)) {{ (void)a, (void)b, (void)g; f(linked()); }}"
             )

@@ -24,6 +24,7 @@ from grader.emulator.translate import Template
 from grader.errors import GraderFault, MachineFault
 from grader.paths import cache_folder
 from grader.process import Runner
+from grader.sandbox import quarantine
 
 RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-w")
 TEMPLATE_LEVEL = "-O2"
@@ -31,20 +32,21 @@ TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that is worth a compiler of
 KERNEL_FLAGS = (*LANGUAGE, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 
 
-def compile_c(text: str, path: Path, level: str, run: Runner) -> Path:
-    """Compiles generated C, written to `path`, to an object beside it. Where an optimisation crashes the compiler (gcc
-    12 has one that does, without AVX), it goes without."""
-    path.write_text(text)
-    out = path.with_suffix(".o")
+def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> Path:
+    """Compiles generated C, written to `path`, to an object in `folder`, where the compiler runs and may write. Where
+    an optimisation crashes it (gcc 12 has one that does, without AVX), it goes without."""
+    with path.open("x", encoding="utf-8") as file:  # never through a link that a compiler put there
+        file.write(text)
+    out = folder / f"{path.stem}.o"
     for optimisation in dict.fromkeys((level, "-O1", "-O0")):
         command = [host_compiler(), *KERNEL_FLAGS, optimisation, *instruction_set().flags, f"-I{RUNTIME}"]
-        done = run([*command, "-c", str(path), "-o", str(out)], path.parent)
+        done = run([*command, "-c", str(path), "-o", str(out)], folder)
         if done.exit_code == 0:
             return out
         if "internal compiler error" not in done.output:
             break
     raise GraderFault(
-        f"The emulator made C of a kernel that does not compile; this is its fault ({path}):\n{done.output[:4000]}"
+        f"The emulator made C of a kernel that does not compile; this is its fault ({path.name}):\n{done.output[:4000]}"
     )
 
 
@@ -61,7 +63,7 @@ def runtime_object(include: Path, run: Runner, work: Path) -> Path:
     digest.update(" ".join((*RUNTIME_FLAGS, *instruction_set().flags, str(include))).encode())
     home = cache_folder() / "native"
     cached = home / f"emulator-runtime-{digest.hexdigest()[:24]}.o"
-    lent = work / "runtime.o"  # a copy: the linker may be confined to `work`
+    lent = work / "runtime.o"  # a copy: the linker does not see the cache
     if cached.exists():
         mark_used(cached)
         shutil.copyfile(cached, lent)
@@ -133,16 +135,17 @@ def _compile_templates(templates: Sequence[Template], header: str, home: Path, r
     text = header + "".join(t.text for t in templates)
     name = hashlib.sha256(text.encode()).hexdigest()[:24]
     with tempfile.TemporaryDirectory(dir=home) as folder:
-        made = compile_c(text, Path(folder) / f"{name}.c", TEMPLATE_LEVEL, run)
-        names = made.with_suffix(".json")
-        names.write_text(json.dumps([t.name for t in templates]))
-        made.replace(home / made.name)
-        names.replace(home / names.name)  # only now does another build see the object
+        made = compile_c(text, Path(folder) / f"{name}.c", TEMPLATE_LEVEL, run, Path(folder))
+        if not quarantine.claim(made.parent, made.name, home / made.name):
+            raise GraderFault(f"gcc left no object file of a template ({name}).")
+    with tempfile.NamedTemporaryFile("w", dir=home, delete=False) as names:
+        names.write(json.dumps([t.name for t in templates]))
+    Path(names.name).replace(home / f"{name}.json")  # only now does another build see the object
     return _lend(home / made.name, work)
 
 
 def _lend(kept: Path, work: Path) -> Path:
-    """A copy of a cached file for the linker, which may be confined to `work`."""
+    """A copy of a cached file in `work`, which the linker sees and cannot write."""
     lent = work / f"kept-{kept.name}"
     shutil.copyfile(kept, lent)
     return lent

@@ -53,13 +53,14 @@ class EmulatorEngine:
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
-        with scratch_folder("emulate", output.parent) as work:
+        with scratch_folder("written", folder.parent) as written:
             try:
                 program = emulator.compile_program(
                     [folder / source for source in sources],
                     output,
                     folder=folder,
-                    work=work,
+                    work=output.parent,
+                    written=written,
                     nvcc=self.toolkit.nvcc,
                     run=run,
                     flags=(*flags, *header_flags(self.toolkit)),

@@ -31,6 +31,8 @@ ACCOUNTS = {
 _GPU_FACTS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/class/drm")
 _KERNEL_KNOBS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi")
 """What in /proc is not a process and takes writes; container engines protect the same."""
+_WRITABLE = (Path("/tmp"), Path("/dev/shm"))
+"""File systems in memory, private to a run and gone after it."""
 _TMP_BYTES = 256 << 20
 _USER = "1000"
 
@@ -79,8 +81,11 @@ def command_line(
     for name, descriptor in accounts.items():
         words += ["--ro-bind-data", str(descriptor), name]
     words += ["--proc", "/proc", "--dev", "/dev"]
-    for name in ("/tmp", "/dev/shm"):
-        words += ["--size", str(_TMP_BYTES), "--tmpfs", name]
+    for place in _WRITABLE:
+        words += ["--size", str(_TMP_BYTES), "--tmpfs", str(place)]
+    covers = sorted(_covers((*job.readable, job.folder, *job.writable)))
+    for path in covers:
+        words += ["--tmpfs", str(path)]
     for path in _parents_first(job.readable):
         words += ["--ro-bind", str(path), str(path)]
     if job.devices:
@@ -92,7 +97,8 @@ def command_line(
         words += ["--bind", str(path), str(path)]
     for name in _KERNEL_KNOBS:
         words += ["--ro-bind-try", name, name]
-    words += ["--remount-ro", "/"]
+    for path in (*covers, Path("/")):
+        words += ["--remount-ro", str(path)]
     words += ["--chdir", str(job.folder), "--clearenv"]
     for name, value in environment.items():
         words += ["--setenv", name, value]
@@ -104,6 +110,16 @@ def command_line(
 def _parents_first(paths: Iterable[Path]) -> Iterator[Path]:
     """Absolute paths with folders before what lies in them, so that an inner mount is not hidden by an outer."""
     return iter(sorted({_mountable(path.absolute()) for path in paths}, key=lambda path: len(path.parts)))
+
+
+def _covers(paths: Iterable[Path]) -> set[Path]:
+    """Folders directly in a place that is writable inside, where something lies deeper: what bwrap makes on the way to
+    it would be writable too, so these are made beforehand, and are read-only in the end."""
+    absolute = {path.absolute() for path in paths}
+    tops = {
+        Path(*path.parts[: len(place.parts) + 1]) for path in absolute for place in _WRITABLE if place in path.parents
+    }
+    return tops - absolute
 
 
 def _mountable(path: Path) -> Path:

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from grader.process import Completed, Runner
+from grader.sandbox import memory_share
 from grader.sandbox.job import Job, Limits
 from grader.sandbox.supervise import run
 
 _CHOOSES_COMPILER = ("NVCC_CCBIN",)
 """nvcc's own variable for the host compiler, where the system's g++ is newer than it supports."""
 
-_TOOL_LIMITS: Mapping[str, int] = {"memory_bytes": 16 << 30, "file_bytes": 2 << 30, "folder_bytes": 4 << 30}
+_MEMORY_BYTES = 16 << 30
+_TOOL_LIMITS: Mapping[str, int] = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
 """Templates and macros can make a compiler take all there is; honest CUDA homework takes some 2 GiB at most."""
 
 
@@ -27,7 +29,8 @@ def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path
     def run_tool(command: Sequence[str], folder: Path) -> Completed:
         chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
         job = Job(tuple(command), folder, environment=chosen, readable=tuple(readable), writable=tuple(writable))
-        outcome = run(job, Limits(wall_s=wall_s, kept_output_bytes=1 << 20, **_TOOL_LIMITS))
+        memory_bytes = memory_share.of_a_tool(_MEMORY_BYTES)
+        outcome = run(job, Limits(wall_s=wall_s, memory_bytes=memory_bytes, kept_output_bytes=1 << 20, **_TOOL_LIMITS))
         output = outcome.stdout + outcome.stderr
         if outcome.timed_out:
             output += f"\n{Path(command[0]).name} was stopped after {wall_s:g} s.\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +33,8 @@ class Job:
     `environment` is added to the little that is passed on; `descriptors` stay open in the program. `changes_modes`: it
     has to, as a linker has; what need not is kept from it where no mount namespace protects others' files.
     Without `starts_processes` it may start threads only. `starts_programs`: it is a tool that starts the CUDA program,
-    as NVIDIA's are (see `supervise.tool_problem`).
+    as NVIDIA's are (see `supervise.tool_problem`). Its stdout, where it writes its log, is then a socket: no other
+    process can open that through /proc.
     """
 
     command: tuple[str, ...]
@@ -46,6 +47,12 @@ class Job:
     changes_modes: bool = True
     starts_processes: bool = True
     starts_programs: bool = False
+
+
+def apart(command: Sequence[str]) -> tuple[str, ...]:
+    """The command line with which a tool starts a program that is not to write into the tool's log: what the program
+    prints goes to stderr."""
+    return ("/bin/sh", "-c", 'exec "$0" "$@" >&2', *command)
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,14 @@ import resource
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from grader.errors import GraderFault, MachineFault, UsageError
 from grader.sandbox import bubblewrap, cgroup, landlock, process_tree, seccomp, watcher
@@ -99,6 +101,8 @@ def tool_problem() -> str:
 def run(job: Job, limits: Limits) -> Outcome:
     """Run `job` to its end or its limit. Raises UsageError when the command cannot be started at all, and
     MachineFault when the machine has no process or memory left for it."""
+    if linked := next((path for path in (job.folder, *job.writable) if path.is_symlink()), None):
+        raise GraderFault(f"{linked} is a link: what it leads to is not opened for writing.")
     _become_subreaper()
     watcher.claim_place(job.folder.parent)
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -184,9 +188,9 @@ def _memory_file(content: bytes) -> Iterator[int]:
 def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     """Run `job` to its end or its limit, and end all that it started."""
     began = time.monotonic()
-    process = _start(job, limits, way)
-    assert process.stdout is not None and process.stderr is not None
-    stdout = Drain(process.stdout, limits.kept_output_bytes)
+    process, printed = _started(job, limits, way)
+    assert process.stderr is not None
+    stdout = Drain(printed, limits.kept_output_bytes)
     stderr = Drain(process.stderr, limits.kept_output_bytes)
     gauge = Gauge(process.pid, limits, way.group, (job.folder, *job.writable))
     broke, ended, wall_s = "", _Ended(0, 0.0), 0.0
@@ -219,8 +223,19 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     )
 
 
-def _start(job: Job, limits: Limits, way: _Way) -> subprocess.Popen[bytes]:
-    """The process, confined; see `run` for what is raised."""
+def _started(job: Job, limits: Limits, way: _Way) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """The process, confined, and our end of its stdout; see `run` for what is raised."""
+    if not job.starts_programs:
+        process = _start(job, limits, way, subprocess.PIPE)
+        assert process.stdout is not None
+        return process, process.stdout
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = _start(job, limits, way, theirs.fileno())
+    return process, os.fdopen(ours.detach(), "rb", buffering=0)
+
+
+def _start(job: Job, limits: Limits, way: _Way, stdout: int) -> subprocess.Popen[bytes]:
     resource_limits = list(_resource_limits(limits, way.group))
 
     def confine() -> None:
@@ -237,7 +252,7 @@ def _start(job: Job, limits: Limits, way: _Way) -> subprocess.Popen[bytes]:
             cwd=job.folder,
             env=way.environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             start_new_session=True,
             preexec_fn=confine,
@@ -272,10 +287,17 @@ def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tup
 
 def _ending(code: int) -> tuple[int | None, str | None]:
     """(exit code, signal name). bwrap and shells report a program that signal N ended as exit code 128 + N."""
-    number = -code if code < 0 else code - 128 if 128 < code <= 128 + 31 else 0
-    if number:
-        return None, signal.Signals(number).name
-    return code, None
+    number = -code if code < 0 else code - 128 if 128 < code <= 128 + signal.SIGRTMAX else 0
+    return (None, _signal_name(number)) if number else (code, None)
+
+
+def _signal_name(number: int) -> str:
+    """SIGSEGV; of signals without a name of their own (signal(7)), SIGRTMIN+3, or the number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        first = int(signal.SIGRTMIN)
+        return f"SIGRTMIN+{number - first}" if first <= number else f"signal {number}"
 
 
 def _wait(pid: int, deadline: float, gauge: Gauge) -> str:

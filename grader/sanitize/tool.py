@@ -7,7 +7,6 @@ It works through libraries loaded into the program and the sandbox's own loopbac
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from grader.engine.cuda import CudaEngine
 from grader.errors import GraderFault, MachineFault
 from grader.ncu import nvidia_tools
 from grader.paths import cache_folder
+from grader.sandbox import memory_share
 from grader.sanitize.findings import Check, Report
 from grader.sanitize.log import parse_report
 from grader.scratch import scratch_folder
@@ -27,6 +27,8 @@ _TOOLS: dict[Check, tuple[str, ...]] = {
     "init": ("--tool", "initcheck"),
     "sync": ("--tool", "synccheck"),
 }
+_LOG_BYTES = 4 << 20
+_MEMORY_BYTES = 64 << 30
 _PRINTED = 200
 """Findings the tool prints; it counts all."""
 
@@ -72,26 +74,32 @@ def _run(
     more: Sequence[str] = (),
     wall_s: float = _WALL_S,
 ) -> str:
-    """What the tool wrote to its log: not stdout, where the program could write what looks like findings."""
+    """What the tool wrote to its stdout, which the program has no part in (see `grader.ncu`)."""
     with scratch_folder("sanitize") as scratch:
-        folder, logs = scratch / "work", scratch / secrets.token_hex(8)
-        folder.mkdir()
-        logs.mkdir()
-        log = logs / secrets.token_hex(8)
+        folder = scratch / "run" / "work"
+        folder.mkdir(parents=True)
         given = [word.replace("{output}", str(folder / "output")) for word in arguments]
         launch = engine.launch(program, given, "", traced=False)
-        options = ("--show-backtrace", "device", "--print-limit", str(_PRINTED), "--log-file", str(log))
+        options = ("--target-processes", "all", "--show-backtrace", "device", "--print-limit", str(_PRINTED))
         job = sandbox.Job(
-            command=(str(tool), *_TOOLS[check], *options, *more, *launch.command),
+            command=(str(tool), *_TOOLS[check], *options, *more, *sandbox.apart(launch.command)),
             folder=folder,
             environment=launch.environment,
             readable=(program, engine.toolkit.root, *nvidia_tools(tool), *readable, *launch.readable),
-            writable=(logs,),
             devices=launch.devices,
             starts_programs=True,
         )
-        outcome = sandbox.run(job, sandbox.Limits(wall_s=wall_s, file_bytes=1 << 30))
-        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        outcome = sandbox.run(
+            job,
+            sandbox.Limits(
+                wall_s=wall_s,
+                memory_bytes=memory_share.of_a_program(_MEMORY_BYTES),
+                file_bytes=1 << 30,
+                folder_bytes=2 << 30,
+                kept_output_bytes=_LOG_BYTES,
+            ),
+        )
+        text = outcome.stdout
         if outcome.timed_out:
             text += f"\n========= the program was stopped after {wall_s:g} s"
         return text or outcome.stderr

@@ -14,7 +14,7 @@ _NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d+)\): (?P<what>(?:
 _GCC = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<what>(?:fatal error|error|warning|note): .*)$", re.M
 )
-_PLACE = re.compile(r"(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d+)")
+PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d+)")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def messages_of(record: Record) -> tuple[Message, ...]:
     found = list(_from_compiler(record.build.log))
     for test in record.tests:
         for kind, text in (("error", test.reason), *(("warning", warning) for warning in test.warnings)):
-            for place in _PLACE.finditer(text):
+            for place in PLACE.finditer(text):
                 found.append(Message(place["file"], int(place["line"]), kind, f"{test.name}: {text}"))
     return tuple(dict.fromkeys(found))
 

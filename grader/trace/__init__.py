@@ -17,13 +17,14 @@ from grader.trace.events import (
     Trace,
     TracerError,
 )
-from grader.trace.reader import MAX_FILE_BYTES, read_received, read_trace
+from grader.trace.reader import MAX_EVENTS, MAX_FILE_BYTES, read_received, read_trace
 
 PATH_VARIABLE = "GRADER_TRACE"
 """The environment variable that tells the traced program where to write: a path, or `fd:N`, a descriptor that is open
 already. The grader gives a descriptor: what was written to it cannot be changed any more."""
 
 __all__ = [
+    "MAX_EVENTS",
     "MAX_FILE_BYTES",
     "PATH_VARIABLE",
     "AccessEvent",

@@ -19,7 +19,6 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from grader import submission
 from grader.assignment import Deadline
 from grader.batch import Outcome, Policy, Setup, Which, find_class, grade_class
 from grader.batch.roster import Student
@@ -28,6 +27,7 @@ from grader.batch.work import ReadTask
 from grader.errors import MachineFault
 from grader.paths import course_root
 from grader.record import Record
+from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
 from grader.store.exchange import conditions_of
 from grader.verdict import Fault, Verdict
@@ -182,10 +182,10 @@ def test_a_file_that_may_not_be_read_is_the_machines_fault(
 ) -> None:
     folder = a_class(tmp_path / "class", bob=SILENT)
 
-    def refuse(path: Path, flags: int) -> int:
+    def refuse(path: Path, flags: int, **named: int) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(submission.os, "open", refuse)
+    monkeypatch.setattr(quarantine.os, "open", refuse)
     refused = pytest.raises(MachineFault, match=r"hw4\.cu cannot be read: Permission denied")
     with setup.grading() as grading, refused:
         ReadTask("bob", folder / "bob")(setup, grading)

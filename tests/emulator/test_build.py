@@ -160,7 +160,9 @@ def test_where_an_optimisation_crashes_the_compiler_it_goes_without(tmp_path: Pa
             return Completed(1, "during GIMPLE pass: sink\ninternal compiler error: Segmentation fault")
         return run(command, folder)
 
-    assert compile_c("int one(void) { return 1; }\n", tmp_path / "one.c", "-O2", crashes_when_optimising).exists()
+    assert compile_c(
+        "int one(void) { return 1; }\n", tmp_path / "one.c", "-O2", crashes_when_optimising, tmp_path
+    ).exists()
     assert levels == ["-O2", "-O1"]
 
 

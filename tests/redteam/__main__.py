@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
-from grader.assignment import Assignment, Occupancy, load_assignment
+from grader.assignment import Assignment, Occupancy, SourceRule, load_assignment
 from grader.baseline import Baseline, time_baseline
 from grader.bench import open_bench
 from grader.build import build
@@ -44,6 +44,13 @@ TESTS = "s01,s02"
 NOBODY = 65534
 _WALL_S = 8.0
 _FLOOD_BYTES = 1 << 30
+_MOST_SAID = 20_000
+_RULES = (
+    SourceRule(forbid="call", names=("system",), why="no other programs"),
+    SourceRule(forbid="absolute_include", why="your own files only"),
+)
+_FIGURES = ("647483", "647,483")
+"""What programs count to that have something to say."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,9 @@ class Attack:
     gpu: bool
     tests: str = TESTS
     occupancy: float | None = None
+    verdict_only: bool = False
+    single_file: bool = False
+    under_rules: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,12 +93,29 @@ def read_attacks() -> list[Attack]:
         tests = next((mark.removeprefix("on ") for mark in marks if mark.startswith("on ")), TESTS)
         most = next((float(mark.removeprefix("occupancy ")) for mark in marks if mark.startswith("occupancy ")), None)
         what = first.removeprefix("// ")
-        found.append(Attack(whole.stem, whole, what, expected, "flagged" in marks, "gpu" in marks, tests, most))
+        found.append(
+            Attack(
+                whole.stem,
+                whole,
+                what,
+                expected,
+                "flagged" in marks,
+                "gpu" in marks,
+                tests,
+                most,
+                "verdict only" in marks,
+                "single file" in marks,
+                "under rules" in marks,
+            )
+        )
     return found
 
 
 def hand_in(attack: Attack, submissions: Path) -> Path:
-    """Lay an attack out as a student's folder."""
+    """Lay an attack out as a student's folder, or as a single file next to other students' work."""
+    if attack.single_file:
+        shutil.copyfile(PROGRAMS / "hostile.h", submissions / "hostile.h")
+        return shutil.copyfile(attack.path, submissions / attack.path.name)
     folder = submissions / attack.name
     folder.mkdir()
     if attack.path.is_dir():
@@ -116,6 +143,13 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
         bypasses.append(f"its occupancy is taken for {record.occupancy:.3f}, {attack.occupancy:g} expected at most")
     if any("CANARY" in text for text in (record.build.log, *record.build.flags)):
         bypasses.append("the compiler's messages or flags hold a canary")
+    said = "".join(
+        test.model_dump_json(exclude={"output"} if not attack.verdict_only else None) for test in record.tests
+    )
+    if "CANARY" in said or any(figure in said for figure in _FIGURES):
+        bypasses.append("what a student reads of a test holds words or figures of the program's")
+    if len(said) > _MOST_SAID * len(record.tests):
+        bypasses.append(f"there are {len(said):,} characters about {len(record.tests)} tests")
     return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
 
 
@@ -157,7 +191,14 @@ def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
     parts = [part for part in rules.rubric if not isinstance(part, Occupancy)]
     if attack.occupancy is not None:
         parts.append(Occupancy(part="occupancy", kind="occupancy", points=10, tests=attack.tests, full_at=1))
-    return rules.model_copy(update={"limits": limits, "source_rules": (), "rubric": tuple(parts)})
+    hidden = rules.hidden_inputs.model_copy(update={"show": "verdict"}) if attack.verdict_only else rules.hidden_inputs
+    changes = {
+        "limits": limits,
+        "source_rules": _RULES if attack.under_rules else (),
+        "rubric": tuple(parts),
+        "hidden_inputs": hidden,
+    }
+    return rules.model_copy(update=changes)
 
 
 def _baselines(rules: Assignment) -> Callable[[Case], Baseline]:

@@ -79,6 +79,9 @@ def open_arena(folder: Path, testcases: Path) -> Iterator[Arena]:
     (submissions / "alice").mkdir(parents=True)
     for name in ("alice/hw4.cu", "alice.cu"):
         (submissions / name).write_text(f"// {ALICE}int main() {{ return 0; }}\n")
+    for name in (".private/key.h", "alice/attention.cuh", "alice/notes.txt"):
+        (submissions / name).parent.mkdir(exist_ok=True)
+        (submissions / name).write_text(f"// {ALICE}")
     loopback = socket.create_server(("127.0.0.1", PORT), backlog=16)
     abstract = socket.socket(socket.AF_UNIX)
     abstract.bind("\0redteam-canary")

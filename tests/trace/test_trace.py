@@ -228,20 +228,44 @@ def test_errors_and_diagnostics_are_read(read: Read) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_line_that_no_tracer_writes_is_counted_and_left_out(read: Read, line) -> None:
-    trace = read(START, line, kernel(10, 20), END)
+def test_reading_stops_at_a_line_that_no_tracer_writes(read: Read, line) -> None:
+    trace = read(START, kernel(5, 15), line, kernel(10, 20), END)
 
-    assert trace.malformed_lines == 1
-    assert [each.end_ns for each in trace.kernels] == [20]
-    assert trace.complete
+    assert trace.malformed_lines == 1 and trace.truncated
+    assert [each.end_ns for each in trace.kernels] == [15]
+    assert not trace.complete
 
 
-def test_a_line_longer_than_any_event_is_skipped_whole(read: Read) -> None:
+def test_reading_stops_at_a_line_longer_than_any_event(read: Read) -> None:
     endless = json.dumps(kernel(1, 2, name="x" * 300_000)).encode() + b"\n"
     trace = read(START, endless, kernel(10, 20), END)
 
     assert trace.malformed_lines == 1
-    assert len(trace.kernels) == 1 and trace.complete
+    assert not trace.kernels and not trace.complete
+
+
+@pytest.mark.parametrize("block", [[0, 1, 1], [64, 64, 1]])
+def test_reading_stops_at_a_kernel_that_no_gpu_runs(read: Read, block: list[int]) -> None:
+    trace = read(START, kernel(1, 2, block=block), kernel(10, 20), END)
+    assert len(trace.kernels) == 1 and not trace.complete
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@pytest.mark.parametrize("counters", [{}, {"flops": 1.0}])
+def test_a_kernel_is_the_same_however_it_is_spelled(
+    read: Read, separators: tuple[str, str], counters: dict[str, float]
+) -> None:
+    line = json.dumps(kernel(10, 20, counters=counters), separators=separators).encode() + b"\n"
+    assert read(START, line, END).kernels == read(START, kernel(10, 20, counters=counters), END).kernels
+
+
+def test_a_long_run_of_a_naive_program_is_read_whole() -> None:
+    start, end = (json.dumps(event).encode() + b"\n" for event in (START, END))
+    lines = b"".join(
+        json.dumps(kernel(10 * n, 10 * n + 5), separators=(",", ":")).encode() + b"\n" for n in range(1, 12_801)
+    )
+    trace = read_received(io.BytesIO(start + lines + end))
+    assert trace.complete and len(trace.kernels) == 12_800
 
 
 def test_a_last_line_without_its_end_is_malformed(read: Read) -> None:
@@ -305,10 +329,9 @@ def test_counters_are_bounded_in_all_events_and_have_plain_names() -> None:
     many: dict[str, object] = {f"c{number}": number for number in range(256)}
     flood = kernel_line(many) * 50_000
     assert len(read_received(io.BytesIO(flood)).kernels) == MAX_COUNTERS // 256
-    odd = read_received(
-        io.BytesIO(kernel_line({"\x1b[2J": 1}) + kernel_line({"a" * 100: 1}) + kernel_line({"a": 10**400}))
-    )
-    assert (odd.kernels, odd.malformed_lines) == ((), 3)
+    for name, value in (("\x1b[2J", 1), ("a" * 100, 1), ("a", 10**400)):
+        odd = read_received(io.BytesIO(kernel_line({name: value})))
+        assert (odd.kernels, odd.malformed_lines) == ((), 1)
 
 
 def test_names_and_messages_are_bounded_in_all_events() -> None:

@@ -68,7 +68,19 @@ _PARAM = re.compile(
 
 def parse(text: str, *, first_file: int = 0) -> Module:
     """Parses one PTX module, with `first_file` added to its file numbers. Raises `PtxSyntaxError`."""
-    return _Parser(text, first_file).module
+    try:
+        return _Parser(text, first_file).module
+    except (
+        LookupError,
+        ValueError,
+        ArithmeticError,
+        TypeError,
+        AttributeError,
+        AssertionError,
+        RecursionError,
+    ) as error:
+        # Inline assembly puts any text into PTX: half a statement must not end the grader.
+        raise PtxSyntaxError(f"a statement that is not whole ({type(error).__name__})") from error
 
 
 def link_modules(modules: list[Module]) -> Module:

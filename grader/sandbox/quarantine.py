@@ -1,0 +1,134 @@
+"""The one door to files that an untrusted stage could have touched.
+
+A student's folder, what make, nvcc or a program left: a name in them may lead to the secret, to a pipe that nobody
+writes to, or to a file of many terabytes. Nothing else in the grader opens such a file (tests/test_quarantine.py walks
+the code). Behind the door a name is followed component by component and through no link; only a regular file with one
+name is taken, no larger than its reader can use, and it is read once.
+
+The folder itself is the grader's, or was named by a person: its path is trusted. No stage may be running any more.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Refused(Exception):
+    """The file was not taken. `missing`: there is nothing of that name."""
+
+    def __init__(self, reason: str, *, missing: bool = False) -> None:
+        super().__init__(reason)
+        self.missing = missing
+
+
+def open_any(folder: Path, name: str, *, unlock: bool = False) -> int:
+    """A descriptor of whatever is called `name` below `folder`; the caller looks at what it is. Waits for no pipe.
+    `unlock`: permissions that a program took away are given back, as root would not need to: who grades must not
+    change a grade. Raises OSError, with ELOOP for a link."""
+    parts = PurePosixPath(name).parts
+    if not parts or ".." in parts or name.startswith("/"):
+        raise FileNotFoundError(name)
+    here = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, _PLACE | os.O_DIRECTORY, dir_fd=here)
+            os.close(here)
+            here = inner
+        try:
+            return os.open(parts[-1], _FILE, dir_fd=here)
+        except PermissionError:
+            if not unlock or not _unlocked(parts[-1], here):
+                raise
+            return os.open(parts[-1], _FILE, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _unlocked(name: str, folder: int) -> bool:
+    place = os.open(name, _PLACE, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            return False
+        Path(f"/proc/self/fd/{place}").chmod(0o600)
+        return True
+    finally:
+        os.close(place)
+
+
+def open_output(path: Path) -> int:
+    """A descriptor of a run's output, which lies directly in the run's folder; its reader judges what it is."""
+    return open_any(path.parent, path.name, unlock=True)
+
+
+def open_file(folder: Path, name: str, most_bytes: int) -> IO[bytes]:
+    """The file, open for reading. Raises Refused."""
+    try:
+        descriptor = open_any(folder, name)
+    except ValueError as error:  # a NUL in the name
+        raise Refused("has a name that no file can have", missing=True) from error
+    except OSError as error:
+        raise Refused(_unopened(folder, name, error), missing=isinstance(error, FileNotFoundError)) from error
+    if why := _unfit(os.fstat(descriptor), most_bytes):
+        os.close(descriptor)
+        raise Refused(why)
+    return os.fdopen(descriptor, "rb")
+
+
+def _unopened(folder: Path, name: str, error: OSError) -> str:
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):  # only a name that exists up to there
+        parts = [name, *map(str, PurePosixPath(name).parents)][:-1]
+        if any(os.path.islink(folder / part) for part in parts):  # noqa: PTH114 (never raises)
+            return "is a link: hand in the file itself"
+    return f"cannot be read: {error.strerror or 'there is no such file'}"
+
+
+def _unfit(facts: os.stat_result, most_bytes: int) -> str:
+    """Why a file of these facts is not taken, as a phrase; '' when it is."""
+    if not stat.S_ISREG(facts.st_mode):
+        return "is no regular file"
+    if facts.st_nlink != 1:
+        return "has a second name (a hard link): a file of its own is needed"
+    if facts.st_size > most_bytes:
+        return f"is {facts.st_size:,} bytes, expected at most {most_bytes:,}"
+    return ""
+
+
+def read_bytes(folder: Path, name: str, most_bytes: int) -> bytes:
+    """What the file holds. Raises Refused."""
+    with open_file(folder, name, most_bytes) as file:
+        try:
+            content = file.read(most_bytes + 1)
+        except OSError as error:
+            raise Refused(f"cannot be read: {error.strerror}") from error
+    if len(content) > most_bytes:
+        raise Refused(f"grew beyond {most_bytes:,} bytes while it was read")
+    return content
+
+
+def read_text(folder: Path, name: str, most_bytes: int) -> str:
+    """As `read_bytes`; what is no UTF-8 is replaced."""
+    return read_bytes(folder, name, most_bytes).decode("utf-8", errors="replace")
+
+
+def claim(folder: Path, name: str, target: Path, *, program: bool = False) -> bool:
+    """Move what a compiler left directly in `folder` to `target`, if it is a regular file of its own; as a `program`
+    it must be one that can be executed."""
+    try:
+        descriptor = open_any(folder, name)
+    except OSError:
+        return False
+    try:
+        facts = os.fstat(descriptor)
+        if _unfit(facts, facts.st_size) or (program and not facts.st_mode & stat.S_IXUSR):
+            return False
+        (folder / name).rename(target)
+        return os.path.samestat(facts, target.lstat())
+    finally:
+        os.close(descriptor)

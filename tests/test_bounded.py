@@ -1,0 +1,34 @@
+"""Work on other people's text: its result comes back, and at a limit it is given up."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from grader.bounded import Bounded, Exceeded
+
+
+def test_results_and_errors_come_back() -> None:
+    bounded = Bounded(60, 1 << 30)
+    assert bounded.call(sorted, [3, 1, 2]) == [1, 2, 3]
+    with pytest.raises(ZeroDivisionError):
+        bounded.call(divmod, 1, 0)
+    assert bounded.call(len, "after an error") == 14
+
+
+def test_what_takes_too_long_is_given_up_and_the_next_call_works() -> None:
+    bounded = Bounded(0.5, 1 << 30)
+    with pytest.raises(Exceeded, match=r"took longer than 0\.5 s"):
+        bounded.call(time.sleep, 60)
+    assert Bounded(60, 1 << 30).call(len, "x") == 1
+    with pytest.raises(Exceeded, match=r"took longer than 0\.5 s"):
+        bounded.call(re.search, "(x+x+)+y", "x" * 40)
+
+
+def test_what_takes_too_much_memory_is_given_up() -> None:
+    bounded = Bounded(60, 1 << 28)
+    with pytest.raises(Exceeded, match=r"took more memory than 0\.25 GiB"):
+        bounded.call(bytes, 1 << 30)
+    assert bounded.call(len, "x") == 1

@@ -1,0 +1,133 @@
+"""The one door to files that an untrusted stage could have touched: what it takes, and that there is no other."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import grader
+from grader.sandbox import quarantine
+from grader.sandbox.quarantine import Refused, claim, read_bytes
+
+PACKAGE = Path(grader.__file__).parent
+READERS = {"open", "read_text", "read_bytes", "copyfile", "copy", "copy2", "copytree", "fromfile", "memmap", "loadtxt"}
+OWN_FILES = {
+    "baseline": "the course's C program, its times and their cache",
+    "batch": "pipes, and records of its own workers",
+    "build": "builds that it made and kept itself",
+    "catalogue": "testcases, which no run may write",
+    "check": "expected outputs",
+    "classroom": "the template handed out, and tables of the staff",
+    "cluster": "orders and records of its own jobs",
+    "corners": "expected outputs",
+    "csv_table": "tables of the staff",
+    "diagnose": "inputs and expected outputs",
+    "emulator/build": "the emulator's own files",
+    "emulator/isa": "the emulator's own files",
+    "emulator/native": "the emulator's own files, and objects that it claimed",
+    "engine/cuda": "the tracer's source",
+    "fresh": "inputs that it draws itself, which runs may only read",
+    "gpu_lock": "its lock",
+    "gpu_oracle": "the grader's own kernels and files",
+    "gradescope": "the course's files",
+    "machine": "/proc",
+    "occupancy": "the toolkit",
+    "operators": "inputs and expected outputs",
+    "record": "records named by a person, which pydantic reads",
+    "rules": "its own results, and itself",
+    "run": "a testcase's input, which is copied",
+    "sandbox": "/proc, control groups, descriptors",
+    "sanitize/tool": "its canary",
+    "seeds": "the secret",
+    "site": "templates, and pages that it makes",
+    "store": "the database",
+    "yaml_text": "the course's YAML",
+}
+"""Which modules, or packages, open files themselves, and whose: none of them was within reach of an untrusted stage."""
+
+
+def modules_that_open() -> Iterator[str]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).with_suffix("").as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = node.func
+                word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+                if word in READERS and not _is_quarantine(called):
+                    yield name
+                    break
+
+
+def _is_quarantine(called: ast.expr) -> bool:
+    return isinstance(called, ast.Attribute) and getattr(called.value, "id", "") == "quarantine"
+
+
+def test_no_other_module_opens_what_an_untrusted_stage_could_have_touched() -> None:
+    opening = set(modules_that_open()) - {"sandbox/quarantine"}
+    assert [name for name in opening if name not in OWN_FILES and name.partition("/")[0] not in OWN_FILES] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["ncu", "makefile", "judge", "evidence", "trace/reader", "batch/handins", "similarity"]
+)
+def test_what_reads_only_untrusted_text_opens_no_file(name: str) -> None:
+    assert name not in set(modules_that_open())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "secret").write_text("the secret")
+    made = tmp_path / "made"
+    (made / "inner").mkdir(parents=True)
+    (made / "inner" / "file").write_text("content")
+    return made
+
+
+def test_a_file_of_its_own_is_read(folder: Path) -> None:
+    assert read_bytes(folder, "inner/file", 7) == b"content"
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "why"),
+    [
+        (lambda f: (f / "x").symlink_to(f.parent / "secret"), "x", "is a link"),
+        (lambda f: (f / "x").symlink_to("inner"), "x/file", "is a link"),
+        (lambda f: (f / "x").hardlink_to(f.parent / "secret"), "x", "has a second name"),
+        (lambda f: os.mkfifo(f / "x"), "x", "is no regular file"),
+        (lambda f: (f / "x").mkdir(), "x", "is no regular file"),
+        (lambda f: (f / "x").symlink_to("/dev/zero"), "x", "is a link"),
+        (lambda f: (f / "x").write_text("more than"), "x", "is 9 bytes, expected at most 7"),
+        (lambda f: None, "../secret", "cannot be read"),
+        (lambda f: None, "inner/../../secret", "cannot be read"),
+        (lambda f: None, "/etc/passwd", "cannot be read"),
+        (lambda f: None, "a\0b", "has a name that no file can have"),
+        (lambda f: None, "", "cannot be read"),
+        (lambda f: None, "x" * 5000, "cannot be read"),
+    ],
+)
+def test_anything_else_is_refused_with_the_reason(folder: Path, make, name: str, why: str) -> None:
+    make(folder)
+    with pytest.raises(Refused, match=why):
+        read_bytes(folder, name, 7)
+
+
+@pytest.mark.parametrize("program", [False, True])
+def test_only_a_file_of_its_own_is_claimed(folder: Path, program: bool) -> None:
+    (folder / "link").symlink_to(folder.parent / "secret")
+    (folder / "program").touch(0o755)
+    target = folder.parent / "target"
+    assert not claim(folder, "link", target, program=program) and not target.exists()
+    assert not claim(folder, "missing", target, program=program)
+    assert claim(folder, "program", target, program=program) and target.is_file()
+
+
+def test_an_output_whose_permissions_were_taken_away_is_opened(folder: Path) -> None:
+    (folder / "output").write_text("x")
+    (folder / "output").chmod(0)
+    descriptor = quarantine.open_output(folder / "output")
+    assert os.read(descriptor, 9) == b"x"
+    os.close(descriptor)

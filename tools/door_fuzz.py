@@ -1,0 +1,357 @@
+"""`python -m tools.door_fuzz`: random inputs for the door to hostile files and for every parser of untrusted bytes.
+
+Each input is one of a parser's seeds, honest text from tests/fixtures or written here, changed at random: bytes are
+flipped, pieces cut, repeated, exchanged with another seed's or with words that parsers heed. A parser may refuse it
+with the exceptions that its callers expect, within seconds. All else is reported with its input; the exit code is 1.
+The door gets folders of files, links and pipes made at random, and must never give out what lies outside.
+
+`--inputs` and `--seconds` end a run, `--seed` repeats one, `--only trace` names a target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from grader import compiler_calls, evidence, makefile, ncu, rules
+from grader.assignment import SourceRule
+from grader.emulator.ptx import PtxSyntaxError, parse
+from grader.emulator.ptxas import read_ptxas
+from grader.errors import UsageError
+from grader.names import printable_name, spelled_out
+from grader.profile import normal_name
+from grader.record import read_records
+from grader.sandbox import quarantine
+from grader.sanitize.log import parse_report
+from grader.sanitize.text import render
+from grader.site.annotate import PLACE
+from grader.trace import read_received
+from grader.yaml_text import read_yaml
+
+FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
+MOST_BYTES = 20_000
+PATIENCE_S = 10
+"""Of processor time for one input: hundreds of times what the slowest honest one takes."""
+_STUCK_S = 120
+"""Of wall time, for what waits and does not compute."""
+
+_PTX = b"""\
+.version 9.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 scale_param_0, .param .f32 scale_param_1)
+.maxntid 256, 1, 1
+{
+ .reg .pred %p<2>; .reg .f32 %f<4>; .reg .b32 %r<5>; .reg .b64 %rd<4>;
+ .shared .align 4 .b8 tile[1024];
+ .loc 1 3 5
+ ld.param.u64 %rd1, [scale_param_0];
+ mov.u32 %r1, %tid.x;
+ setp.ge.s32 %p1, %r1, 1000;
+ @%p1 bra $L__BB0_2;
+ mul.wide.s32 %rd2, %r1, 4;
+ add.s64 %rd3, %rd1, %rd2;
+ ld.global.f32 %f1, [%rd3+16];
+ fma.rn.f32 %f2, %f1, 0f3F800000, %f1;
+ st.global.f32 [%rd3], %f2;
+ bar.sync 0;
+$L__BB0_2:
+ ret;
+}
+.file 1 "hw4.cu"
+.global .align 4 .b8 table[16] = {1, 2, 3, 4};
+"""
+_PTXAS = b"""\
+ptxas info    : Compiling entry function 'scale' for 'sm_80'
+ptxas info    : Function properties for scale
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 10 registers, used 1 barriers, 1024 bytes smem, 364 bytes cmem[0]
+"""
+_MAKE = (
+    b'nvcc -O3 -std=c++17 -Iinclude -I ../other -DTILE=32 -DNAME=\\"x\\" -Xcompiler -Wall,-O2 -arch=sm_80 hw4.cu\n'
+    b"ccache nvcc -Xptxas -v -lineinfo '-I`touch x`' kernels/a.cu && echo done; mkdir -p build\n"
+)
+_CMAKE = b"""\
+project(hw4 LANGUAGES CXX CUDA)
+set(SOURCES hw4.cu kernels/a.cu)  # a comment
+add_executable(hw4 ${SOURCES})
+target_compile_options(hw4 PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-O3 --use_fast_math>)
+target_include_directories(hw4 PRIVATE ${CMAKE_SOURCE_DIR}/include ../other)
+"""
+_SOURCE = b"""\
+#include <cstdio>
+#include "util.cuh"
+#line 3 "other.cu"
+// a comment, "a text"
+/* another */ __global__ void k(float *x) { asm volatile("nop;"); x[0] = R"y(raw)y"[0]; }
+#define RUN(x) sys##tem(x)
+int main() { char c = '"'; return system("ls"); } \\
+"""
+_PREPROCESSED = b"""\
+# 1 "hw4.cu"
+# 1 "/usr/include/dlfcn.h" 1 3 4
+extern void *dlopen(const char *, int);
+# 2 "hw4.cu" 2
+int main() { asm("." "incbin \\"x\\""); return system("ls"); }
+"""
+_YAML = b"title: x\nlimits:\n  wall_s: [{tests: t01..t10, seconds: 2}]\n  memory: 1e9\nbase: &a {x: 1}\nmore: *a\n"
+_JSON = b'{"created": "2026", "tests": [{"name": "t01", "shape": [1, 2], "verdict": "passed"}], "x": 1e999}'
+_LOG = b"hw4.cu(12): error: x is undefined\nhw4.cu:3:5: warning: unused\nld: undefined reference to `f'\n"
+_WORDS = (
+    *(bytes([number]) for number in b"\0\n\"'\\`#{}[]()<>,:;=\t\xff"),
+    *(b"\r\n", b"\\\n", b"$(x)", b"/*", b"*/", b"//", b'R"(', b')"', b"#/*\n", b"??/\n", b"&a ", b"*a", b"- ", b"../"),
+    *(b"/etc/passwd", b"-I", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"\x1b[2J", b"\xe2\x80\xae", b"9" * 20, b"-1"),
+    *(b"1e999", b"NaN", b"0x", b"_Z", b" " * 300, b"(" * 300, b"[" * 3000, b"a" * 300, b"null", b"true", b"asm "),
+    *(b"include ", b"========= ", b"kind"),
+)
+_RULES = (
+    SourceRule(forbid="header", names=("dlfcn.h",), why="no"),
+    SourceRule(forbid="call", names=("system", "cublas*"), why="no"),
+    SourceRule(forbid="incbin", why="no"),
+    SourceRule(forbid="absolute_include", why="no"),
+    SourceRule(forbid="inline_assembly", why="no"),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A parser: seeds, what reads an input, and the exceptions that say no."""
+
+    name: str
+    seeds: tuple[bytes, ...]
+    read: Callable[[bytes], object]
+    refuses: tuple[type[Exception], ...] = ()
+
+
+class Broken(Exception):
+    """The parser let something through that it must not."""
+
+
+class Hang(BaseException):
+    """An input took longer than PATIENCE_S."""
+
+
+def _trace(text: bytes) -> None:
+    trace = read_received(io.BytesIO(text))
+    evidence.doubts(trace, evidence.Witness("cuda", 1.0, 1.0, 1000, (1,)))
+    _ = trace.gpu_ns, trace.copy_ns, trace.idle_ns, trace.kernel_summaries()
+
+
+def _ncu(text: bytes) -> None:
+    for launch in ncu.parse_csv(text.decode(errors="replace")):
+        normal_name(launch.kernel)
+
+
+def _sanitizer(text: bytes) -> None:
+    render([parse_report("memory", text.decode(errors="replace")), parse_report("race", text.decode(errors="replace"))])
+
+
+def _make(text: bytes) -> None:
+    said = text.decode(errors="replace")
+    every = compiler_calls.calls(said)
+    kept = [call.words for call in compiler_calls.program_calls(every, "hw4")] or [call.words for call in every]
+    made = [makefile.sort_flags(kept, Path("/nowhere")), makefile.read_cmake_flags(said, "hw4.cu", Path("/nowhere"))]
+    for flag in (flag for each in made if each is not None for flag in each.flags):
+        if any(sign in flag.replace('\\"', "") for sign in "`$") or (flag.startswith("-I") and ".." in flag.split("/")):
+            raise Broken(f"the flag {flag!r} is kept")
+
+
+def _rules(text: bytes) -> None:
+    rules._spelled((("hw4.cu", text),), _RULES)
+    lines = list(rules.own_lines(io.StringIO(text.decode(errors="replace")), Path("/nowhere")))
+    list(rules.judge(lines, _RULES, ("/usr",), ("hw4.cu",)))
+
+
+def _names(text: bytes) -> None:
+    said = spelled_out(text.decode(errors="surrogateescape"))
+    if "\x1b" in said or "\n" in printable_name(said):
+        raise Broken("a control character is left")
+    said.encode()
+    list(PLACE.finditer(said))
+
+
+def _in_a_file(read: Callable[[Path], object]) -> Callable[[bytes], object]:
+    def in_a_file(text: bytes) -> object:
+        with tempfile.NamedTemporaryFile(prefix="door-fuzz-") as file:
+            file.write(text)
+            file.flush()
+            return read(Path(file.name))
+
+    return in_a_file
+
+
+def _fixtures(folder: str) -> tuple[bytes, ...]:
+    return tuple(path.read_bytes()[:MOST_BYTES] for path in sorted((FIXTURES / folder).iterdir()))
+
+
+TARGETS = (
+    Target("trace", _fixtures("trace"), _trace),
+    Target("ptx", (_PTX,), lambda text: parse(text.decode(errors="replace")), (PtxSyntaxError,)),
+    Target("ptxas", (_PTXAS,), lambda text: read_ptxas(text.decode(errors="replace"))),
+    Target("ncu", _fixtures("ncu"), _ncu),
+    Target("sanitizer", _fixtures("sanitizer"), _sanitizer),
+    Target("makefile", (_MAKE, _CMAKE), _make),
+    Target("rules", (_SOURCE, _PREPROCESSED), _rules),
+    Target("names", (_LOG, _SOURCE), _names),
+    Target("yaml", (_YAML,), _in_a_file(read_yaml), (UsageError,)),
+    Target("json", (_JSON,), _in_a_file(read_records), (UsageError,)),
+)
+
+
+def changed(dice: random.Random, seeds: Sequence[bytes]) -> bytes:
+    """A seed with some changes."""
+    text = bytearray(dice.choice(seeds))
+    for _ in range(dice.choice((1, 1, 2, 4, 16))):
+        at = dice.randrange(len(text) + 1)
+        size = min(dice.choice((1, 4, 40, 400)), len(text) - at)
+        match dice.randrange(6):
+            case 0:
+                text[at : at + size] = b""
+            case 1:
+                text[at:at] = dice.choice(_WORDS) * dice.choice((1, 1, 3, 50))
+            case 2:
+                text[at : at + 1] = bytes([dice.randrange(256)])
+            case 3:
+                text[at:at] = bytes(text[at : at + size]) * dice.choice((1, 2, 20))
+            case 4:
+                other = dice.choice(seeds)
+                start = dice.randrange(len(other) + 1)
+                text[at:at] = other[start : start + size]
+            case _:
+                text = text[: at + size]
+        del text[MOST_BYTES:]
+    return bytes(text)
+
+
+@contextlib.contextmanager
+def _patience() -> Iterator[None]:
+    def out_of_patience(number: int, frame: FrameType | None) -> None:
+        raise Hang
+
+    before = [(number, signal.signal(number, out_of_patience)) for number in (signal.SIGPROF, signal.SIGALRM)]
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
+    signal.setitimer(signal.ITIMER_REAL, _STUCK_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def try_one(target: Target, text: bytes) -> str:
+    """What is wrong with how `target` takes the input, as a phrase; '' when nothing is."""
+    try:
+        with _patience():
+            target.read(text)
+    except target.refuses:
+        return ""
+    except Hang:
+        return f"it took longer than {PATIENCE_S} s"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+SECRET = b"outside of every folder"
+
+
+def try_door(dice: random.Random, place: Path) -> str:
+    """A folder made at random, and names read from it: what came through the door that must not, or ''."""
+    place = place.resolve()
+    folder, names = place / "folder", ["a", "b", "c", "a/a", "a/b", "b/a", "a/b/c"]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (place / "secret").write_bytes(SECRET)
+    for name in sorted(dice.sample(names, 5), key=len):
+        path = folder / name
+        if os.path.realpath(path.parent) != str(path.parent) or not path.parent.is_dir() or os.path.lexists(path):
+            continue  # what is made must lie in the folder itself
+        with contextlib.suppress(OSError):
+            match dice.randrange(7):
+                case 0:
+                    path.mkdir()
+                case 1:
+                    path.write_bytes(b"inside")
+                case 2:
+                    path.symlink_to(
+                        dice.choice(("/", "..", "../secret", "../../secret", "a", "b", "/dev/zero", str(place)))
+                    )
+                case 3:
+                    path.hardlink_to(place / "secret")
+                case 4:
+                    os.mkfifo(path)
+                case 5:
+                    path.write_bytes(b"inside")
+                    path.chmod(0)
+                case _:
+                    os.mknod(path, 0o600)
+    parts = ["a", "b", "c", "..", ".", "secret", "", "\0", "x" * 300, "proc/self/environ"]
+    for _ in range(8):
+        name = "/".join(dice.choices(parts, k=dice.choice((1, 2, 2, 3, 4))))
+        try:
+            with _patience():
+                content = quarantine.read_bytes(folder, name, 100)
+        except quarantine.Refused:
+            continue
+        except Hang:
+            return f"reading {name!r} did not end"
+        except Exception as error:
+            return f"reading {name!r}: {type(error).__name__}: {error}"
+        if content not in (b"", b"inside"):
+            return f"reading {name!r} gave {content!r}"
+    return ""
+
+
+def fuzz(inputs: int, seconds: float, seed: int, only: Sequence[str] = ()) -> tuple[int, list[str]]:
+    """(inputs tried, what was found) of at most `inputs` inputs and `seconds` seconds, over all targets by turns."""
+    dice, found = random.Random(seed), list[str]()
+    targets = [target for target in TARGETS if not only or target.name in only]
+    with_door = not only or "door" in only
+    until, done = time.monotonic() + seconds, 0
+    with tempfile.TemporaryDirectory(prefix="door-fuzz-") as place:
+        while done < inputs and time.monotonic() < until and len(found) < 20:
+            for target in targets:
+                text = changed(dice, target.seeds)
+                done += 1
+                if wrong := try_one(target, text):
+                    found.append(f"{target.name}: {wrong}\n  input: {text[:2000]!r}")
+            if with_door:
+                done += 1
+                if wrong := try_door(dice, Path(place)):
+                    found.append(f"door: {wrong}")
+    return done, found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.door_fuzz", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--inputs", type=int, default=10_000_000)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--only", action="append", default=[])
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}", flush=True)
+    began = time.monotonic()
+    done, found = fuzz(options.inputs, options.seconds, seed, options.only)
+    for finding in found:
+        print(finding)
+    print(f"{done:,} inputs in {time.monotonic() - began:.0f} s, {len(found)} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
