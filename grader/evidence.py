@@ -14,7 +14,7 @@ of the sequential program's time that a vectorised one on the same core would ne
 What a program does on the GPU without the tracer's knowledge shows on the clock outside (`grader.outside_clock`):
 `hidden_work` allows what honest programs need beyond their traced kernels. Measured on an H200 (driver 580,
 2026-11-22, docs/benchmarks.md): 0.2 to 2.9 ms a run for its context, up to 6 % of long series of kernels, and the
-counters' tick.
+counters' tick. Where the graded run has just ended, what the counters hold of it late is seen too.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ BUSY_MS_PER_RUN = 4.0
 """Busy time of a run without a kernel: starting and ending its context."""
 BUSY_MS_PER_LAUNCH = 0.002
 """The GPU is busy between two kernels that follow one another."""
-BUSY_SHARE = 0.08
+BUSY_SHARE = 0.12
 SLOWER_FIRST = 2.0
 """GPU times repeat within 0.3 %; the first run of all may find lower clocks."""
 SLOWER_FIRST_MS = 2.0
-MORE_OCCUPANCY = 1.3
-"""Nsight Compute's achieved occupancy over the one seen outside: one launch or the mean of all."""
-MORE_OCCUPANCY_BY = 0.03
+MORE_OCCUPANCY = 1.15
+"""Nsight Compute's achieved occupancy over the one seen outside: never above 1 in 24 honest programs on an H200."""
+MORE_OCCUPANCY_BY = 0.02
 
 _CLOCK_SLACK_NS = 50_000_000
 _CLOCK_STEP_NS = 1_000_000_000

@@ -39,8 +39,8 @@ from grader.workers import cores
 ORACLE_FLOPS = 3e8
 """Work for the rows of a new unit: some 0.2 s of one core, less than a run takes."""
 MIN_CHECKED_ROWS = 8
-MOVED_BYTES = 32 << 20
-"""Of units that change places before a run: some 10 ms of writing to memory."""
+MOVED_BYTES = 4 << 20
+"""Of units that change places before a run: a few milliseconds of writing to memory, between any two runs."""
 _COPY_BYTES = 8 << 20
 
 _MEMORY = Path("/dev/shm")

@@ -226,7 +226,7 @@ def measure_case(
                 comparison.begin(run.output, answer, tolerance)
                 return wrong or found
 
-        begin = clock.mark(ended) if clock is not None else None
+        begin = clock.mark() if clock is not None else None
         timing = repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)
         if wrong := comparison.result():
             timing = replace(timing, problem=timing.problem or wrong, median_ms=None)
@@ -235,11 +235,12 @@ def measure_case(
         busy = clock.between(begin, clock.mark(ended))
     if busy is None:
         return _compared_with_first(timing, first)
+    seen = [*made, *((first,) if first is not None else ())]  # of the first, what the counters did not hold yet
     outside = Outside(
         busy,
-        explained_s=sum(run.gpu_ms for run in made) / 1e3,
-        runs=len(made),
-        launches=sum(run.launches for run in made),
+        explained_s=sum(run.gpu_ms for run in seen) / 1e3,
+        runs=len(seen),
+        launches=sum(run.launches for run in seen),
     )
     return _compared_with_first(replace(timing, outside=outside, problem=hidden_work(outside)), first)
 

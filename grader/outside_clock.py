@@ -12,7 +12,7 @@ Two sources, the first that the GPU has:
     utilisation  NVML's buffer of utilisation samples: the share of each sampling period, 1/6 to 1 s, in which a kernel
                  ran. Any GPU since Kepler; whole per cents.
 
-Both tick: what a program did shows up to 0.15 s after its end, so a reading waits that long (docs/benchmarks.md).
+Both tick: what a program did shows up to 0.1 s after its end, so a reading waits that long (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pynvml
 
 from grader.nvml import nvml_device
 
-SETTLE_S = 0.15
+SETTLE_S = 0.1
 """After the last work. On an H200, readings 0.1 s after a program's end gave 0.79 to 1.11 times what they gave 0.2 s
 later (232 runs); 0.06 s after it, 0.13 times in the worst case."""
 TICK_S = 0.1
@@ -50,8 +50,8 @@ class Busy:
 class OutsideClock(Protocol):
     """Reads one GPU. A mark is a point in time."""
 
-    def mark(self, last_work: float) -> Any:
-        """A mark no earlier than `SETTLE_S` after `last_work` (on `time.monotonic`)."""
+    def mark(self, last_work: float = 0.0) -> Any:
+        """A mark no earlier than `SETTLE_S` after `last_work` (on `time.monotonic`); by default at once."""
 
     def between(self, first: Any, second: Any) -> Busy | None:
         """What was done between two marks; None where the GPU gives no answer."""
@@ -93,7 +93,7 @@ class GpmClock:
     def __init__(self, handle: Any) -> None:
         self._handle = handle
 
-    def mark(self, last_work: float) -> _Sample:
+    def mark(self, last_work: float = 0.0) -> _Sample:
         settle(last_work)
         sample = _Sample(pynvml.nvmlGpmSampleAlloc())
         pynvml.nvmlGpmSampleGet(self._handle, sample.counters)
@@ -135,7 +135,7 @@ class UtilisationClock:
     def __init__(self, read: Callable[[int], list[tuple[int, int]]]) -> None:
         self._read = read
 
-    def mark(self, last_work: float) -> tuple[float, int]:
+    def mark(self, last_work: float = 0.0) -> tuple[float, int]:
         settle(last_work)
         return time.monotonic(), time.time_ns() // 1000
 
