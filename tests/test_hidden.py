@@ -177,7 +177,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("verdict", [Verdict.PASSED, *STUDENT_VERDICTS, Verdict.GRADER_ERROR])
+@pytest.mark.parametrize("verdict", [Verdict.PASSED, *sorted(STUDENT_VERDICTS), Verdict.GRADER_ERROR])
 def test_where_only_the_verdict_is_shown_nothing_a_program_says_gets_around_it(suite: Suite, verdict: Verdict) -> None:
     rules, case = HiddenInputs(show="verdict"), suite.cases["t01"]
     test = record("t01", verdict, "" if verdict is Verdict.PASSED else "six474() failed: 6474.").model_copy(update=SAID)
