@@ -3,9 +3,9 @@
 #include "hostile.h"
 
 int main(int, char** argv) {
-    for (int pid = 2; pid < 65536; ++pid) {
+    for (const int pid : other_processes()) {
         rlimit limit;
-        if (pid == getpid() || prlimit((pid_t)pid, RLIMIT_CORE, nullptr, &limit) != 0) continue;
+        if (prlimit((pid_t)pid, RLIMIT_CORE, nullptr, &limit) != 0) continue;
         if (prlimit((pid_t)pid, RLIMIT_CORE, &limit, nullptr) == 0) {    // to what it is: one step from ending it
             BYPASSED("set a limit of process %d, %s", pid, contents("/proc/" + std::to_string(pid) + "/comm", 40).c_str());
             break;

@@ -4,9 +4,8 @@
 #include <sched.h>
 
 int main(int, char** argv) {
-    for (int pid = 2; pid < 65536; ++pid) {
+    for (const int pid : other_processes()) {
         const std::string name = contents("/proc/" + std::to_string(pid) + "/comm", 40);
-        if (pid == getpid() || name.empty()) continue;
         cpu_set_t processors;
         sched_param none = {0};
         errno = 0;

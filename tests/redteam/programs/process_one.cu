@@ -7,6 +7,8 @@ int main(int, char** argv) {
     if (contents("/proc/1/environ").find("CANARY") != std::string::npos) BYPASSED("process 1 has the secret");
     for (int fd = 0; fd < 64; ++fd) {
         const std::string path = "/proc/1/fd/" + std::to_string(fd);
+        struct stat facts;
+        if (stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;    // a pipe would keep us waiting
         if (contents(path).find("CANARY") != std::string::npos) BYPASSED("%s holds a canary", path.c_str());
     }
     const int folder = open("/proc/1/cwd", O_RDONLY | O_DIRECTORY);

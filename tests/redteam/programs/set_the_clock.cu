@@ -16,7 +16,9 @@ int main(int, char** argv) {
     if (adjtimex(&change) >= 0) BYPASSED("adjtimex");
     change.modes = ADJ_OFFSET;
     if (clock_adjtime(CLOCK_REALTIME, &change) >= 0) BYPASSED("clock_adjtime");
-    for (const char* path : {"/dev/rtc", "/dev/rtc0", "/proc/self/timens_offsets"})
+    for (const char* path : {"/dev/rtc", "/dev/rtc0"})
         if (open(path, O_WRONLY) >= 0) BYPASSED("%s", path);
+    const int offsets = open("/proc/self/timens_offsets", O_WRONLY);
+    if (offsets >= 0 && write(offsets, "monotonic 86400 0\n", 18) > 0) BYPASSED("its clock is a day ahead");
     write_zeros(argv[1], argv[2]);
 }
