@@ -172,5 +172,8 @@ def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
         return None, f"-I{_shortened(value)} is left out: write one -I for each folder"
     for own in (folder, folder.resolve()):
         if whole.is_relative_to(own):
-            return f"-I{whole.relative_to(own)}", None
+            below = str(whole.relative_to(own))
+            if below.startswith("@"):  # gcc gives it to its compiler as a word of its own, which reads options there
+                return None, f"-I{_shortened(value)} is left out: a folder's name may not begin with @"
+            return f"-I{below}", None
     return None, f"-I{_shortened(value)} is left out: it lies outside the submission"

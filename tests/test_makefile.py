@@ -99,9 +99,19 @@ def test_macros_for_the_host_compiler_hold_words_only(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "flag", ["-D@options", "-U@options", "-DX,@options", "--define-macro=@options", "-D-x", "-DX,,-x"]
+    "flag",
+    [
+        "-I@options",
+        "-I./@options",
+        "-D@options",
+        "-U@options",
+        "-DX,@options",
+        "--define-macro=@options",
+        "-D-x",
+        "-DX,,-x",
+    ],
 )
-def test_a_macro_that_gcc_would_take_for_options_is_left_out(flag: str) -> None:
+def test_a_word_that_gcc_would_take_for_a_file_of_options_is_left_out(flag: str) -> None:
     made = sorted_flag(flag)
     assert made.flags == ("-O2",)
     assert f"{flag} is left out" in made.notes[0]

@@ -1,8 +1,8 @@
 """Where hostile programs are graded: canaries that must not be reached, and what must not be left afterwards.
 
 The canaries are what attackers look for, under names that the programs know: a secret, an answer, another student's
-work next door, listeners on loopback, on an abstract socket and on one that is a file, a setting of the kernel. `Arena.damage` says what
-became of them and what was left.
+work next door, listeners on loopback, on an abstract socket and on one that is a file, a setting of the kernel.
+`Arena.damage` says what became of them and what was left.
 """
 
 from __future__ import annotations
