@@ -33,6 +33,9 @@ STARTUP_CPU_S = 1.5
 """Seen: 0.2 to 0.55 s for whole runs of flash2.cu, tracer included (docs/benchmarks.md); slower machines need more."""
 CPU_S_PER_BYTE = 4e-9
 """Reading a file, converting, copying to the device and back: some 1 GB/s each on one core."""
+COPYING_S_PER_BYTE = 16e-9
+"""Of input and output, the longest wait for copies that is allowed for: sixteen copies of all at 1 GB/s. A program can
+copy for as long as it likes."""
 CPU_S_PER_LAUNCH = 2e-5
 """A launch is some 2 to 5 µs of host time, a traced one up to twice that."""
 VECTORISED = 64
@@ -199,9 +202,10 @@ def computed_on_the_host(
     are of the same case and launch as much as the graded run, of which `trace` and `witness` are.
     """
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
-    used = [(witness.cpu_s, (trace.gpu_ns + trace.copy_ns) / 1e9)]
-    used += [(run.cpu_s, (run.gpu_ms + run.copy_ms) / 1e3) for run in timed_runs]
-    for cpu_s, waiting_s in used:
+    used = [(witness.cpu_s, trace.gpu_ns / 1e9, trace.copy_ns / 1e9)]
+    used += [(run.cpu_s, run.gpu_ms / 1e3, run.copy_ms / 1e3) for run in timed_runs]
+    for cpu_s, gpu_s, copying_s in used:
+        waiting_s = gpu_s + min(copying_s, COPYING_S_PER_BYTE * witness.file_bytes)
         spare = cpu_s - _allowed_cpu_s(waiting_s, witness.file_bytes, launches)
         if spare >= sequential_s / VECTORISED:
             return (

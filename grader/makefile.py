@@ -36,16 +36,17 @@ _OURS = re.compile(
     r"|m32|m64|Xcudafe|Xnvlink|Xarchive|cudart|-cudart|run|-run|v|-verbose|keep|-keep|G|-device-debug|lib|-lib|shared|-shared|ptx|-ptx|cubin|-cubin)\b(=|$)"
 )
 _KEPT = re.compile(
-    r"-D.*|-U.*|-O[0-3]?|--define-macro=.*|--undefine-macro=.*|--optimize=.*|-{1,2}std=[\w+]+"
+    r"(-D|-U|--define-macro=|--undefine-macro=)[A-Za-z_][^,]*(,[A-Za-z_][^,]*)*|-O[0-3]?|--optimize=\d|-{1,2}std=[\w+]+"
     r"|-{1,2}use_fast_math|-{1,2}(ftz|prec-div|prec-sqrt|fmad)=(true|false)|-{1,2}maxrregcount=\d+"
     r"|-{1,2}(extended-lambda|expt-extended-lambda|expt-relaxed-constexpr|restrict|extra-device-vectorization)"
     r"|-{1,2}default-stream=[\w-]+|-(rdc|-relocatable-device-code)=(true|false)|-w|-g|-lineinfo|--generate-line-info"
     r"|-{1,2}(diag-suppress|diag_suppress)=[\d,]+|-W[\w-]*|-{1,2}resource-usage"
 )
+"""Macros are a list for nvcc, and their names words of their own for gcc, which reads options from FILE for @FILE."""
 _PTXAS_KEPT = re.compile(r"-v|--verbose|-O[0-3]|-dlcm=\w+|--def-load-cache=\w+|-warn-[\w-]+|--warn-[\w-]+")
 _COMPILER_KEPT = re.compile(
     r"-O([0-3]|fast|s|g)?|-f(fast-math|unroll-loops|no-[\w-]+|openmp|tree-vectorize|PIC)|-W[\w=-]*|-w|-g|-[DU]\w+(=[\w.+-]*)?"
-    r"|-march=native|-mtune=native|-m(avx2|avx|fma|avx512f|sse4\.2)|-std=[\w+]+|-pthread|-pedantic|-Wall,.*"
+    r"|-march=native|-mtune=native|-m(avx2|avx|fma|avx512f|sse4\.2)|-std=[\w+]+|-pthread|-pedantic"
 )
 _HARMLESS = re.compile(r'(?:[^"$`\\]|\\"|"[\w.]*")*')
 """nvcc gives its tools' command lines to a shell: -D and -I within double quotes, -Xcompiler's words without any. A
@@ -171,5 +172,8 @@ def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
         return None, f"-I{_shortened(value)} is left out: write one -I for each folder"
     for own in (folder, folder.resolve()):
         if whole.is_relative_to(own):
-            return f"-I{whole.relative_to(own)}", None
+            below = str(whole.relative_to(own))
+            if below.startswith("@"):  # gcc gives it to its compiler as a word of its own, which reads options there
+                return None, f"-I{_shortened(value)} is left out: a folder's name may not begin with @"
+            return f"-I{below}", None
     return None, f"-I{_shortened(value)} is left out: it lies outside the submission"

@@ -169,12 +169,12 @@ def _chosen_sources(
 
 def _check_names(path: Path, names: Iterable[str]) -> None:
     """nvcc starts its tools through a shell, in which names are within double quotes, and takes a file called
-    `-optf=x.cu` for an option."""
+    `-optf=x.cu` for an option; gcc reads options from x.cu when it is given `@x.cu`."""
     for name in names:
-        if not name.isprintable() or _SPECIAL.search(name) or name.startswith("-"):
+        if not name.isprintable() or _SPECIAL.search(name) or name.startswith(("-", "@")):
             raise UsageError(
                 f"{printable_name(str(path))}: the file name '{printable_name(name)}' cannot be given to a compiler: "
-                "expected letters, digits and ordinary signs, and no - in front; rename it."
+                "expected letters, digits and ordinary signs, and no - or @ in front; rename it."
             )
 
 

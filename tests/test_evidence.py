@@ -18,7 +18,7 @@ from grader.evidence import (
 )
 from grader.outside_clock import Busy
 from grader.record import TestRecord, TimedRunRecord
-from grader.trace import KernelEvent, Trace, TracerError
+from grader.trace import KernelEvent, MemcpyEvent, Trace, TracerError
 from grader.verdict import Verdict
 
 SECOND = 1_000_000_000
@@ -89,6 +89,13 @@ def test_much_processor_time_for_work_of_that_size_is_told() -> None:
     said = computed_on_the_host(HONEST, busy, sequential_s=59.0)
     assert "8 s of processor time" in said
     assert "the sequential program needs 59 s" in said
+
+
+def test_seconds_of_copying_the_same_bytes_allow_no_seconds_of_processor_time() -> None:
+    copying = replace(HONEST, memcpys=(MemcpyEvent("HtoD", 1 << 40, 7 * SECOND, 11 * SECOND, 7),))
+    few = Witness("cuda", wall_s=8.0, cpu_s=5.0, file_bytes=20 << 20)
+    assert "5 s of processor time" in computed_on_the_host(copying, few, sequential_s=59.0)
+    assert computed_on_the_host(copying, replace(few, file_bytes=400 << 20), sequential_s=59.0) == ""
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -48,10 +50,36 @@ def test_only_what_the_job_names_can_be_read_and_only_its_folder_written(tmp_pat
 
 @pytest.mark.parametrize(
     "attempt",
-    ["setsid true", "unshare -U true", "cat /etc/shadow", "kill -0 1", "bash -c 'echo > /dev/tcp/127.0.0.1/1'"],
+    [
+        "setsid true",
+        "unshare -U true",
+        "cat /etc/shadow",
+        "kill -0 1",
+        "bash -c 'echo > /dev/tcp/127.0.0.1/1'",
+        "prlimit --pid $PPID --core=0",
+        "renice 19 -p $PPID >/dev/null",
+        "ionice -c 3 -p $PPID",
+        "taskset -p 1 $PPID >/dev/null",
+        "chrt -o -p 0 $PPID",
+    ],
 )
 def test_what_reaches_out_fails(attempt: str, tmp_path: Path) -> None:
     assert shell(f"{attempt} 2>/dev/null && echo REACHED", tmp_path).stdout == ""
+
+
+def test_limits_of_the_program_itself_can_be_set(tmp_path: Path) -> None:
+    assert shell("ulimit -c 0 && ulimit -S -n 64 && ulimit -n", tmp_path).stdout == "64\n"
+
+
+def test_a_service_that_listens_on_a_file_is_not_reached(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind(str(tmp_path / "service"))
+        service.listen()
+        script = "import socket; socket.socket(socket.AF_UNIX).connect('service'); print('REACHED')"
+        job = Job(("/usr/bin/env", "python3", "-c", script), tmp_path, readable=(Path(sys.base_prefix),))
+        outcome = run(job, Limits(wall_s=20))
+    assert outcome.stdout == ""
+    assert "PermissionError" in outcome.stderr
 
 
 def test_no_capability_is_left_and_the_graders_environment_stays_closed(tmp_path: Path) -> None:

@@ -98,7 +98,26 @@ def test_macros_for_the_host_compiler_hold_words_only(value: str) -> None:
     assert sorted_flag(f"-Xcompiler=-DX={value}").flags == ("-O2",)
 
 
-@pytest.mark.parametrize("flag", ["-DX=(1+2)", "-DT=unsigned long", r"-DNAME=\"a.b\"", "-DV=a;b"])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "-I@options",
+        "-I./@options",
+        "-D@options",
+        "-U@options",
+        "-DX,@options",
+        "--define-macro=@options",
+        "-D-x",
+        "-DX,,-x",
+    ],
+)
+def test_a_word_that_gcc_would_take_for_a_file_of_options_is_left_out(flag: str) -> None:
+    made = sorted_flag(flag)
+    assert made.flags == ("-O2",)
+    assert f"{flag} is left out" in made.notes[0]
+
+
+@pytest.mark.parametrize("flag", ["-DX=(1+2)", "-DT=unsigned long", r"-DNAME=\"a.b\"", "-DV=a;b", "-DX=1,Y=2", "-D_x"])
 def test_honest_macros_are_kept(flag: str) -> None:
     assert sorted_flag(flag).flags == ("-O2", flag)
 

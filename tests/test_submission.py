@@ -112,7 +112,7 @@ def test_an_include_that_names_no_file_is_left_to_the_compiler(write: Write, hw4
 
 
 @pytest.mark.parametrize(
-    "name", ["-optf=x.cu", "$(touch x).cu", "`x`.cu", 'a".cu', "a\\.h", "a\nb.cu", "\x1b[2J.h", "\udcff.h"]
+    "name", ["-optf=x.cu", "@x.cu", "$(touch x).cu", "`x`.cu", 'a".cu', "a\\.h", "a\nb.cu", "\x1b[2J.h", "\udcff.h"]
 )
 def test_a_file_name_that_a_compiler_could_not_be_given_is_refused(write: Write, hw4: Assignment, name: str) -> None:
     folder = write("hw4.cu", PROGRAM).parent

@@ -99,11 +99,24 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 _DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {
     "setsid": (112, 157),  # nothing may leave the session by which we find and end it
     "setpgid": (109, 154),
+    "connect": (42, 203),  # Landlock has no rule for sockets that are files: a container engine's, an agent's
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
 }
 """What namespaces confine, where there are none."""
+
+_OF_ITSELF_ONLY: dict[str, tuple[int, int]] = {
+    "prlimit64": (302, 261),
+    "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+}
+"""Where processes of the same user can be seen, these reach them, Landlock or not (Linux 6.18): a limit of processor
+time would end the grader. The first argument is a process; 0 is the caller."""
 
 _NEW_PROCESSES: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
 """What starts a process, but for `clone`, which also starts threads."""
@@ -136,7 +149,8 @@ def filter_program(
 ) -> bytes | None:
     """The filter for this machine's architecture, as `bwrap --seccomp` reads it; None where we have no numbers.
 
-    Without `namespaces` it also denies what they would confine: networks, new sessions, System V objects. Without
+    Without `namespaces` it also denies what they would confine: networks, new sessions, System V objects, other
+    processes' limits and priorities. Without
     `modes` it denies changes of files' modes, owners, times and attributes; without `processes` starting any: threads
     only, which is all that CUDA needs.
     """
@@ -160,6 +174,15 @@ def filter_program(
     program += [_instruction(_JUMP_EQUAL, _CLONE3, false=1), _fail(errno.ENOSYS)]
     for number in denied:
         program += [_instruction(_JUMP_EQUAL, number, false=1), _fail(errno.EPERM)]
+    if not namespaces:
+        for number in (pair[column] for pair in _OF_ITSELF_ONLY.values()):
+            program += [
+                _instruction(_JUMP_EQUAL, number, false=4),
+                _instruction(_LOAD_WORD, _FIRST_ARGUMENT),
+                _instruction(_JUMP_EQUAL, 0, false=1),
+                _instruction(_RETURN, _ALLOW),
+                _fail(errno.EPERM),
+            ]
     program += [
         _instruction(_JUMP_EQUAL, _SOCKET[machine], false=len(families) + 3),
         _instruction(_LOAD_WORD, _FIRST_ARGUMENT),

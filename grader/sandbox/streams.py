@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import tempfile
 import threading
@@ -11,29 +12,40 @@ from typing import IO
 
 
 class Drain:
-    """Reads a stream to its end in the background and keeps its first `keep` bytes: a flood costs no memory."""
+    """Reads a stream in the background and keeps its first `keep` bytes: a flood costs no memory.
+
+    Its end may never come: a writer can hide a descriptor in a socket message that refers to itself, which outlives
+    it. So reading ends, after `finish` was called, as soon as nothing is left in it.
+    """
 
     def __init__(self, stream: IO[bytes], keep: int) -> None:
         self._stream = stream
         self._keep = keep
         self._kept = bytearray()
         self.total = 0
+        self._last_words = os.eventfd(0)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
+        stream = self._stream.fileno()
+        waiting = select.poll()
+        waiting.register(stream, select.POLLIN)
+        waiting.register(self._last_words, select.POLLIN)
         with contextlib.suppress(OSError, ValueError):
-            while chunk := os.read(self._stream.fileno(), 1 << 16):
+            while stream in dict(waiting.poll()) and (chunk := os.read(stream, 1 << 16)):
                 self.total += len(chunk)
                 room = self._keep - len(self._kept)
                 if room > 0:
                     self._kept += chunk[:room]
 
     def finish(self) -> None:
-        """Wait for the end of the stream; every writer is dead by now, so it is near."""
+        """Wait until all is read that was written; every writer is dead by now."""
+        os.eventfd_write(self._last_words, 1)
         self._thread.join(timeout=5)
         if not self._thread.is_alive():
             self._stream.close()
+            os.close(self._last_words)
 
     @property
     def text(self) -> str:
@@ -74,6 +86,8 @@ class Receiver:
 
     def finish(self) -> IO[bytes]:
         """What was received, at its beginning; called when every process of the run is dead."""
+        with contextlib.suppress(OSError):
+            self._theirs.shutdown(socket.SHUT_WR)  # a writer may have hidden its end where closing does not reach it
         self._theirs.close()
         if self._thread is not None:
             self._thread.join(timeout=60)

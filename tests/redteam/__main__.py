@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,11 +38,13 @@ from grader.sandbox import bubblewrap
 from grader.submission import Submission, read_submission
 from grader.testcase import Case, load_suite
 from grader.workers import cores
-from tests.redteam.arena import SECRET, Arena, open_arena
+from tests.redteam.arena import ALICE, SECRET, Arena, open_arena
 
 PROGRAMS = Path(__file__).with_name("programs")
 TESTS = "s01,s02"
 NOBODY = 65534
+_UNPRINTABLE = re.compile(r"\\u00(?:0[0-8be-f]|1[0-9a-f]|7f)|\\[bf]|[\u202a-\u202e\u2066-\u2069]", re.IGNORECASE)
+"""In JSON: what moves a terminal's cursor or turns the direction of what follows."""
 _WALL_S = 8.0
 _FLOOD_BYTES = 1 << 30
 _MOST_SAID = 20_000
@@ -68,6 +71,9 @@ class Attack:
     verdict_only: bool = False
     single_file: bool = False
     under_rules: bool = False
+    least_ms: float = 0.0
+    """GPU time of the work that is hidden: a time below that counts for nothing."""
+    within_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,24 +96,28 @@ def read_attacks() -> list[Attack]:
             raise ValueError(f"{path}: the second line must be `// expect: VERDICT …`, found {second!r}.")
         verdicts, *marks = (part.strip() for part in second.removeprefix("// expect: ").split(";"))
         expected = frozenset(word.strip() for word in verdicts.split("|"))
-        tests = next((mark.removeprefix("on ") for mark in marks if mark.startswith("on ")), TESTS)
-        most = next((float(mark.removeprefix("occupancy ")) for mark in marks if mark.startswith("occupancy ")), None)
-        what = first.removeprefix("// ")
-        found.append(
-            Attack(
-                whole.stem,
-                whole,
-                what,
-                expected,
-                "flagged" in marks,
-                "gpu" in marks,
-                tests,
-                most,
-                "verdict only" in marks,
-                "single file" in marks,
-                "under rules" in marks,
-            )
-        )
+        attack = Attack(whole.stem, whole, first.removeprefix("// "), expected, "flagged" in marks, "gpu" in marks)
+        for mark in marks:
+            match mark.split():
+                case ["on", tests]:
+                    attack = replace(attack, tests=tests)
+                case ["occupancy", most]:
+                    attack = replace(attack, occupancy=float(most))
+                case ["at", "least", least, "ms"]:
+                    attack = replace(attack, least_ms=float(least))
+                case ["within", most, "s"]:
+                    attack = replace(attack, within_s=float(most))
+                case ["verdict", "only"]:
+                    attack = replace(attack, verdict_only=True)
+                case ["single", "file"]:
+                    attack = replace(attack, single_file=True)
+                case ["under", "rules"]:
+                    attack = replace(attack, under_rules=True)
+                case ["flagged"] | ["gpu"]:
+                    pass
+                case _:
+                    raise ValueError(f"{path}: `{mark}` on the second line means nothing; see hostile.h.")
+        found.append(attack)
     return found
 
 
@@ -139,6 +149,8 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
             bypasses.append(f"{test.name} was not flagged")
         if test.flags and test.speedup is not None:
             bypasses.append(f"{test.name} has a speedup although it is flagged")
+        if test.speedup is not None and test.gpu_ms is not None and test.gpu_ms < attack.least_ms:
+            bypasses.append(f"{test.name} counts as {test.gpu_ms:.3g} ms, {attack.least_ms:g} ms expected at least")
     if attack.occupancy is not None and (record.occupancy or 0) > attack.occupancy:
         bypasses.append(f"its occupancy is taken for {record.occupancy:.3f}, {attack.occupancy:g} expected at most")
     if any("CANARY" in text for text in (record.build.log, *record.build.flags)):
@@ -150,6 +162,11 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
         bypasses.append("what a student reads of a test holds words or figures of the program's")
     if len(said) > _MOST_SAID * len(record.tests):
         bypasses.append(f"there are {len(said):,} characters about {len(record.tests)} tests")
+    whole = record.model_dump_json()
+    if SECRET in whole or ALICE.strip() in whole:
+        bypasses.append("the record holds the secret, or another student's work")
+    if found := _UNPRINTABLE.search(whole):
+        bypasses.append(f"the record holds the control character {found[0]!r}")
     return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
 
 
@@ -173,9 +190,17 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
             grading = Grading(limited, suite, files, cases, engine, baselines, measured)
             began = time.monotonic()
             result = _attempt(attack, submission, grading, arena)
-            results.append(replace(result, seconds=time.monotonic() - began))
+            results.append(timed(replace(result, seconds=time.monotonic() - began)))
             _say(results[-1])
     return results
+
+
+def timed(result: Result) -> Result:
+    """A result that took longer than its attack may take the grader is a bypass."""
+    most = result.attack.within_s
+    if most is None or result.seconds <= most:
+        return result
+    return replace(result, bypasses=(*result.bypasses, f"it kept the grader for {result.seconds:.0f} s"))
 
 
 def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:

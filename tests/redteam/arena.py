@@ -1,8 +1,8 @@
 """Where hostile programs are graded: canaries that must not be reached, and what must not be left afterwards.
 
 The canaries are what attackers look for, under names that the programs know: a secret, an answer, another student's
-work next door, listeners on loopback and on an abstract socket, a setting of the kernel. `Arena.damage` says what
-became of them and what was left.
+work next door, listeners on loopback, on an abstract socket and on one that is a file, a setting of the kernel.
+`Arena.damage` says what became of them and what was left.
 """
 
 from __future__ import annotations
@@ -86,15 +86,20 @@ def open_arena(folder: Path, testcases: Path) -> Iterator[Arena]:
     abstract = socket.socket(socket.AF_UNIX)
     abstract.bind("\0redteam-canary")
     abstract.listen(16)
-    for listener in (loopback, abstract):
+    named = socket.socket(socket.AF_UNIX)
+    named.bind(str(CANARY / "socket"))
+    named.listen(16)
+    (CANARY / "socket").chmod(0o777)
+    listeners = [loopback, abstract, named]
+    for listener in listeners:
         listener.setblocking(False)
-    arena = Arena(submissions, testcases, [loopback, abstract])
+    arena = Arena(submissions, testcases, listeners)
     arena.before = arena._state()
     try:
         yield arena
     finally:
-        loopback.close()
-        abstract.close()
+        for listener in listeners:
+            listener.close()
         shutil.rmtree(CANARY, ignore_errors=True)
 
 

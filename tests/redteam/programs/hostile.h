@@ -3,16 +3,17 @@
 //
 // A program's first line says what it tries, its second what must become of it:
 //
-//     // expect: VERDICT [| VERDICT …] [; gpu] [; flagged] [; on TESTS] [; verdict only]
-//                        [; single file] [; under rules]
+//     // expect: VERDICT [| VERDICT …] [; gpu] [; flagged] [; on TESTS] [; occupancy X] [; at least N ms] [; within N s]
+//                        [; verdict only] [; single file] [; under rules]
 //
-// `verdict only`: of hidden tests a student may read the verdict alone, so nothing that the program says. `single file`: it
-// is handed in as a file, next to others' work. `under rules`: calls of system and absolute includes are refused.
 // `gpu`: it means something on a GPU only. `flagged`: its output is right, and its times must not count. `on`: the
-// testcases that it is run on, instead of s01 and s02. An attack that gets what it wants says so with BYPASSED(...); then
-// it has bypassed us, whatever the verdict. What it leaves behind is looked for by the runner. Every program is bounded:
-// run bare, none takes more than 3 GiB, 3000 processes or 400 MB of disk, and none touches what it did not make, but for
-// the canaries of the runner (all called redteam-canary).
+// testcases that it is run on, instead of s01 and s02. `occupancy`: the most it may be taken for. `at least`: no time
+// below that may count. `within`: the grader is done with it by then. `verdict only`: of hidden tests a student may read
+// the verdict alone, so nothing that the program says. `single file`: it is handed in as a file, next to others' work.
+// `under rules`: calls of system and absolute includes are refused. An attack that gets what it wants says so with
+// BYPASSED(...); then it has bypassed us, whatever the verdict. What it leaves behind is looked for by the runner. Every
+// program is bounded: run bare, none takes more than 3 GiB, 3000 processes or 400 MB of disk, and none touches what it
+// did not make, but for the canaries of the runner (all called redteam-canary).
 #pragma once
 
 #ifndef _GNU_SOURCE
@@ -151,6 +152,18 @@ inline void leave_daemon(const std::function<void()>& work) {
     sleep(1);    // until the run has ended, its clock runs, so what is done at once gains nothing
     work();
     _exit(0);
+}
+
+// Every process in sight but ours and process 1, which is the sandbox's.
+inline std::vector<int> other_processes() {
+    std::vector<int> found;
+    DIR* const entries = opendir("/proc");
+    while (const dirent* entry = entries ? readdir(entries) : nullptr) {
+        const int pid = atoi(entry->d_name);
+        if (pid > 1 && pid != getpid()) found.push_back(pid);
+    }
+    if (entries) closedir(entries);
+    return found;
 }
 
 // The program's name for itself in the process list.
