@@ -1,4 +1,4 @@
-"""What a submission's PTX says is large costs the grader, which translates it, nothing."""
+"""What a program says is large costs the grader nothing, and what it reserves fits into what there is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from grader.emulator import build
 from grader.emulator.build import Unsupported
 from grader.emulator.ptx import parse
 from grader.emulator.translate import translate_module
+from tests.emulator.programs import HERE, execute
+from tests.emulator.programs import build as build_program
 
 PTX = """
 .version 8.0
@@ -29,6 +31,15 @@ def test_the_zeros_after_an_arrays_initial_values_are_left_to_the_c_compiler() -
 def test_ptx_of_gigabytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "hw4.ptx").open("wb") as file:
         file.truncate(1 << 40)
-    unit = build._Unit(tmp_path / "hw4.cu", tmp_path / "hw4.o", tmp_path / "hw4.ptx", "")
-    with pytest.raises(Unsupported, match=r"1,099,511,627,776 bytes of PTX for hw4\.cu"):
-        build._parse(unit, 0)
+    unit = build._Unit("hw4.cu", tmp_path / "hw4.o", tmp_path / "hw4.ptx", "")
+    with pytest.raises(Unsupported, match=r"the PTX of hw4\.cu, which is 1,099,511,627,776 bytes"):
+        build._parse(unit, 0, tmp_path)
+
+
+@pytest.mark.parametrize("gigabytes", [10, 24])
+def test_a_program_runs_where_little_address_space_is_left(
+    gigabytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_TEST_RUNNER", f"prlimit --as={gigabytes << 30}")
+    done = execute(build_program(HERE / "portable.cu"), folder=tmp_path)
+    assert done.output == "lanes_that_go_downwards ok\nmixed ok\n" and done.exit_code == 0

@@ -16,6 +16,9 @@ import pytest
 from grader.toolkit import find_toolkit
 
 ARM = "aarch64-linux-gnu"
+QEMU = f"prlimit --as={24 << 30} qemu-"
+"""qemu keeps a record of every page that a program maps: of the terabyte that the emulator reserves for device memory
+when it can, it takes gigabytes of real memory and minutes."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ def _arm() -> Machine:
         "CXX": f"{ARM}-g++",
         "NVCC_CCBIN": f"{ARM}-g++",
         "CPATH": f"{include}:{include / 'cccl'}",  # nvcc looks for headers of an Arm toolkit, which is not there
-        "GRADER_TEST_RUNNER": f"qemu-aarch64 -L /usr/{ARM}",
+        "GRADER_TEST_RUNNER": f"{QEMU}aarch64 -L /usr/{ARM}",
     }
     return Machine("neon", environment, slower=10)
 
@@ -51,7 +54,7 @@ OTHERS = (
     _arm(),
 )
 OLDER = (
-    Machine("avx2", {"GRADER_EMULATOR_ISA": "avx2", "GRADER_TEST_RUNNER": "qemu-x86_64 -cpu Haswell"}, slower=10),
-    Machine("sse", {"GRADER_EMULATOR_ISA": "sse", "GRADER_TEST_RUNNER": "qemu-x86_64 -cpu qemu64"}, slower=10),
+    Machine("avx2", {"GRADER_EMULATOR_ISA": "avx2", "GRADER_TEST_RUNNER": f"{QEMU}x86_64 -cpu Haswell"}, slower=10),
+    Machine("sse", {"GRADER_EMULATOR_ISA": "sse", "GRADER_TEST_RUNNER": f"{QEMU}x86_64 -cpu qemu64"}, slower=10),
 )
 """Processors of qemu's that have an instruction set and nothing beyond: a program that uses more is stopped there."""

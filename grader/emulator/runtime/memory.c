@@ -17,34 +17,38 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ARENA_BYTES (1ull << 40)
+#define MOST_ARENA_BYTES (1ull << 40)
 #define GAP 256ull
 
 static u8 *arena, *arena_alias;
 static int arena_file = -1;
-static u64 arena_next = 1 << 20, used, serial;
+static u64 arena_bytes, arena_next = 1 << 20, used, serial;
 static struct allocation **table; /* sorted by start; freed ones stay */
 static u64 count, capacity;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+static void *map(u64 bytes, int access) {
+    void *p = mmap(NULL, bytes, access, MAP_SHARED | MAP_NORESERVE, arena_file, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* As much as there is address space for: ulimit -v may leave little. */
 static void start(void) {
-    u64 bytes = ARENA_BYTES;
     arena_file = memfd_create("device memory", MFD_CLOEXEC);
-    while (bytes >= 1ull << 32) {
-        if (arena_file >= 0 && ftruncate(arena_file, (off_t)bytes) == 0) {
-            arena = mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, arena_file, 0);
-            arena_alias = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, arena_file, 0);
-            if (arena != MAP_FAILED && arena_alias != MAP_FAILED) return;
-        }
-        bytes /= 2;
+    for (u64 bytes = MOST_ARENA_BYTES; arena_file >= 0 && bytes >= 1ull << 32; bytes /= 2) {
+        arena = ftruncate(arena_file, (off_t)bytes) ? NULL : map(bytes, PROT_NONE);
+        arena_alias = arena ? map(bytes, PROT_READ | PROT_WRITE) : NULL;
+        arena_bytes = bytes;
+        if (arena_alias) return;
+        if (arena) munmap(arena, bytes);
     }
     fprintf(stderr, "emulator: cannot reserve device memory: %s\n", strerror(errno));
     _exit(125);
 }
 void memory_start(void) { pthread_once(&once, start); }
 
-int memory_is_arena(u64 a) { return arena && a >= (u64)arena && a < (u64)arena + ARENA_BYTES; }
+int memory_is_arena(u64 a) { return arena && a >= (u64)arena && a < (u64)arena + arena_bytes; }
 
 /* Index of the last allocation that starts at or before the address; -1 when none. */
 static i64 position(u64 address) {
@@ -85,7 +89,7 @@ struct allocation *memory_allocate(u64 bytes, u64 align, enum memory_kind kind, 
     } else if (used + bytes <= DEVICE_MEMORY_BYTES) {
         if (align < 512) align = 512;
         u64 at = (arena_next + align - 1) & ~(align - 1);
-        if (at + bytes + GAP <= ARENA_BYTES) {
+        if (at + bytes + GAP <= arena_bytes) {
             arena_next = at + bytes + GAP;
             /* The device pointer itself needs no offset: arena is page-aligned. */
             result = insert((u64)arena + at, bytes, (i64)((u64)arena_alias - (u64)arena), kind, label);
