@@ -39,7 +39,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
                  access_word(w, site), bytes, (unsigned long long)addr,
                  space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes);
     if (space == SPACE_SHARED) {
-        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) *watched = SPACE_PARAM; /* nobody's */
+        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) *watched = SPACE_PARAM; /* no variable's, but its atomics put warps in order */
         else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
             char place[256] = "";
@@ -72,6 +72,7 @@ static int is_watched(const struct warp *w) { return w->block->launch->module->i
 
 static void watch(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
     if (space == SPACE_SHARED || space == SPACE_GLOBAL) shadow_access(w, site, space == SPACE_SHARED, addr, lane, bytes, host, value);
+    else if (space == SPACE_PARAM) shadow_order(w, site);
 }
 
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {

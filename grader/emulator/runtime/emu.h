@@ -252,6 +252,7 @@ void shadow_end_epoch(struct block *b); /* all have reached a barrier, or left *
 void shadow_end(struct block *b);
 void shadow_forget(struct allocation *a);
 u64 shadow_repeated(void); /* findings at places reported before */
+int shadow_order(struct warp *w, u32 site);
 void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
 /* The bytes of a copy, made known by shadow_access when it was issued, are there: its thread has waited for it. */
 void shadow_arrival(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes);

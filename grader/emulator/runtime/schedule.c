@@ -268,7 +268,7 @@ static struct block *take_block(struct worker *k) {
         mprotect(p, GUARD_BYTES, PROT_NONE);
         b->fibers[i].stack = p + GUARD_BYTES;
     }
-    b->shared = map(k->capacity_shared + 4096);
+    b->shared = map(k->capacity_shared + RESERVED_GAP + 4096);
     b->local = map((u64)n * k->capacity_local * 32 + 4096);
     return b;
 }
@@ -279,7 +279,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
     b->threads_alive = l->threads;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, l->shared_bytes);
-    memset(b->shared + k->capacity_shared, 0, RESERVED_BYTES); /* lies in what take_block maps beyond */
+    memset(b->shared + k->capacity_shared + RESERVED_GAP, 0, RESERVED_BYTES); /* lies in what take_block maps beyond */
     if (l->module->info->sanitize) shadow_start(b);
     copies_start(b);
     /* Threads have the indices that they had in the block before, mostly: all those divisions took a sixth of tiled.cu. */
@@ -290,7 +290,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
         struct warp *w = &b->warps[i];
         memset(w, 0, offsetof(struct warp, tid));
         w->sites = k->sites;
-        w->shared = b->shared, w->shared_size = l->shared_bytes, w->reserved = k->capacity_shared;
+        w->shared = b->shared, w->shared_size = l->shared_bytes, w->reserved = k->capacity_shared + RESERVED_GAP;
         w->local = b->local + (u64)i * k->capacity_local * 32, w->local_size = k->capacity_local;
         w->alive = &b->threads_alive, w->params = l->params, w->fuel = l->fuel, w->index = i, w->block = b;
         u32 left = l->threads - i * 32;

@@ -12,7 +12,8 @@
  * An asynchronous copy is a write at its issue and once more when its thread has waited for it. Between the two every access
  * to its bytes is reported, by the thread itself too: as a race, or as an uninitialised read where races are not looked for.
  *
- * No race: two atomics; two volatile accesses in a launch that uses fences, and a volatile read beside an atomic; a plain
+ * No race: two atomics; two accesses that are both relaxed, acquire or release (morally strong in the PTX memory model); two
+ * volatile accesses in a launch that uses fences, and a volatile read beside an atomic; a plain
  * read beside an atomicCAS, Min, Max, And or Or (the usual first look of a loop around them); writes of the value that is
  * there already.
  *
@@ -143,7 +144,7 @@ static int agree(const struct site_info *a, const struct site_info *b) {
     if (a->kind == SITE_ATOMIC && b->kind == SITE_ATOMIC) return 1;
     if (a->kind == SITE_ATOMIC && b->kind == SITE_LOAD) return strong_b || a->order & SITE_TOLERANT;
     if (b->kind == SITE_ATOMIC && a->kind == SITE_LOAD) return strong_a || b->order & SITE_TOLERANT;
-    return strong_a && strong_b && order_uses_fences();
+    return strong_a && strong_b && (a->order & b->order & SITE_ORDERED || order_uses_fences());
 }
 
 static void report_race(const struct access *x, u64 addr, u32 other_at, int other_known, u64 other_block, enum order order, int same_warp) {
@@ -322,6 +323,18 @@ static struct allocation *allocation_at(struct warp *w, u32 site, u64 addr) {
     return *last;
 }
 
+/* What an access to any memory does to the order of others. Whether races are looked for. */
+int shadow_order(struct warp *w, u32 site) {
+    struct block *b = w->block;
+    const struct module_info *info = b->launch->module->info;
+    const struct site_info *s = &info->sites[site];
+    if (!(info->sanitize & SANITIZE_RACE && b->stamp)) return 0;
+    order_access(b);
+    if (s->order & SITE_RELEASES) order_fence(b);
+    if (s->kind == SITE_ATOMIC || s->order & SITE_STRONG) order_strong_access(b);
+    return 1;
+}
+
 /* `host` is where the bytes lie; `value`, of a store, what they are about to become. */
 void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
     struct block *b = w->block;
@@ -331,13 +344,8 @@ void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32
     if (!shared && !x.allocation) return;
     x.atomic = s->kind == SITE_ATOMIC, x.writes = s->kind != SITE_LOAD, x.reads = s->kind == SITE_LOAD || (x.atomic && !(s->order & SITE_OVERWRITES));
     x.same_value = value && memcmp(host, value, bytes) == 0;
-    int races = info->sanitize & SANITIZE_RACE && b->stamp;
-    if (races) {
-        order_access(b);
-        if (s->order & SITE_RELEASES) order_fence(b);
-        if (x.atomic || s->order & SITE_STRONG) order_strong_access(b);
-        x.stamp = b->stamp;
-    }
+    int races = shadow_order(w, site);
+    x.stamp = b->stamp;
     if (info->sanitize & SANITIZE_INIT && !shared) {
         u64 offset = addr - x.allocation->start;
         if (x.reads && !written_all(x.allocation, offset, bytes)) report_uninitialised(&x, addr);

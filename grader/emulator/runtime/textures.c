@@ -2,7 +2,9 @@
  *
  * Filtering follows the CUDA programming guide, "Texture Fetching": with x in texels, linear filtering reads the texels
  * at floor(x - 0.5) and the next one, and weighs them by the fraction, held with 8 bits. What it rounds to nearest is
- * x - 0.5 as a whole. A point outside the texture is led back by the address mode, of each texel. */
+ * x - 0.5 as a whole. In two dimensions the weights of the four texels have 8 bits as well, and add up to 1: measured on an
+ * H200 on 2026-11-22, where a corner's share of 43.14 / 256 counted as 43 / 256. Whether shares are rounded or cut is not
+ * known (here: rounded), nor is what a third dimension does (here: exact). A point outside the texture is led back by the address mode, of each texel. */
 
 #include "emu.h"
 #include "textures.h"
@@ -76,15 +78,14 @@ static void filter(const struct texture *t, u32 dimensions, const double x[3], u
         i64 f = fixed(x[d]);
         base[d] = f >> 8, weight[d] = (double)(f & 255) / 256;
     }
+    const double both = floor(weight[0] * weight[1] * 256 + 0.5) / 256; /* the weight of the texel that is next in x and y */
+    const double plane[4] = {1 - weight[0] - weight[1] + both, weight[0] - both, weight[1] - both, both};
     for (u32 corner = 0; corner < 1u << dimensions; corner++) {
         i64 i[3];
         u32 texel[4];
-        double share = 1;
-        for (u32 d = 0; d < dimensions; d++) {
-            u32 next = corner >> d & 1;
-            i[d] = base[d] + next;
-            share *= next ? weight[d] : 1 - weight[d];
-        }
+        double share = plane[corner & 3];
+        for (u32 d = 0; d < dimensions; d++) i[d] = base[d] + (corner >> d & 1);
+        if (dimensions == 3) share *= corner >> 2 ? weight[2] : 1 - weight[2];
         if (share == 0) continue; /* an infinity there does not count */
         fetch(t, dimensions, i, layer, texel);
         for (u32 c = 0; c < 4; c++) sum[c] += share * u2f(texel[c]);

@@ -1,4 +1,9 @@
-/* Video instructions and fns: arithmetic on words, half-words and bytes, as the PTX ISA's sections on them write it down. */
+/* Video instructions and fns: arithmetic on words, half-words and bytes, as the PTX ISA's sections on them write it down.
+ *
+ * No GPU from sm_50 on has the scalar ones: ptxas expands them. Where its code departs from the PTX ISA, this file does as
+ * the code does (ptxas 13.0 for sm_80 and sm_90, read with nvdisasm; what an H200 gave on 2026-11-22 fits): vshl saturates 34 bits
+ * of the shifted number, to 32 bits even where fewer are stored; vmad multiplies words and adds c as signed ones whatever
+ * their types; and a sum or difference that is not saturated is cut to a signed word before it enters min or max. */
 
 #include "emu.h"
 
@@ -28,12 +33,12 @@ static i64 compute(const struct video *v, i64 a, i64 b) {
 
 static u32 multiplied(const struct video *v, i64 a, i64 b, u32 third) {
     int is_signed = v->a_signed || v->b_signed || v->negate_product || v->negate_third;
-    __int128 r = (__int128)a * b;
+    i64 r = (i64)(i32)a * (i32)b;
     if (!v->plus_one && v->negate_product) r = ~r;
     else if (!v->plus_one && v->negate_third) third = ~third;
-    r += is_signed ? (i64)(i32)third : (i64)third;
+    r += (i32)third;
     r += v->plus_one || v->negate_product || v->negate_third;
-    i64 result = (i64)(r >> v->scale);
+    i64 result = is_signed ? r >> v->scale : (i64)((u64)r >> v->scale);
     return (u32)(v->saturates ? saturated(result, 32, is_signed) : result);
 }
 
@@ -54,7 +59,9 @@ u32 rt_video_lane(const struct video *v, u32 a, u32 b, u32 c) {
         return result;
     }
     i64 r = compute(v, selected(a, v->a, v->a_signed), selected(b, v->b, v->b_signed));
-    if (v->saturates) r = saturated(r, v->d.bits, v->d_signed);
+    if (v->saturates && v->what == VIDEO_SHL) r = saturated((i64)((u64)r << 30) >> 30, 32, v->d_signed);
+    else if (v->saturates) r = saturated(r, v->d.bits, v->d_signed);
+    else if (v->what == VIDEO_ADD || v->what == VIDEO_SUB) r = (i32)r;
     i64 third = extended(c, 32, v->d_signed);
     switch (v->second) {
     case VIDEO_ADD: r += third; break;

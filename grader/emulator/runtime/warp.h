@@ -90,8 +90,8 @@ struct site_info {
 };
 enum site_kind { SITE_LOAD, SITE_STORE, SITE_COPY, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
 /* Volatile, relaxed, acquire or release; with release semantics; an atomic beside which a plain read is usual (cas, min,
- * max, and, or); an atomic that does not depend on what was there (exch). */
-enum site_order { SITE_STRONG = 1, SITE_RELEASES = 2, SITE_TOLERANT = 4, SITE_OVERWRITES = 8 };
+ * max, and, or); an atomic that does not depend on what was there (exch); one that says its order (not volatile). */
+enum site_order { SITE_STRONG = 1, SITE_RELEASES = 2, SITE_TOLERANT = 4, SITE_OVERWRITES = 8, SITE_ORDERED = 16 };
 
 struct warp {
     struct site *sites;
@@ -123,6 +123,7 @@ struct warp {
 #define LOCAL_WINDOW 0x0200000000000000ull
 #define PARAM_WINDOW 0x0300000000000000ull
 
+#define RESERVED_GAP 65536u /* so that what lies just past the kernel's shared memory is nobody's, and found */
 #define RESERVED_BYTES 1024u /* of shared memory, for the system: CUDA C++ Programming Guide, compute capability 8.x */
 
 enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM };

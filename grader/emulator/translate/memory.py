@@ -162,14 +162,14 @@ def check_type(w: Writer, t: str) -> None:
 
 
 # enum site_order of runtime/warp.h
-STRONG, RELEASES, TOLERANT, OVERWRITES = 1, 2, 4, 8
+STRONG, RELEASES, TOLERANT, OVERWRITES, ORDERED = 1, 2, 4, 8, 16
 
 
 def order_of(instr: Instr) -> int:
     """What an access promises other threads, as SITE_… flags."""
-    order = 0
-    if any(m in ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio") for m in instr.mods):
-        order |= STRONG
+    order = STRONG if "volatile" in instr.mods else 0
+    if any(m in ("relaxed", "acquire", "release", "acq_rel", "mmio") for m in instr.mods):
+        order |= STRONG | ORDERED
     if any(m in ("release", "acq_rel") for m in instr.mods):
         order |= RELEASES
     return order
