@@ -66,10 +66,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Hand-ins found in folders of these names, graded alike."""
     place = tmp_path_factory.mktemp("names")
     for name in NAMES.values():
-        folder = os.fsencode(place / "class") + b"/" + name
-        os.makedirs(folder)
-        with open(folder + b"/hw4.cu", "w") as file:  # noqa: PTH123 (pathlib has no names that are bytes)
-            file.write("int main() {}\n")
+        folder = place / "class" / os.fsdecode(name)
+        folder.mkdir(parents=True)
+        (folder / "hw4.cu").write_text("int main() {}\n")
     made = Store(place / "store.sqlite")
     found, _ = find_class(place / "class", load_assignment("hw4"))
     assert len({one.student for one in found}) == len(NAMES)
