@@ -43,7 +43,9 @@ from tests.redteam.arena import ALICE, SECRET, Arena, open_arena
 PROGRAMS = Path(__file__).with_name("programs")
 TESTS = "s01,s02"
 NOBODY = 65534
-_UNPRINTABLE = re.compile(r"\\u00(?:0[0-8be-f]|1[0-9a-f]|7f)|\\[bf]|[\u202a-\u202e\u2066-\u2069]", re.IGNORECASE)
+_UNPRINTABLE = re.compile(
+    r"(?<!\\)(?:\\\\)*\\(?:u00(?:0[0-8be-f]|1[0-9a-f])|[bf])|[\x7f\u202a-\u202e\u2066-\u2069]", re.IGNORECASE
+)
 """In JSON: what moves a terminal's cursor or turns the direction of what follows."""
 _WALL_S = 8.0
 _FLOOD_BYTES = 1 << 30

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grader.engine import select_engine
 from grader.record import Record
-from tests.redteam.__main__ import Attack, judge, read_attacks, run_all
+from tests.redteam.__main__ import Attack, judge, read_attacks, run_all, timed
 from tests.redteam.arena import SECRET
 
 QUICK = [
@@ -35,7 +36,7 @@ def test_attacks_of_every_kind_are_stopped(tmp_path: Path, monkeypatch: pytest.M
 
 def test_there_are_as_many_attacks_as_promised_and_each_says_what_must_become_of_it() -> None:
     attacks = read_attacks()
-    assert len(attacks) >= 40
+    assert len(attacks) >= 130
     assert set(QUICK) <= {attack.name for attack in attacks}
     assert all(attack.what and attack.verdicts for attack in attacks)
 
@@ -88,3 +89,30 @@ def test_the_runner_itself_sees_a_bypass(
 ) -> None:
     attack = Attack("x", Path(os.devnull), "tries", frozenset({"passed"}), flagged=True, gpu=False)
     assert bool(judge(attack, record_of(verdict, output, flags), damage).bypasses) is bypassed
+
+
+def an_attack(**expected: object) -> Attack:
+    attack = Attack("x", Path(os.devnull), "tries", frozenset({"passed"}), flagged=False, gpu=False)
+    return replace(attack, **expected)  # type: ignore[arg-type]
+
+
+def test_a_time_below_that_of_the_hidden_work_is_a_bypass_unless_it_counts_for_nothing() -> None:
+    record = record_of("passed", "")
+    fast = record.tests[0].model_copy(update={"gpu_ms": 6.0, "speedup": 1000.0})
+    (said,) = judge(an_attack(least_ms=40), record.model_copy(update={"tests": (fast,)}), ()).bypasses
+    assert said == "s01 counts as 6 ms, 40 ms expected at least"
+    refused = fast.model_copy(update={"speedup": None, "flags": ("odd",)})
+    assert judge(an_attack(least_ms=40), record.model_copy(update={"tests": (refused,)}), ()).bypasses == ()
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "\u202egnorw", "a\x00b", "\x08"])
+def test_what_commands_a_terminal_is_a_bypass_wherever_it_stands(text: str) -> None:
+    (said,) = judge(an_attack(), record_of("passed", text), ()).bypasses
+    assert "control character" in said
+    assert judge(an_attack(), record_of("passed", "two\n\tlines, \\u001b spelled out"), ()).bypasses == ()
+
+
+def test_keeping_the_grader_waiting_is_a_bypass() -> None:
+    result = judge(an_attack(within_s=60), record_of("passed", ""), ())
+    assert timed(replace(result, seconds=59)).bypasses == ()
+    assert timed(replace(result, seconds=70)).bypasses == ("it kept the grader for 70 s",)

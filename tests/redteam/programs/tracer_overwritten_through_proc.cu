@@ -1,5 +1,5 @@
 // Overwrites the tracer's code through /proc/self/mem, which asks for no permission of the page.
-// expect: passed | runtime_error | time_limit; gpu; flagged; on t23
+// expect: passed | runtime_error | time_limit; gpu; on t23; at least 40 ms
 #include "hostile_attention.h"
 #include "hostile_cupti.h"
 
