@@ -80,7 +80,7 @@ def _rank(found: Diagnostic) -> int | None:
     if found.tool in ("memory", "sync") and found.severity == "error":
         return 1
     if found.tool == "api" and found.line and "was refused" in found.message:
-        return 2  # a launch: what its kernel did not write is read uninitialised
+        return 1  # memory or a launch: null pointers and values never written are its consequences
     return 3 if found.tool == "init" else None
 
 
