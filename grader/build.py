@@ -68,6 +68,21 @@ _LACKING_CURAND = re.compile(
 )
 """A function of grader/stubs/include/curand_kernel.h that something calls, as a linker names it."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
+_REFUSALS = (
+    (
+        re.compile(r"kernel launch from __device__ or __global__ functions requires separate compilation mode"),
+        "It launches kernels from a kernel (dynamic parallelism): launch them all from the host.",
+    ),
+    (
+        re.compile(r"requires --extended-lambda nvcc flag"),
+        "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that gives it.",
+    ),
+    (
+        re.compile(r"fatal error: (\S+): No such file or directory"),
+        r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or do without.",
+    ),
+)
+"""What a compiler says of a program that needs more than its code, and what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +111,9 @@ def build(submission: Submission, assignment: Assignment, engine: Engine) -> Bui
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
         return kept
-    forget_unused(folder.parent)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     try:
+        forget_unused(folder.parent)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with scratch_folder("build", folder.parent) as scratch:
             return _compile(submission, assignment, engine, key, scratch, folder)
     except OSError as error:
@@ -232,6 +247,9 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
             "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
             "from the host."
         )
+    for found, sentence in _REFUSALS:
+        if (match := found.search(log)) is not None:
+            return match.expand(sentence)
     undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
     for name in undefined:
         for prefix, library in _LIBRARY_PREFIXES.items():

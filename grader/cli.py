@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import shlex
 import signal
 import sys
@@ -42,6 +45,7 @@ _PROFILED_LAUNCHES = 48
 
 _STOPPED = 128 + signal.SIGINT
 """The exit code after Ctrl-C, as shells have it."""
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS))
 
 # Typer before 0.16 builds on click, later ones on a copy of their own; the exception has one name in both.
 _WrongWords: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -357,6 +361,7 @@ class_cli.add_to(app)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; every failure ends in one sentence on stderr and the exit code that DESIGN.md gives it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _make_output_writable()
     interrupts: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -383,11 +388,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         code = 1
     except Exception as error:
-        message = f"{type(error).__name__}: {error}; this is a bug, please report it with what `grader -v …` prints."
-        code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            where = error.filename or "what our output goes to"
+            message = f"{where}: {error.strerror}; free some space, or write elsewhere."
+            code = _complain("this machine cannot do that", MachineFault(message), verbose, 1)
+        else:
+            message = (
+                f"{type(error).__name__}: {error}; this is a bug, please report it with what `grader -v …` prints."
+            )
+            code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
     if interrupts and code == _STOPPED:  # some versions of typer turn the interrupt into an exit code themselves
         print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _make_output_writable() -> None:
+    """Descriptors 0 to 2 are open, since a file that took their place would not reach what we start; and characters
+    that a terminal's encoding lacks are written as a question mark."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _grader_words(words: list[str]) -> list[str]:

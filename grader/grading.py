@@ -192,9 +192,11 @@ def _not_run(case: Case, stopped: str) -> _Tested:
 
 
 def _needs_a_look(grading: Grading, case: Case, test: _Tested) -> bool:
-    """Whether the test failed and nothing says yet which line is wrong."""
+    """Whether the test failed and nothing says yet which line is wrong; in a student's own look, whether the report
+    has no cause to lead with."""
     shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
-    return shown and failed_by_itself(test.record) and not test.explained
+    leads = test.explained and not (grading.quick and test.record.verdict is not Verdict.TIME_LIMIT)
+    return shown and failed_by_itself(test.record) and not leads
 
 
 def _looked_at(

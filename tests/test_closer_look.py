@@ -143,6 +143,20 @@ def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:
     assert cause_of([Diagnostic("error", "api", "cudaMalloc: no")]) == ""
 
 
+@pytest.mark.parametrize(
+    ("refused", "consequence"),
+    [
+        ("cudaMalloc: the request for 9 bytes was refused: the GPU has fewer left", "memory"),
+        ("cudaLaunchKernel: the launch of kernel k() was refused: too many threads", "init"),
+    ],
+)
+def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, consequence: str) -> None:
+    later = Diagnostic("error", consequence, "the result is missing", file="hw4.cu", line=9)
+    assert cause_of([Diagnostic("error", "api", refused, file="hw4.cu", line=7), later]).startswith(
+        f"hw4.cu:7: {refused}"
+    )
+
+
 def test_memory_is_called_as_the_program_calls_it() -> None:
     found = a_race("blocks", 7, 7, variable="", allocated_in="/x/source/hw4.cu", allocated_at=20)
     lines = {("hw4.cu", 20): "  cudaMalloc((void **)&d_out, bytes);"}

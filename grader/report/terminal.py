@@ -168,7 +168,7 @@ def _reasons(record: Record, verbose: bool) -> Iterator[str]:
     failing = [test for test in tests if test.verdict is not Verdict.PASSED]
     groups: list[list[TestRecord]] = []
     for test in failing:
-        if groups and groups[-1][0].reason == test.reason:
+        if groups and _of_any_size(groups[-1][0].reason) == _of_any_size(test.reason):
             groups[-1].append(test)
         else:
             groups.append([test])
@@ -181,6 +181,11 @@ def _reasons(record: Record, verbose: bool) -> Iterator[str]:
         if verbose and first.output.strip():
             text += "\n" + textwrap.indent("it printed:\n" + first.output.strip()[-2000:], "      ")
         yield text
+
+
+def _of_any_size(reason: str) -> str:
+    """`reason` without the addresses and sizes that differ from test to test."""
+    return re.sub(r"\b(address|offset) (0x)?[0-9a-f]+|\b[0-9]+ (of the [0-9]+ )?bytes\b", "", reason)
 
 
 def _pair(group: Sequence[TestRecord]) -> str:

@@ -96,7 +96,7 @@ def _start() -> int:
         return _watcher[1]
     ours, theirs = os.pipe()
     subprocess.Popen(
-        ["sh", "-c", _SCRIPT, "grader-watcher", prefix_of(os.getpid())],
+        ["/bin/sh", "-c", _SCRIPT, "grader-watcher", prefix_of(os.getpid())],
         stdin=ours,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -79,6 +79,8 @@ def _rank(found: Diagnostic) -> int | None:
         return 4 if found.race.between == "lanes" else 0 if found.severity == "error" else 2
     if found.tool in ("memory", "sync") and found.severity == "error":
         return 1
+    if found.tool == "api" and found.line and "was refused" in found.message:
+        return 1  # memory or a launch: null pointers and values never written are its consequences
     return 3 if found.tool == "init" else None
 
 

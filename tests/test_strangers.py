@@ -1,0 +1,119 @@
+"""The grader in an environment that is not its authors': every obstacle is named in one sentence, with what to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_pipeline import ROOT, Said, grader
+
+HELLO = '#include <cstdio>\nint main() { puts("hello"); }\n'
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.fixture
+def hello(tmp_path: Path) -> Path:
+    (tmp_path / "hello.cu").write_text(HELLO)
+    return tmp_path
+
+
+def in_a_shell(words: str, folder: Path) -> Said:
+    """`grader` with what a shell does to its descriptors."""
+    command = f'exec "$0" -m grader.cli {words}'
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("place", ["/dev/full", "/proc/nothing"])
+def test_a_cache_that_cannot_be_written_is_the_machines_matter(place: str, hello: Path) -> None:
+    said = grader("run", "hello.cu", "--engine", "emulator", cwd=hello, GRADER_CACHE=place)
+    assert said.code == 1
+    assert "set GRADER_CACHE to another folder" in said.err
+    assert "bug" not in said.err
+
+
+def test_an_empty_path_is_answered_with_what_is_missing_from_it(hello: Path) -> None:
+    said = grader("run", "hello.cu", "--engine", "emulator", cwd=hello, PATH="/nonexistent")
+    assert said.code == 1
+    assert "apt install g++" in said.err
+    assert "free some space" not in said.err
+
+
+def test_output_that_a_locale_cannot_write_does_not_stop_the_command(hello: Path) -> None:
+    said = grader("doctor", cwd=hello, **ASCII)
+    assert said.code in (0, 1)
+    assert "UnicodeEncodeError" not in said.err
+
+
+def test_programs_run_also_where_the_standard_descriptors_are_closed(hello: Path) -> None:
+    (hello / "made.cu").write_text('#include <cstdio>\nint main() { fclose(fopen("made", "w")); }\n')
+    said = in_a_shell("run made.cu --engine emulator <&- >&-", hello)
+    assert (said.code, said.err) == (0, "")
+    assert (hello / "made").exists()
+
+
+def test_a_full_disk_behind_the_output_is_named(hello: Path) -> None:
+    said = in_a_shell("assignments >/dev/full", hello)
+    assert said.code == 1
+    assert "No space left on device; free some space" in said.err
+    assert "bug" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("#include <nvrtc.h>\nint main() {}\n", "It includes nvrtc.h, which is neither in the submission nor"),
+        (
+            "__global__ void a() {}\n__global__ void b() { a<<<1, 1>>>(); }\nint main() { b<<<1, 1>>>(); }\n",
+            "It launches kernels from a kernel (dynamic parallelism): launch them all from the host.",
+        ),
+        (
+            "template <class F> __global__ void k(F f) { f(); }\nint main() { k<<<1, 1>>>([] __device__ { }); }\n",
+            "need nvcc's flag --extended-lambda: hand in a Makefile",
+        ),
+    ],
+)
+def test_a_program_that_needs_more_than_its_code_is_answered_with_what_to_do(
+    source: str, sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "needs.cu").write_text(source)
+    said = grader("run", "needs.cu", "--engine", "emulator", cwd=tmp_path)
+    assert said.code == 2
+    assert sentence in said.err
+
+
+REFUSED = """#include <cstdio>
+#include <vector>
+__global__ void attention(float *out) { extern __shared__ float tile[]; out[threadIdx.x] = tile[threadIdx.x] = 1; }
+int main(int, char **argv) {
+    int shape[3];
+    FILE *in = fopen(argv[1], "rb"), *file = fopen(argv[2], "wb");
+    if (fread(shape, 4, 3, in) != 3) return 1;
+    std::vector<float> host(shape[0] * shape[1] * shape[2]);
+    float *out;
+    cudaMalloc(&out, host.size() * 4);
+    attention<<<1, 32, 400000>>>(out);
+    cudaMemcpy(host.data(), out, host.size() * 4, cudaMemcpyDeviceToHost);
+    fwrite(host.data(), 4, host.size(), file);
+}
+"""
+
+
+def test_check_leads_with_a_refused_launch_and_says_it_once_for_all_tests(tmp_path: Path) -> None:
+    (tmp_path / "hw4.cu").write_text(REFUSED)
+    said = grader("check", "hw4.cu", "--engine", "emulator", "--tests", "s01..s02", cwd=tmp_path)
+    report = " ".join(said.out.split())
+    assert said.code == 1
+    assert report.index(
+        "hw4.cu:11: cudaLaunchKernel: the launch of kernel attention(float*) was refused"
+    ) < report.index("verdict")
+    assert "s01, s02: cudaLaunchKernel failed" in report
+    assert "differ by more than" not in report
