@@ -16,6 +16,10 @@ from grader.emulator.translate.shape_rules import ShapeRules, is_widening_guard
 from grader.emulator.translate.template import Code, Templates
 from grader.emulator.translate.types import storage
 
+# Up to so many instructions of inner loops gcc optimises the general form too where blocks are rows of threads, though
+# rows are seldom of another length than warps. Rows of 100 threads take half the time for it (an attention kernel).
+COMPILED_TWICE = 400
+
 
 def write_forms(layout: Layout, templates: Templates, table: str, *, budget: int) -> tuple[list[str], int]:
     """C text of each form of a function, and of its entry. C knows `templates` by the name `table`. Up to `budget` instructions of inner loops are
@@ -75,7 +79,8 @@ class _FunctionText:
         if fast:
             compiled = self._inner_blocks(graph)
             texts.append(self._fast(graph, values, "linear", compiled))
-            texts.append(self._fast(graph, general, "general", compiled if self._is_2d() else set()))
+            twice = self._is_2d() or self.spent <= COMPILED_TWICE
+            texts.append(self._fast(graph, general, "general", compiled if twice else set()))
         texts.append(self._entry(fast))
         prototypes = self._prototypes()
         return [prototypes + text for text in texts]
