@@ -21,7 +21,9 @@ from grader.sandbox.job import Limits
 from grader.sandbox.process_tree import (
     Process,
     descendants,
+    hides_descriptors,
     nameless_files,
+    page_table_bytes,
     proportional_bytes,
     shared_bytes,
     shared_memory_of_the_machine,
@@ -84,9 +86,13 @@ class Gauge:
         return ""
 
     def _unmapped_bytes(self, tree: Sequence[Process]) -> int:
-        """Of files in memory, what no process of the tree has mapped."""
-        if not self._memory or shared_memory_of_the_machine() - self._shared <= (self._limits.memory_bytes or 0):
+        """Of files in memory, what no process of the tree has mapped. A tree that hides what it has open answers for
+        all that the machine's grew by."""
+        grown = shared_memory_of_the_machine() - self._shared if self._memory else 0
+        if grown <= (self._limits.memory_bytes or 0):
             return 0
+        if any(hides_descriptors(process.pid) for process in tree):
+            return grown
         held = {(f.st_dev, f.st_ino): f.st_blocks * 512 for process in tree for f in nameless_files(process.pid)}
         return max(0, sum(held.values()) - sum(shared_bytes(process) for process in tree))
 
@@ -109,8 +115,9 @@ class Gauge:
     def _bytes_of(self, tree: Sequence[Process]) -> int:
         """Memory of all together. What children share with their parent counts once, if that matters."""
         most = sum(process.resident_bytes for process in tree)
+        tables = sum(map(page_table_bytes, tree)) if self._memory else 0
         over = self._memory and len(tree) > 1 and most > (self._limits.memory_bytes or 0)
-        return sum(map(proportional_bytes, tree)) if over else most
+        return tables + (sum(map(proportional_bytes, tree)) if over else most)
 
 
 def _free_bytes(folders: Sequence[Path]) -> dict[int, int]:

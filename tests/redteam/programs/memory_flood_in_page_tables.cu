@@ -1,5 +1,5 @@
 // Takes 1.5 GiB of memory in page tables: one byte is read in every 2 MiB of a terabyte, all the same page of zeros.
-// expect: memory_limit
+// expect: memory_limit | time_limit
 #include "hostile.h"
 
 int main(int, char** argv) {
