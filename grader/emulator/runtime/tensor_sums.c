@@ -19,7 +19,7 @@
  *
  * That H200 against these rules, 25600 words of each form and kind of numbers (tests/gpu/test_tensor_bits_on_a_gpu.py): f16,
  * bf16, tf32 and sparse ones agreed in all words but those of products far below the smallest normal on a zero accumulator,
- * up to 5 % of which differed in their last place or in the sign of a zero, and a few f16 results. That no term is aligned to
+ * up to 6 % of which differed in their last place or in the sign of a zero, and a few f16 results. That no term is aligned to
  * an exponent above what it needs but LEAST_TOP, and that what is cut or rounded to zero is +0, is from those words: the 25
  * that were printed agree now, the others are to be compared again. Integers and doubles agreed,
  * but for the bits of NaNs of doubles (30 words); m8n8k4 with halves did not.
