@@ -105,11 +105,34 @@ static void convert(int from, int to, u32 (*c)[ROWS], u32 columns) {
         for (u32 i = 0; i < ROWS; i++) c[j][i] = to == ELEMENT_F16 ? f32_to_f16_s(u2f(c[j][i])) : f2u(f16_to_f32_s(c[j][i]));
 }
 
+/* Conversion takes the lower two 8-bit floats of all words first, then the upper two: the order of the two sums. */
+static void lower_halves_first(u32 (*words)[ROWS], u32 count) {
+    u32 upper[MAX_K / 8][ROWS];
+    for (u32 n = 0; n < count / 2; n++)
+        for (u32 i = 0; i < ROWS; i++) {
+            const u32 x = words[2 * n][i], y = words[2 * n + 1][i];
+            upper[n][i] = x >> 16 | (y & 0xffff0000u), words[n][i] = (x & 0xffff) | y << 16;
+        }
+    memcpy(words + count / 2, upper, count / 2 * sizeof *upper);
+}
+
+/* The sum without C, and C added as floats are. */
+static void add_converted_products(struct mma how, const struct side *a, const struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
+    u32 sums[8][ROWS] __attribute__((aligned(64))) = {0};
+    sum_floats(sum_rule(how.architecture, how.a, ELEMENT_F32, 0), a, b, how.k, first, columns, sums);
+    for (u32 j = 0; j < columns; j++)
+        for (u32 i = 0; i < ROWS; i++) {
+            const float sum = u2f(c[j][i]) + u2f(sums[j][i]);
+            c[j][i] = sum != sum ? 0x7fffffffu : f2u(sum);
+        }
+}
+
 static void add_products(struct mma how, const struct side *a, const struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
     if (is_float(how.a)) {
         int accumulator = how.d == ELEMENT_F16 && how.c == ELEMENT_F16 ? ELEMENT_F16 : ELEMENT_F32;
         convert(how.c, accumulator, c, columns);
-        sum_floats(sum_rule(how.architecture, how.a, accumulator, how.flags & MMA_SPARSE), a, b, how.k, first, columns, c);
+        if (accumulator == ELEMENT_F32 && is_converted_fp8(how.architecture, how.a, how.flags & MMA_SPARSE)) add_converted_products(how, a, b, first, columns, c);
+        else sum_floats(sum_rule(how.architecture, how.a, accumulator, how.flags & MMA_SPARSE), a, b, how.k, first, columns, c);
         convert(accumulator, how.d, c, columns);
     } else if (how.a == ELEMENT_B1) sum_bits(a, b, how.k / 32, first, columns, c, how.flags & MMA_AND);
     else sum_integers(a, b, how.k, first, columns, c, how.flags & MMA_SATURATE);
@@ -119,14 +142,19 @@ void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, co
     static __thread struct words words;
     static __thread struct side left[SIDES], right[SIDES], stored;
     const u32 row_blocks = how.m / 8, column_blocks = how.n / 8;
+    const int converted = is_converted_fp8(how.architecture, how.a, how.flags & MMA_SPARSE);
     const u32 a_words = how.k * element_bits(how.a) / 32 / (how.flags & MMA_SPARSE ? 2 : 1), b_words = how.k * element_bits(how.b) / 32;
     gather_words(a, row_blocks, a_words / 4, &words);
     for (u32 i = 0; i < (row_blocks + 1) / 2; i++) {
+        if (converted) lower_halves_first(words.at[i], a_words);
         decode(how.a, (const u32(*)[ROWS])words.at[i], a_words, how.flags & MMA_SPARSE ? &stored : &left[i]);
         if (how.flags & MMA_SPARSE) spread(how.a, how.k, metadata, selector, &stored, &left[i]);
     }
     gather_words(b, column_blocks, b_words / 4, &words);
-    for (u32 i = 0; i < (column_blocks + 1) / 2; i++) decode(how.b, (const u32(*)[ROWS])words.at[i], b_words, &right[i]);
+    for (u32 i = 0; i < (column_blocks + 1) / 2; i++) {
+        if (converted) lower_halves_first(words.at[i], b_words);
+        decode(how.b, (const u32(*)[ROWS])words.at[i], b_words, &right[i]);
+    }
     const int halves_in = how.c == ELEMENT_F16, halves_out = how.d == ELEMENT_F16;
     for (u32 j = 0; j < column_blocks; j++)
         for (u32 i = 0; i < (row_blocks + 1) / 2; i++) {

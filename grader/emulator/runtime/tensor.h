@@ -38,6 +38,11 @@ void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const st
 void sum_integers(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int saturate);
 void sum_bits(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int conjunction);
 
+/* Whether ptxas makes products of halves of this one of 8-bit floats (tensor_sums.c). */
+INLINE int is_converted_fp8(u32 architecture, int element, int sparse) {
+    return architecture >= 90 && !sparse && (element == ELEMENT_E4M3 || element == ELEMENT_E5M2);
+}
+
 INLINE u32 element_bits(int e) {
     switch (e) {
     case ELEMENT_F16: case ELEMENT_BF16: return 16;

@@ -1,6 +1,6 @@
 /* Video instructions and fns: arithmetic on words, half-words and bytes, as the PTX ISA's sections on them write it down.
  *
- * No GPU from sm_50 on has the scalar ones: ptxas expands them. Where its code departs from the PTX ISA, this file does as
+ * On sm_80 and sm_90 ptxas writes the scalar ones out in other instructions. Where its code departs from the PTX ISA, this file does as
  * the code does (ptxas 13.0 for sm_80 and sm_90, read with nvdisasm; what an H200 gave on 2026-11-22 fits): vshl saturates 34 bits
  * of the shifted number, to 32 bits even where fewer are stored; vmad multiplies words and adds c as signed ones whatever
  * their types; and a sum or difference that is not saturated is cut to a signed word before it enters min or max. */

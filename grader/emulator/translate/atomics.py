@@ -27,7 +27,12 @@ def atomic(w: Writer, instr: Instr) -> None:
     has_result = instr.op == "atom"
     operands = instr.operands[1:] if has_result else instr.operands
     mem = operands[0]
-    if how is None or t not in _TYPES or not isinstance(mem, Mem) or any(m in ("v2", "v4", "v8") for m in mods):
+    if (
+        how is None
+        or t not in _TYPES
+        or not isinstance(mem, Mem)
+        or any(m in ("v2", "v4", "v8", "async") for m in mods)
+    ):
         raise w.refuse()
     space = space_of(instr)
     bits = BITS[t]

@@ -25,8 +25,6 @@ DYNAMIC_PARALLELISM = Lacking(
 )
 _HOPPER = "run on a Hopper GPU (--engine cuda)"
 _BLACKWELL = "run on a Blackwell GPU (--engine cuda)"
-_VIDEO = Lacking("a video instruction", "use ordinary integer arithmetic")
-_PACKED_VIDEO = Lacking("a packed video instruction", "use __vadd4() and its like, which compile to other instructions")
 
 # By the first words of an instruction; the longest that fits counts.
 INSTRUCTIONS = {
@@ -50,13 +48,6 @@ INSTRUCTIONS = {
     "multimem": Lacking("memory of several GPUs at one address (multimem)", "copy between the GPUs"),
     "clusterlaunchcontrol": Lacking("work stealing between clusters", f"use an atomic counter, or {_BLACKWELL}"),
     "elect": Lacking("elect.sync", "use lane 0 instead"),
-    "mma.sp": Lacking("a matrix instruction for sparse matrices", "use the dense one"),
-    "alloca": Lacking("memory on the stack of a size found at run time (alloca)", "use an array of fixed size"),
-    "stacksave": Lacking("memory on the stack of a size found at run time (alloca)", "use an array of fixed size"),
-    "stackrestore": Lacking("memory on the stack of a size found at run time (alloca)", "use an array of fixed size"),
-    **{f"v{op}": _VIDEO for op in ("add", "sub", "absdiff", "min", "max", "shl", "shr", "mad", "set")},
-    **{f"v{op}{n}": _PACKED_VIDEO for op in ("add", "sub", "avrg", "min", "max", "set") for n in (2, 4)},
-    "vabsdiff2": _PACKED_VIDEO,
 }  # fmt: skip
 
 # Functions that are not there when the program is linked, by the beginning of their names.

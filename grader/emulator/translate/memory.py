@@ -469,8 +469,10 @@ def param_rows(w: Writer, name: str) -> str:
 def store(w: Writer, instr: Instr) -> None:
     t = instr.mods[-1]
     check_type(w, t)
+    if len(instr.operands) != 2 or "shared__cluster" in instr.mods:  # st.async has three
+        raise w.refuse()
     mem, value = instr.operands
-    if not isinstance(mem, Mem) or "shared__cluster" in instr.mods:
+    if not isinstance(mem, Mem):
         raise w.refuse()
     space = space_of(instr)
     items = elements(instr, value)
