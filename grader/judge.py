@@ -104,9 +104,10 @@ def _failure(run: Run, check: Check) -> tuple[Verdict, str]:
         }.get(outcome.signal)
         return Verdict.RUNTIME_ERROR, f"Crashed with {outcome.signal}{f': {hint}' if hint else ''}.{_told(trace)}"
     if cuda is not None:
-        # What the engine saw is the cause; the wrong values are its consequence.
-        said = _told(trace) or f" {check.reason}"
-        return Verdict.RUNTIME_ERROR, f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}).{said}"
+        # What the engine saw is the cause and comes first; which values are wrong is its consequence.
+        told = _told(trace)
+        output = f" {check.reason}" if not told or check.kind == "missing" else ""
+        return Verdict.RUNTIME_ERROR, f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}).{told}{output}"
     if check.kind in ("missing", "not_a_file") or check.found_bytes == 0:
         where = "the output's path is the program's second argument"
         return Verdict.NO_OUTPUT, f"{check.reason} The program ended with exit code {outcome.exit_code}; {where}."
