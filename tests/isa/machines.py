@@ -18,7 +18,7 @@ from grader.toolkit import find_toolkit
 ARM = "aarch64-linux-gnu"
 QEMU = f"prlimit --as={24 << 30} qemu-"
 """qemu keeps a record of every page that a program maps: of the terabyte that the emulator reserves for device memory
-when it can, it takes gigabytes of real memory and minutes."""
+when it can, it took 36 s on a busy machine."""
 
 
 @dataclass(frozen=True)
