@@ -65,6 +65,7 @@ def build(
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run side by side need the same program
         if not output.exists():
             work = folder / f"{output.name}.work"
+            shutil.rmtree(work, ignore_errors=True)  # of a run that was stopped
             made = compile_program(
                 sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags, target=target,
                 sanitize=sanitize, count=count,

@@ -11,6 +11,7 @@ from tests.emulator.programs import build, execute
 from tests.emulator.test_instruction_sets import hashes
 from tests.isa.machines import HERE, OLDER, OTHERS, Machine
 
+pytestmark = pytest.mark.timeout(900)  # two compilations of every function, and qemu
 others = pytest.mark.parametrize("machine", [OTHERS[-1], *OLDER], ids=lambda machine: machine.name)
 
 
