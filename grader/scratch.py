@@ -54,8 +54,7 @@ def remove_soon(folder: Path) -> None:
     """As `remove`, in the background where the disk has room: the kernel takes 25 ms to free a file of 100 MB. One
     folder at most is waiting, so that no more than one run's files lie about."""
     global _removing
-    if _removing is not None:
-        wait((_removing,))
+    wait_until_removed()
     try:
         room = shutil.disk_usage(folder.parent).free >= _ROOM_BYTES
     except OSError:
@@ -64,6 +63,12 @@ def remove_soon(folder: Path) -> None:
         _removing = _remover.submit(remove, folder)
     else:
         remove(folder)
+
+
+def wait_until_removed() -> None:
+    """Wait for what `remove_soon` has still to remove."""
+    if _removing is not None:
+        wait((_removing,))
 
 
 _SHALLOW = 3

@@ -61,7 +61,7 @@ def sentence(found: Diagnostic, source_line: SourceLine = lambda file, line: "")
 
 
 def place(found: Diagnostic) -> str:
-    """ "hw4.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as much of it as is known."""
+    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as much of it as is known."""
     where = f"{handed_in_name(found.file)}:{found.line}: " if found.file else ""
     if not found.kernel:
         return where

@@ -20,6 +20,7 @@ from pathlib import Path
 from grader.paths import cache_folder
 from grader.sandbox import cgroup
 from grader.sandbox.watcher import prefix_of
+from grader.scratch import wait_until_removed
 
 CANARY = Path("/tmp/redteam-canary")
 SECRET = "CANARY-SECRET-of-the-hidden-testcases-0123456789"
@@ -40,6 +41,7 @@ class Arena:
 
     def damage(self) -> list[str]:
         """What was reached or left, as phrases; none when all is well. Also makes the arena ready for the next."""
+        wait_until_removed()
         found = [f"{name} was changed" for name, what in self._state().items() if self.before.get(name) != what]
         found += [f"{name} was removed" for name in self.before if name not in self._state()]
         for listener in self.listeners:
