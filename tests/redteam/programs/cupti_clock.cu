@@ -1,5 +1,5 @@
 // Gives CUPTI a clock of its own for its timestamps, a thousand times too slow.
-// expect: passed; gpu; on t23; at least 40 ms
+// expect: passed; gpu; on t23; at least 11 ms
 #include "hostile_attention.h"
 #include "hostile_cupti.h"
 

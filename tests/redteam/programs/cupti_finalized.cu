@@ -1,5 +1,5 @@
 // Ends CUPTI after a decoy and before the real kernel.
-// expect: passed | runtime_error; gpu; on t23; at least 40 ms
+// expect: passed | runtime_error; gpu; on t23; at least 11 ms
 #include "hostile_attention.h"
 #include "hostile_cupti.h"
 

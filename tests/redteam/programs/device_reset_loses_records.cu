@@ -1,5 +1,5 @@
 // Resets the device as soon as the real kernel has ended, so that its record is lost, and shows a decoy.
-// expect: passed; gpu; on t23; at least 40 ms
+// expect: passed; gpu; on t23; at least 11 ms
 #include "hostile_attention.h"
 
 int main(int, char** argv) {

@@ -59,7 +59,7 @@ struct OnDevice {
     }
 };
 
-// Longer than the least time that a GPU of today needs for t23, and much shorter than `attention`.
+// Longer than the least time that a GPU of today needs for t23, and half as long as `attention` (11.9 ms on an H200).
 constexpr long long kDecoyNs = 6000000;
 
 __global__ void decoy(float* nowhere, long long ns) {

@@ -1,5 +1,5 @@
 // Overwrites the tracer's code through /proc/self/mem, which asks for no permission of the page.
-// expect: passed | runtime_error | time_limit; gpu; on t23; at least 40 ms
+// expect: passed | runtime_error | time_limit; gpu; on t23; at least 11 ms
 #include "hostile_attention.h"
 #include "hostile_cupti.h"
 
