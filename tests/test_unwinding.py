@@ -15,6 +15,7 @@ from grader.unwinding import never_drop_a_signal
 
 never_drop_a_signal()
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 
 class Dropping:
     def __del__(self):
