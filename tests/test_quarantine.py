@@ -22,6 +22,7 @@ OWN_FILES = {
     "catalogue": "testcases, which no run may write",
     "check": "expected outputs",
     "classroom": "the template handed out, and tables of the staff",
+    "cli": "/dev/null, for streams that are closed",
     "cluster": "orders and records of its own jobs",
     "corners": "expected outputs",
     "csv_table": "tables of the staff",

@@ -169,4 +169,4 @@ def test_clang_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.Mo
 def test_kernels_are_compiled_for_the_chosen_instruction_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADER_EMULATOR_ISA", POSSIBLE[-1].name)
     text = '#include "warp.h"\n_Static_assert(W == 4, "the least of this processor");\n'
-    assert compile_c(text, tmp_path / "least.c", "-O1", run).exists()
+    assert compile_c(text, tmp_path / "least.c", "-O1", run, tmp_path).exists()
