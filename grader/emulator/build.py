@@ -115,6 +115,8 @@ def compile_program(
     written = written or work / "written"
     written.mkdir(exist_ok=True)
     work, written, output = work.resolve(), written.resolve(), output.resolve()
+    if folder is None:
+        sources = [source.resolve() for source in sources]
     folder = (folder or sources[0].parent).resolve()
     parsed = NvccFlags.parse(flags)
     project = _Project(folder, nvcc, parsed, target, run)
