@@ -49,7 +49,11 @@ POLYBENCH = {
 
 def suites(root: Path, *words: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tools.foreign_suites", str(root), *words]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def table_of(root: Path, *words: str) -> tuple[str, str]:
