@@ -43,7 +43,7 @@ _MOST_INPUTS = 300
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a compiler, linker or ar. `words` are its arguments, in nvcc's spelling whoever is called."""
+    """One call of a compiler, linker or ar. `words` are its arguments, spelled as nvcc's for every compiler."""
 
     words: tuple[str, ...]
     outputs: frozenset[str]

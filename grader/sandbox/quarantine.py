@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 def open_any(folder: Path, name: str, *, unlock: bool = False) -> int:
-    """A descriptor of whatever is called `name` below `folder`; the caller looks at what it is. Waits for no pipe.
+    """A descriptor of the entry `name` below `folder`, of any kind; the caller looks at what it is. Waits for no pipe.
     `unlock`: permissions that a program took away are given back, as root would not need to: who grades must not
     change a grade. Raises OSError, with ELOOP for a link."""
     parts = PurePosixPath(name).parts

@@ -111,7 +111,7 @@ def compiler(*more: str) -> list[str]:
 
 
 def functions() -> list[Function]:
-    """All functions of the headers, as they are for the instruction set of now."""
+    """All functions of the headers, as they are for the current instruction set."""
     command = compiler("-E", "-P", "-x", "c", str(RUNTIME / "warp.h"))
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return list(_read(text))

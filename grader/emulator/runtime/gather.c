@@ -2,7 +2,7 @@
  *
  * On a GPU a warp function returns when every lane of its mask that has not exited has called it with the same mask, at
  * this place of the program or at another (PTX ISA, shfl.sync and its like). Lanes that are divided come one after the
- * other: whoever comes first leaves what it brings and stays before the call, until the others have come or nobody else
+ * other: the first to come leaves what it brings and stays before the call, until the others have come or nobody else
  * can go on. What a lane then sees is what its own mask's lanes have brought, whatever they do next. */
 
 #include "emu.h"
