@@ -165,6 +165,28 @@ void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, co
         }
 }
 
+/* m8n8k4 with halves is no instruction of sm_80 and later: ptxas 13.0 makes additions and multiplications of f32 of it, in
+ * this order (read with nvdisasm; tests/gpu/test_tensor_bits_on_a_gpu.py). Element x of row r is at [x / 2][r][x % 2]. */
+static void add_quads_products(struct mma how, const u16 *a, const u16 *b, u32 (*c)[ROWS]) {
+    for (u32 j = 0; j < 8; j++)
+        for (u32 i = 0; i < 8; i++) {
+            float p[4], q[4], sum = how.c == ELEMENT_F16 ? f16_to_f32_s(c[j][i]) : u2f(c[j][i]);
+            for (u32 x = 0; x < 4; x++) {
+                p[x] = f16_to_f32_s(a[x / 2 * 2 * ROWS + 2 * i + x % 2]);
+                q[x] = f16_to_f32_s(b[x / 2 * 2 * ROWS + 2 * j + x % 2]);
+            }
+            if (how.c == ELEMENT_F16 && how.d == ELEMENT_F16) {
+                sum += __builtin_fmaf(p[1], q[1], p[0] * q[0]);
+                sum += __builtin_fmaf(p[3], q[3], p[2] * q[2]);
+            } else {
+                float products = 0;
+                for (u32 x = 0; x < 4; x++) products = __builtin_fmaf(p[x], q[x], products);
+                sum += products;
+            }
+            c[j][i] = sum != sum ? how.d == ELEMENT_F16 ? 0x7fff : 0x7fffffffu : how.d == ELEMENT_F16 ? f32_to_f16_s(sum) : f2u(sum);
+        }
+}
+
 /* m8n8k4 with halves: lanes 4q … 4q + 3 and 16 more hold four products of their own, in layouts of their own. A lane has row
  * `lane % 4 + 4 · (lane / 16)` of A, or a column of it; of B likewise a column, or a row; the row of C that it has in halves
  * is the same, in f32 it has parts of two. */
@@ -173,7 +195,6 @@ void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a,
     for (u32 quad = 0; quad < 4; quad++) {
         u32 words[2][2][ROWS] __attribute__((aligned(64))) = {0}, sums[8][ROWS] __attribute__((aligned(64))) = {0};
         u16 *const sides[2] = {(u16 *)words[0], (u16 *)words[1]};
-        struct side left, right;
         for (u32 n = 0; n < 8; n++) {
             const u32 lane = 4 * quad + n % 4 + n / 4 * 16;
             for (u32 i = 0; i < 4; i++)
@@ -187,9 +208,7 @@ void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a,
                 else sums[(i & 4) + (lane & 2) + (i & 1)][(lane & 1) + (i & 2) + n / 4 * 4] = c[32 * i + lane];
             }
         }
-        decode_floats(ELEMENT_F16, (const u32(*)[ROWS])words[0], 2, &left);
-        decode_floats(ELEMENT_F16, (const u32(*)[ROWS])words[1], 2, &right);
-        add_products(how, &left, &right, 0, 8, sums);
+        add_quads_products(how, sides[0], sides[1], sums);
         for (u32 n = 0; n < 8; n++) {
             const u32 lane = 4 * quad + n % 4 + n / 4 * 16;
             for (u32 i = 0; i < 8; i++) {
@@ -201,6 +220,13 @@ void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a,
     memcpy(d, results, (how.d == ELEMENT_F16 ? 4 : 8) * 32 * sizeof *d);
 }
 
+/* The NaN of a sum is that of b, else of the accumulator, else of a, made quiet (an H200's words). */
+static double add_product(double sum, double a, double b) {
+    const double next = __builtin_fma(a, b, sum);
+    if (next == next) return next;
+    const double from = b != b ? b : sum != sum ? sum : a != a ? a : next;
+    return q2d(d2q(from) | 1ull << 51);
+}
 /* Doubles: one fused multiplication and addition after the other, in the order of k (MMA-Sim, simulator/nv.py). */
 void rt_mma_f64(struct mma how, const u64 *a, const u64 *b, const u64 *c, u64 *d) {
     double A[16][16], B[16][8];
@@ -212,7 +238,7 @@ void rt_mma_f64(struct mma how, const u64 *a, const u64 *b, const u64 *c, u64 *d
     for (u32 i = 0; i < 2 * blocks; i++)
         for (u32 l = 0; l < 32; l++) {
             double s = q2d(c[32 * i + l]);
-            for (u32 x = 0; x < how.k; x++) s = __builtin_fma(A[i / 2 * 8 + l / 4][x], B[x][l % 4 * 2 + i % 2], s);
+            for (u32 x = 0; x < how.k; x++) s = add_product(s, A[i / 2 * 8 + l / 4][x], B[x][l % 4 * 2 + i % 2]);
             d[32 * i + l] = d2q(s);
         }
 }

