@@ -23,8 +23,8 @@ from grader.evidence import Outside, other_kernel
 from grader.floors import Floor, least_time
 from grader.fresh import FreshInput, fresh_input
 from grader.gpu_facts import GpuFacts, SmLimits, gpu_facts, known_limits
-from grader.gpu_lock import Hold, gpu_to_ourselves
-from grader.gpu_ready import Preparer, open_preparer
+from grader.gpu_idle import IdleWait, use_reader
+from grader.gpu_lock import gpu_to_ourselves
 from grader.gpu_state import Reader, nvml_reader
 from grader.measure import TimedRun, Timing, measure_case, rule_of
 from grader.metrics import named_metrics
@@ -74,16 +74,18 @@ class Bench:
     files: TestcaseFiles
     reading: Future[GpuFacts | None]
     """The GPU's facts: asking for them initialises CUDA, which is done while something compiles."""
+    starting: Future[float | None]
+    """Processor time that the least CUDA program needs here, s."""
     read: Reader | None
     clock: OutsideClock | None
-    preparer: Preparer
+    wait_until_idle: IdleWait
     _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
 
     @contextlib.contextmanager
-    def to_ourselves(self, progress: Progress) -> Iterator[Hold]:
+    def to_ourselves(self, progress: Progress) -> Iterator[None]:
         """No other grader uses this GPU while the block runs."""
-        with gpu_to_ourselves(self.engine.gpu.uuid, progress.line) as hold:
-            yield hold
+        with gpu_to_ourselves(self.engine.gpu.uuid, progress.line):
+            yield
 
     def is_timed(self, case: Case) -> bool:
         """Whether the assignment wants the case's time repeated until it is known well."""
@@ -202,10 +204,11 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
     with (
         nvml_reader(uuid) as read,
         outside_clock(uuid) as clock,
-        open_preparer(uuid) as preparer,
+        use_reader(uuid) as used,
         ThreadPoolExecutor(1) as background,
     ):
-        yield Bench(engine, rules, suite, files, background.submit(gpu_facts, uuid), read, clock, preparer)
+        facts, starting = background.submit(gpu_facts, uuid), background.submit(engine.start_up_cpu_s)
+        yield Bench(engine, rules, suite, files, facts, starting, read, clock, IdleWait(used))
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader import gpu_memory, sandbox
+from grader import gpu_oracle, sandbox
 from grader.build import OWN_PROGRAM, compile_own
 from grader.engine.cuda import CudaEngine, find_gpu, no_gpu_reason
 from grader.engine.emulator import EmulatorEngine
@@ -130,11 +130,9 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
     yield Finding("CUPTI", cupti is not None, str(cupti.library) if cupti else "not found", remedy)
     if cupti is not None:
         yield _check("GPU tracer", lambda: str(engine.tracer), "see the message; report it as a bug")
-    remedy = (
-        "pip install 'cuda-homework-grader[gpu]'; without it numpy makes expected outputs, slower, and GPU memory is "
-        "not filled with NaN between submissions"
-    )
-    yield Finding("pycuda", gpu_memory.available(), "installed" if gpu_memory.available() else "not found", remedy)
+    remedy = "pip install 'cuda-homework-grader[gpu]'; without it numpy makes expected outputs, slower"
+    without = gpu_oracle.unavailable()
+    yield Finding("pycuda", not without, without or "installed", remedy)
     for name, what in (("ncu", "occupancy and metrics"), ("compute-sanitizer", "memory checks on the GPU")):
         tool = toolkit.tool(name)
         if tool is not None and (why := sandbox.tool_problem()):

@@ -7,9 +7,9 @@ does not agree keeps its verdict, since the output file alone decides that, but 
 person to look at.
 
 Processor time bounds what a program can have computed on the host. Work done there with idle kernels launched for
-show is told by it: an honest program spends host time on start-up, files, copies, launches and waiting, which
-`_allowed_cpu_s` adds up generously. What lies above could have been the computation itself, if it comes to the share
-of the sequential program's time that a vectorised one on the same core would need (`VECTORISED`).
+show is seen by it: an honest program spends host time on start-up, files, copies, launches and waiting, which
+`computed_on_the_host` adds up generously. What lies above could have been the computation itself, if it comes to the
+share of the sequential program's time that a vectorised one on the same core would need (`VECTORISED`).
 
 What a program does on the GPU without the tracer's knowledge shows on the clock outside (`grader.outside_clock`):
 `hidden_work` allows what honest programs need beyond their traced kernels. Measured on an H200 (driver 580,
@@ -31,6 +31,8 @@ from grader.trace import MAX_EVENTS, Trace
 
 STARTUP_CPU_S = 1.5
 """Seen: 0.2 to 0.55 s for whole runs of flash2.cu, tracer included (docs/benchmarks.md); slower machines need more."""
+STARTUPS = 3
+"""Where a time earns points: so many times what the least CUDA program needs on this machine, where that is less."""
 CPU_S_PER_BYTE = 4e-9
 """Reading a file, converting, copying to the device and back: some 1 GB/s each on one core."""
 COPYING_S_PER_BYTE = 16e-9
@@ -193,20 +195,26 @@ def _during_the_run(clock_ns: int, witness: Witness) -> bool:
 
 
 def computed_on_the_host(
-    trace: Trace, witness: Witness, sequential_s: float, timed_runs: Sequence[TimedRunRecord] = ()
+    trace: Trace,
+    witness: Witness,
+    sequential_s: float,
+    timed_runs: Sequence[TimedRunRecord] = (),
+    startup_cpu_s: float | None = None,
 ) -> str:
     """The sentence for a program whose processor time could have been the whole computation, in the graded run or in
     any run that was timed, or ''.
 
     `sequential_s` is what the sequential program takes for the same work on one core of this machine. `timed_runs`
-    are of the same case and launch as much as the graded run, of which `trace` and `witness` are.
+    are of the same case and launch as much as the graded run, of which `trace` and `witness` are. `startup_cpu_s` is
+    what the least CUDA program needs on this machine.
     """
+    startup_s = min(STARTUP_CPU_S, STARTUPS * startup_cpu_s) if startup_cpu_s else STARTUP_CPU_S
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
     used = [(witness.cpu_s, trace.gpu_ns / 1e9, trace.copy_ns / 1e9)]
     used += [(run.cpu_s, run.gpu_ms / 1e3, run.copy_ms / 1e3) for run in timed_runs]
     for cpu_s, gpu_s, copying_s in used:
         waiting_s = gpu_s + min(copying_s, COPYING_S_PER_BYTE * witness.file_bytes)
-        spare = cpu_s - _allowed_cpu_s(waiting_s, witness.file_bytes, launches)
+        spare = cpu_s - startup_s - _working_cpu_s(waiting_s, witness.file_bytes, launches)
         if spare >= sequential_s / VECTORISED:
             return (
                 f"It used {cpu_s:.3g} s of processor time, {spare:.3g} s more than start-up, files, copies and "
@@ -216,9 +224,9 @@ def computed_on_the_host(
     return ""
 
 
-def _allowed_cpu_s(waiting_s: float, file_bytes: int, launches: int) -> float:
-    """Host time of an honest program: a thread that waits for the GPU spins."""
-    return STARTUP_CPU_S + CPU_S_PER_BYTE * file_bytes + CPU_S_PER_LAUNCH * launches + 2 * waiting_s
+def _working_cpu_s(waiting_s: float, file_bytes: int, launches: int) -> float:
+    """Host time of an honest program beyond start-up: a thread that waits for the GPU spins."""
+    return CPU_S_PER_BYTE * file_bytes + CPU_S_PER_LAUNCH * launches + 2 * waiting_s
 
 
 def flags_of(tests: Sequence[TestRecord], profiles: Sequence[ProfileRecord] = ()) -> tuple[str, ...]:

@@ -16,11 +16,14 @@ import secrets
 import shutil
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +51,9 @@ _ROOM = 4
 """Files are made in memory where this many times their size is free: writing 800 MB to a disk takes seconds."""
 
 _CHOICE = random.SystemRandom()
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -283,6 +289,24 @@ def fresh_input(case: Case, files: TestcaseFiles, seed: Callable[[str], Seed]) -
             yield made
         finally:
             made.give_up()
+
+
+def one_ahead(items: Iterable[T], opened: Callable[[T], AbstractContextManager[U]]) -> Generator[tuple[T, U]]:
+    """Each item with what its context `opened(item)` gives. The next item's context is entered before an item is given,
+    and an item's own is left when the next is asked for. Close the generator where not all are asked for."""
+    waiting: deque[tuple[T, U, contextlib.ExitStack]] = deque()
+    try:
+        for item in items:
+            stack = contextlib.ExitStack()
+            waiting.append((item, stack.enter_context(opened(item)), stack))
+            if len(waiting) > 1:
+                yield waiting[0][:2]
+                waiting.popleft()[2].close()
+        for item, value, _ in waiting:
+            yield item, value
+    finally:
+        for _, _, stack in waiting:
+            stack.close()
 
 
 def _place(size: int) -> Path | None:

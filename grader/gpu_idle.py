@@ -40,14 +40,9 @@ class Use:
     @property
     def idle(self) -> bool | None:
         """None where what NVML says does not tell."""
-        if self.empty:
+        if not self.processes and self.memory_bytes is not None and self.memory_bytes < EMPTY_BYTES:
             return True
         return None if self.busy_percent is None else self.busy_percent <= DRAWING_PERCENT
-
-    @property
-    def empty(self) -> bool:
-        """Nobody has a context: all of the memory may be taken without harm to anybody."""
-        return not self.processes and self.memory_bytes is not None and self.memory_bytes < EMPTY_BYTES
 
     def __str__(self) -> str:
         busy = "busy" if self.busy_percent is None else f"{self.busy_percent} % busy"
@@ -60,12 +55,15 @@ Reader = Callable[[], Use | None]
 
 @dataclass(frozen=True)
 class Waited:
-    """How waiting ended. `idle` is None where it is not known; `sentence` says it for people. `empty`: nobody else has
-    anything on the GPU."""
+    """How waiting ended. `idle` is None where it is not known; `sentence` says it for people."""
 
     idle: bool | None
     sentence: str
-    empty: bool = False
+
+    @property
+    def warning(self) -> str:
+        """For people to see, or ''."""
+        return f"The GPU was {self.sentence}: its times may be too long." if self.idle is False else ""
 
 
 def wait_until_idle(
@@ -84,13 +82,27 @@ def wait_until_idle(
         if use is None or use.idle is None:
             return Waited(None, "whether the GPU was idle is not known: NVML does not say")
         if use.idle:
-            return Waited(True, f"idle after {spent:.1f} s" if said else "idle", use.empty)
+            return Waited(True, f"idle after {spent:.1f} s" if said else "idle")
         if spent >= patience_s:
             return Waited(False, f"not idle after {spent:.0f} s: {use}")
         if not said and spent > 2:  # the last run of our own is in NVML's sampling period for up to a second
             said = True
             say(f"waiting for the GPU: it is {use}")
         sleep(POLL_S)
+
+
+class IdleWait:
+    """Waits for one GPU, submission after submission. One that stays busy delays a class once."""
+
+    def __init__(self, read: Reader | None) -> None:
+        self._read = read
+        self._patience_s = PATIENCE_S
+
+    def __call__(self, say: Callable[[str], None]) -> Waited:
+        """As `wait_until_idle`."""
+        waited = wait_until_idle(self._read, say, patience_s=self._patience_s)
+        self._patience_s = 0.0 if waited.idle is False else PATIENCE_S
+        return waited
 
 
 @contextlib.contextmanager

@@ -4,8 +4,7 @@ The lock is flock(2) on a file named by the GPU's UUID, so the kernel gives it b
 ends. The file is in a folder of the machine that everybody may write to, so that graders of all users share it;
 GRADER_LOCKS names another.
 
-The file holds the process that had the lock last, and whether it left the GPU `prepared` (see `grader.gpu_ready`):
-whoever prepared a GPU ahead of a submission can so tell that nobody has run anything on it since.
+The file holds the process that had the lock last.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from grader.errors import MachineFault
@@ -23,40 +21,21 @@ from grader.errors import MachineFault
 PLACES = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
 """Where everybody may write. The first is Debian's and Ubuntu's for locks, and root's alone elsewhere."""
 
-_PREPARED = "prepared"
-
-
-@dataclass(frozen=True)
-class Hold:
-    """The lock while it is held. `prepared`: this very process left the GPU prepared, and nobody had it since."""
-
-    prepared: bool
-    _descriptor: int
-
-    def leave_prepared(self) -> None:
-        """Note that nothing is left to prepare."""
-        _write(self._descriptor, f"{os.getpid()} {_PREPARED}\n")
-
 
 @contextlib.contextmanager
-def gpu_to_ourselves(uuid: str, waiting: Callable[[str], None]) -> Iterator[Hold]:
+def gpu_to_ourselves(uuid: str, waiting: Callable[[str], None]) -> Iterator[None]:
     """Hold the GPU's lock while the block runs. `waiting` gets one sentence when another grader has it.
 
     Raises MachineFault where the lock's file cannot be made.
     """
     with _opened(uuid) as descriptor:
         if not _try(descriptor):
-            holder = (_read(descriptor).split() or ["?"])[0]
+            holder = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip() or "?"
             waiting(f"waiting for the GPU: process {holder} is timing another submission on it")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield _held(descriptor)
-
-
-@contextlib.contextmanager
-def gpu_if_free(uuid: str) -> Iterator[Hold | None]:
-    """As `gpu_to_ourselves`, but None instead of waiting."""
-    with _opened(uuid) as descriptor:
-        yield _held(descriptor) if _try(descriptor) else None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
 
 
 @contextlib.contextmanager
@@ -101,18 +80,3 @@ def _try(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _held(descriptor: int) -> Hold:
-    prepared = _read(descriptor).split() == [str(os.getpid()), _PREPARED]
-    _write(descriptor, f"{os.getpid()}\n")
-    return Hold(prepared, descriptor)
-
-
-def _read(descriptor: int) -> str:
-    return os.pread(descriptor, 64, 0).decode("ascii", "replace")
-
-
-def _write(descriptor: int, text: str) -> None:
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, text.encode(), 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -24,8 +25,8 @@ from grader.disclosure import disclosed, disclosed_profile
 from grader.engine import Engine
 from grader.errors import MachineFault
 from grader.evidence import Witness, computed_on_the_host, doubts, flags_of, witness_of
-from grader.fresh import FreshInput
-from grader.gpu_ready import Prepared
+from grader.fresh import FreshInput, one_ahead
+from grader.gpu_idle import Waited
 from grader.gpu_state import watching
 from grader.hidden import (
     NO_TIMES,
@@ -108,11 +109,10 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     as a whole cannot go on; what befalls one test is in its record."""
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
-    ahead = grading.bench.preparer.ahead() if grading.bench is not None else contextlib.nullcontext()
     with _closer_look(grading, submission) as closer:
         if grading.quick and closer.possible:
             closer.prepare()
-        with watch.stage("GPU made ready"), ahead, watch.stage("compile"):
+        with watch.stage("compile"):
             built = build(submission, grading.assignment, grading.engine)
         return _grade_built(grading, submission, built, progress, watch, closer)
 
@@ -143,23 +143,25 @@ def _grade_built(
 ) -> Record:
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
-    bench, prepared = grading.bench, Prepared("")
-    with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext() as hold:
-        if bench is not None and hold is not None and built.program is not None:
-            with watch.stage("GPU made ready"):
-                prepared = bench.preparer.now(hold, progress.line)
+    bench, waited = grading.bench, Waited(None, "")
+    with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
+        if bench is not None and built.program is not None:
+            with watch.stage("waiting for an idle GPU"):
+                waited = bench.wait_until_idle(progress.line)
         by_case: dict[Case, _Tested] = {}
         looks = closer.possible and built.program is not None
         # Its place in the order tells a program nothing.
-        for number, case in enumerate(grading.cases if grading.quick else shuffled(grading.cases)):
-            progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
-            progress.advance(number)
-            if grading.quick and (stopped := _first_over_time(by_case)):
-                by_case[case] = _not_run(case, stopped)
-                continue
-            by_case[case] = _grade_case(grading, built, case, watch)
-            if looks and _needs_a_look(grading, case, by_case[case]):
-                closer.prepare()
+        order = grading.cases if grading.quick else shuffled(grading.cases)
+        with contextlib.closing(one_ahead(order, lambda case: _input_of(grading, case))) as opened:
+            for number, (case, fresh) in enumerate(opened):
+                progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
+                progress.advance(number)
+                if grading.quick and (stopped := _first_over_time(by_case)):
+                    by_case[case] = _not_run(case, stopped)
+                    continue
+                by_case[case] = _grade_case(grading, built, case, watch, fresh)
+                if looks and _needs_a_look(grading, case, by_case[case]):
+                    closer.prepare()
         again = to_draw_again(
             grading.assignment.hidden_inputs, grading.suite, {case.name: by_case[case].record for case in by_case}
         )
@@ -171,14 +173,28 @@ def _grade_built(
         profiles = tuple(profile for profile in profiled if profile.test in passed)
         look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
-    if prepared.warning:
-        submission = replace(submission, notes=(*submission.notes, prepared.warning))
+    if waited.warning:
+        submission = replace(submission, notes=(*submission.notes, waited.warning))
     tests = tuple(test.record for test in tested)
     record = _record(
         grading, submission, built, tests, profiles, timings, drawn_sentence(redrawn, grading.cases, missed)
     )
-    machine = record.machine.model_copy(update={"gpu_prepared": prepared.sentence})
+    machine = record.machine.model_copy(update={"gpu_prepared": waited.sentence})
     return record.model_copy(update={"machine": machine, "closer_look": look})
+
+
+@contextlib.contextmanager
+def _input_of(grading: Grading, case: Case) -> Iterator[FreshInput | MachineFault | None]:
+    """Inputs for timed runs of `case`, or why there are none; None where it isn't timed."""
+    bench = grading.bench
+    with contextlib.ExitStack() as stack:
+        fresh: FreshInput | MachineFault | None = None
+        if bench is not None and bench.is_timed(case):
+            try:
+                fresh = stack.enter_context(bench.fresh_input(case))
+            except MachineFault as fault:  # raised when it is this case's turn
+                fresh = fault
+        yield fresh
 
 
 def _first_over_time(tested: Mapping[Case, _Tested]) -> str:
@@ -243,24 +259,36 @@ def _on_fresh_draws(
     return done, missed
 
 
-def _grade_case(grading: Grading, built: Build, case: Case, watch: Stopwatch) -> _Tested:
+def _grade_case(
+    grading: Grading, built: Build, case: Case, watch: Stopwatch, fresh: FreshInput | MachineFault | None = None
+) -> _Tested:
+    """`fresh`: its input, opened ahead, for the first try."""
     if built.program is None:
         verdict = Verdict.COMPILE_ERROR if built.fault is Fault.STUDENT else Verdict.GRADER_ERROR
         return _Tested(
             TestRecord(name=case.name, shape=case.shape, verdict=verdict, fault=built.fault, reason=built.reason)
         )
     for left in reversed(range(1 + _MACHINE_RETRIES)):
-        test = _try_case(grading, built.program, case, watch, last=left == 0)
+        ahead = contextlib.nullcontext(fresh) if left == _MACHINE_RETRIES else _input_of(grading, case)
+        test = _try_case(grading, built.program, case, ahead, watch, last=left == 0)
         if test.record.fault is not Fault.MACHINE:
             break
     return test
 
 
-def _try_case(grading: Grading, program: Path, case: Case, watch: Stopwatch, *, last: bool) -> _Tested:
-    bench = grading.bench
-    ahead = bench.fresh_input(case) if bench is not None and bench.is_timed(case) else contextlib.nullcontext()
+def _try_case(
+    grading: Grading,
+    program: Path,
+    case: Case,
+    ahead: AbstractContextManager[FreshInput | MachineFault | None],
+    watch: Stopwatch,
+    *,
+    last: bool,
+) -> _Tested:
     try:
         with ahead as fresh:
+            if isinstance(fresh, MachineFault):
+                raise fresh
             return _run_case(grading, program, case, fresh, watch, last=last)
     except MachineFault as fault:
         return _Tested(
@@ -317,7 +345,7 @@ def _run_case(
     if isinstance(first, TimedRun):
         record = _timed(grading, program, case, record, first, fresh, limit_s, watch)
         record = _compared(grading, case, record, limit_s, watch)
-        record = _computed_on_the_gpu(record, trace, witness)
+        record = _computed_on_the_gpu(grading, record, trace, witness)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
     seen = trace.diagnostics if trace is not None else ()
     return _Tested(
@@ -388,12 +416,13 @@ def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, 
     return record.model_copy(update=changes)
 
 
-def _computed_on_the_gpu(record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
+def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
     """The record without its times where the host's processor may have done the work."""
     if trace is None or record.baseline is None:
         return record
     runs = record.timing.runs if record.timing is not None else ()
-    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs)
+    startup_cpu_s = grading.bench.starting.result() if grading.bench is not None and runs else None
+    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs, startup_cpu_s)
     if not why:
         return record
     return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})

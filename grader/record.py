@@ -228,7 +228,7 @@ class Scores(_Value):
 
 
 class MachineRecord(_Value):
-    """The machine that graded. `gpu_prepared`: what was done to the GPU before the submission's first run."""
+    """The machine that graded. `gpu_prepared`: whether the GPU was idle before the submission's first run."""
 
     host: str
     cpu: str

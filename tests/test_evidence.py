@@ -98,6 +98,13 @@ def test_seconds_of_copying_the_same_bytes_allow_no_seconds_of_processor_time() 
     assert computed_on_the_host(copying, replace(few, file_bytes=400 << 20), sequential_s=59.0) == ""
 
 
+def test_where_start_up_is_quick_less_processor_time_is_allowed() -> None:
+    vectors = replace(WITNESS, cpu_s=2.2)
+    assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=None) == ""
+    assert "2.2 s of processor time" in computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=0.2)
+    assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=9.0) == "", "never more than is allowed anywhere"
+
+
 @pytest.mark.parametrize(
     ("trace", "cpu_s", "file_bytes", "sequential_s"),
     [

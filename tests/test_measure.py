@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from grader.assignment import Assignment, load_assignment
 from grader.catalogue import TestcaseFiles, generate
 from grader.errors import MachineFault
-from grader.fresh import FreshInput, fresh_input
+from grader.fresh import FreshInput, fresh_input, one_ahead
 from grader.gpu_state import GpuState
 from grader.measure import TimedRun, repeat
 from grader.stopping import Rule
@@ -212,3 +213,21 @@ def test_an_output_that_is_no_file_is_named(fresh: FreshInput, case: Case, tmp_p
     answer = fresh.renew()
     for name in ("folder", "pipe"):
         assert "its output is no regular file" in answer.problem(tmp_path / name, tolerance(case))
+
+
+def test_the_next_input_is_opened_ahead_and_each_is_closed_in_its_turn() -> None:
+    log: list[str] = []
+
+    @contextmanager
+    def opened(name: str) -> Iterator[str]:
+        log.append(f"open {name}")
+        yield name.upper()
+        log.append(f"close {name}")
+
+    for name, value in one_ahead("abc", opened):
+        log.append(f"use {name}{value}")
+    assert log == ["open a", "open b", "use aA", "close a", "open c", "use bB", "close b", "use cC", "close c"]
+    log.clear()
+    with closing(one_ahead("abc", opened)) as pairs:
+        next(pairs)
+    assert log == ["open a", "open b", "close a", "close b"]

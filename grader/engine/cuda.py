@@ -194,6 +194,16 @@ class CudaEngine:
 
     def problem(self) -> str:
         """Why a context, an allocation or a copy fails on this GPU, in a process confined as submissions are."""
+        outcome = self._probed()
+        said = outcome.stderr.strip().splitlines()
+        return "" if outcome.exit_code == 0 else said[-1] if said else outcome.ending
+
+    def start_up_cpu_s(self) -> float | None:
+        """Processor time that the least CUDA program needs here; None where it fails."""
+        outcome = self._probed()
+        return outcome.cpu_s if outcome.exit_code == 0 else None
+
+    def _probed(self) -> sandbox.Outcome:
         launch = self.launch(Path(sys.executable).resolve(), ("-I", "-S", probe.__file__), "", traced=False)
         with scratch_folder("probe") as folder:
             job = sandbox.Job(
@@ -204,9 +214,7 @@ class CudaEngine:
                 devices=launch.devices,
                 changes_modes=False,
             )
-            outcome = sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))
-        said = outcome.stderr.strip().splitlines()
-        return "" if outcome.exit_code == 0 else said[-1] if said else outcome.ending
+            return sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
         """`traced` false: without the tracer, which cannot share a process with NVIDIA's own tools."""

@@ -33,6 +33,10 @@ _THREAD = 0x10000  # CLONE_THREAD
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
+_ARCH_PRCTL = {"x86_64": 158}
+_MATRIX_UNITS = 0x1023
+"""ARCH_REQ_XCOMP_PERM: asks for AMX, with which a core computes as fast as ten. A GPU's work is graded, and processor
+time is the evidence that it was one's (`grader.evidence`)."""
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _NAMESPACED_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 _LOCAL_FAMILIES = (1,)
@@ -183,6 +187,14 @@ def filter_program(
                 _instruction(_RETURN, _ALLOW),
                 _fail(errno.EPERM),
             ]
+    if machine in _ARCH_PRCTL:
+        program += [
+            _instruction(_JUMP_EQUAL, _ARCH_PRCTL[machine], false=4),
+            _instruction(_LOAD_WORD, _FIRST_ARGUMENT),
+            _instruction(_JUMP_EQUAL, _MATRIX_UNITS, false=1),
+            _fail(errno.EPERM),
+            _instruction(_RETURN, _ALLOW),
+        ]
     program += [
         _instruction(_JUMP_EQUAL, _SOCKET[machine], false=len(families) + 3),
         _instruction(_LOAD_WORD, _FIRST_ARGUMENT),
