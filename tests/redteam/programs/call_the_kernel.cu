@@ -13,6 +13,9 @@ int main(int, char** argv) {
         if (syscall(call.number, space, space, sizeof space, 0, 0) >= 0 || (errno != EPERM && errno != ENOSYS))
             BYPASSED("%s: %s", call.name, strerror(errno));
     }
+#ifdef __x86_64__
+    if (syscall(SYS_arch_prctl, 0x1023, 18) >= 0 || errno != EPERM) BYPASSED("AMX: %s", strerror(errno));
+#endif
     write_zeros(argv[1], argv[2]);
     return 0;
 }
