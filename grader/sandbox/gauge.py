@@ -80,6 +80,11 @@ class Gauge:
                 return "memory"
             if self._processes and sum(process.threads for process in tree) > (self._limits.processes or 0):
                 return "process"
+        return self.measure_folders()
+
+    def measure_folders(self) -> str:
+        """'folder' where the writable folders hold too much, or ''. All that can be wrong once the root has ended: what
+        else is left of the tree is ended too."""
         most = self._limits.folder_bytes
         if most is not None and (not _fits(self._folders, most) or self._nameless_bytes(most) > most):
             return "folder"

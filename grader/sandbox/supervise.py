@@ -197,7 +197,7 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     try:
         broke = _wait(process.pid, began + limits.wall_s, gauge)
         wall_s = time.monotonic() - began
-        broke = broke or gauge.measure()  # what it left may be too much although it was quick
+        broke = broke or gauge.measure_folders()  # what it left may be too much although it was quick
     finally:  # also on Ctrl-C: nothing of the run may live on
         ended = way.end_all(process.pid)
         _, status, usage = os.wait4(process.pid, 0)

@@ -215,7 +215,9 @@ __attribute__((constructor(101))) static void begin(void) {
     else if (where && *where)
         trace_file = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\",\"clock_ns\":%llu}", (unsigned long long)now_ns());
-    atexit(finish);
+    atexit(finish); /* the last registered is called first */
+    at_quick_exit(finish);
+    at_quick_exit(finish_work);
     atexit(finish_work);
     u8 *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);

@@ -1,5 +1,5 @@
 // Takes 2.5 GiB in twenty processes, each with little.
-// expect: memory_limit
+// expect: memory_limit | no_output
 #include "hostile.h"
 
 int main(int, char** argv) {
