@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -35,6 +36,7 @@ sys.path.insert(0, str(ROOT))
 from grader.assignment import Assignment, load_assignment  # noqa: E402
 from grader.baseline import Baseline, time_baseline  # noqa: E402
 from grader.bench import open_bench  # noqa: E402
+from grader.build import build  # noqa: E402
 from grader.catalogue import TestcaseFiles, ensure  # noqa: E402
 from grader.engine import select_engine  # noqa: E402
 from grader.engine.cuda import find_gpus  # noqa: E402
@@ -44,6 +46,7 @@ from grader.record import Record  # noqa: E402
 from grader.sandbox import runner  # noqa: E402
 from grader.submission import read_submission  # noqa: E402
 from grader.testcase import Case, load_suite  # noqa: E402
+from grader.workers import cores  # noqa: E402
 from tests.honest.__main__ import hand_in, variants  # noqa: E402
 
 MODELS = ("naive", "tiled", "flash2", "tensor_cores", "hopper")
@@ -130,6 +133,10 @@ def main() -> None:
         rules = load_assignment("hw4")
         suite = load_suite(rules.testcases_file)
         ensure(suite.select(options.tests), suite, TestcaseFiles.beside(suite))
+        engine = select_engine("cuda", rules.build.emulator_target)
+        with ThreadPoolExecutor(max(1, cores() // 2)) as pool:  # builds are kept
+            submissions = [read_submission(path, rules, runner(10)) for path in handed_in(Path(place), options.only)]
+            list(pool.map(lambda submission: build(submission, rules, engine), submissions))
         parts = [Path(place) / f"{number}.jsonl" for number in range(len(found))]
         gradings = -(-options.gradings // len(found))
         again = [sys.executable, __file__, *sys.argv[1:], "--gradings", str(gradings), "--on-one"]
