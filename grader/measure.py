@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Literal
@@ -193,7 +194,35 @@ def measure_case(
     clock: OutsideClock | None = None,
 ) -> Timing:
     """Time `program` on inputs of `case` from `fresh`; `wall_s` limits each run, `first` is the graded run, which has
-    just ended. Raises MachineFault when the machine has no room."""
+    just ended. Raises MachineFault when the machine has no room.
+
+    Where the clock outside saw work that no trace explains, all is done once more: another program that used the GPU
+    meanwhile is nobody's fault, and a program that hides work does it again.
+    """
+    again = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
+    timing = again(first=first)
+    if timing.outside is None or not hidden_work(timing.outside):
+        return timing
+    second = again(first=None)
+    return replace(
+        second,
+        notes=(*second.notes, f"its runs were timed again, since {hidden_work(timing.outside)}"),
+        run_wall_s=timing.run_wall_s + second.run_wall_s,
+    )
+
+
+def _measure(
+    engine: Engine,
+    program: Path,
+    case: Case,
+    rules: Assignment,
+    fresh: FreshInput,
+    *,
+    wall_s: float,
+    first: TimedRun | None,
+    read: Reader | None,
+    clock: OutsideClock | None,
+) -> Timing:
     tolerance = case.operator.tolerances(case.shape, rules.tolerance)
     ended = first.ended if first is not None else time.monotonic()
     made: list[TimedRun] = []

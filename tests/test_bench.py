@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from grader.errors import GraderFault, UsageError
 from grader.gpu_facts import GpuFacts, known_limits
 from grader.gpu_idle import Use
 from grader.grading import Grading, grade
+from grader.outside_clock import Busy
 from grader.paths import course_root
 from grader.progress import Silent
 from grader.record import ProfileRecord, Record
@@ -202,6 +203,30 @@ def test_a_time_below_what_the_gpu_can_do_is_refused_in_the_record(
     assert "is less than the" in test.timing_refused
     assert test.speedup is None and test.reference is None
     assert test.floor is not None and test.floor.ms == max(term.ms for term in test.floor.terms)
+
+
+@dataclass
+class SeesBusy:
+    """A clock outside that saw the GPU busy for so many seconds in one series of runs after the other."""
+
+    busy_s: list[float]
+
+    def mark(self, last_work: float = 0.0) -> None:
+        pass
+
+    def between(self, first: None, second: None) -> Busy:
+        return Busy("GPM", 1.0, self.busy_s.pop(0))
+
+
+@pytest.mark.parametrize(("seen", "refused"), [([0.0], False), ([9.0, 0.0], False), ([9.0, 9.0], True)])
+def test_work_seen_outside_is_held_against_a_program_only_where_it_is_seen_again(
+    seen: list[float], refused: bool, graded: Callable[..., Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SeesBusy([*seen, 0.0])  # the last is of the reference's runs
+    monkeypatch.setattr("grader.bench.outside_clock", lambda uuid: nullcontext(clock))
+    (test,) = graded(0.3, program(RIGHT, 0.25)).tests
+    assert bool(test.timing_refused) is refused
+    assert any("timed again" in warning for warning in test.warnings) is (len(seen) > 1 and not refused)
 
 
 def test_a_time_that_the_trace_contradicts_counts_as_not_accelerated(graded: Callable[..., Record]) -> None:
