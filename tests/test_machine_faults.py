@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from grader import session
-from grader.check import Check
-from grader.engine import probe
-from grader.engine.cuda import CudaEngine, Gpu
-from grader.judge import judge
-from grader.run import Run
+from grader.base.verdict import Fault, Verdict
+from grader.checking.check import Check
+from grader.commands import submissions as session
+from grader.grading.judge import judge
+from grader.programs.engine import probe
+from grader.programs.engine.cuda import CudaEngine, Gpu
+from grader.programs.run import Run
+from grader.programs.toolkit import find_toolkit
+from grader.programs.trace import ApiError, Trace
 from grader.sandbox import Outcome
-from grader.toolkit import find_toolkit
-from grader.trace import ApiError, Trace
-from grader.verdict import Fault, Verdict
 from tests.batch_engine import PlainC
 
 ENDED = Outcome(0, None, "", 0.1, 0.1, 1, "", "", 0)

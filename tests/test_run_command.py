@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import cli, session
+from grader.commands import cli
+from grader.commands import submissions as session
 from tests.test_pipeline import grader
 
 ECHO = """

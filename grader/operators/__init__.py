@@ -11,7 +11,7 @@ import difflib
 import importlib
 import pkgutil
 
-from grader.errors import GraderFault, UsageError
+from grader.base.errors import GraderFault, UsageError
 from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor, shape_words
 
 __all__ = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grader import session
-from grader.engine.cuda import CudaEngine
-from grader.verdict import Verdict
+from grader.base.verdict import Verdict
+from grader.commands import submissions as session
+from grader.programs.engine.cuda import CudaEngine
 from tests.conftest import ROOT
 from tests.honest.__main__ import complaints, hand_in, variants
 from tests.redteam.__main__ import read_attacks, run_all

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from grader import sandbox, session
-from grader.assignment import Limits
-from grader.engine.cuda import CudaEngine
-from grader.ncu import NotProfiled, run_ncu
+from grader import sandbox
+from grader.commands import submissions as session
+from grader.course.assignment import Limits
+from grader.profiling.ncu import NotProfiled, run_ncu
+from grader.programs.engine.cuda import CudaEngine
 from grader.sandbox import bubblewrap
-from grader.sanitize import run_check
+from grader.sanitizers import run_check
 from tests.conftest import ROOT
 from tests.honest.__main__ import complaints
 

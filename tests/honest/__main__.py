@@ -11,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from grader import session
-from grader.errors import UsageError
-from grader.record import Record
-from grader.verdict import Verdict
+from grader.base.errors import UsageError
+from grader.base.verdict import Verdict
+from grader.commands import submissions as session
+from grader.records.record import Record
 
 PROGRAMS = Path(__file__).with_name("programs")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import session
+from grader.commands import submissions as session
 from tests.honest.__main__ import complaints, hand_in, variants
 
 QUICK = ["managed_memory", "mapped_input", "exit_code_3", "written_then_renamed", "several_files"]
