@@ -21,7 +21,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from grader.base.verdict import STUDENT_VERDICTS
-from grader.commands import submissions as session
+from grader.commands import submissions
 from grader.course.assignment import load_assignment
 from grader.course.testcase import Case, Suite, load_suite
 from grader.operators import Operator
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kernels = read_wrong_kernels(rules.reference_folder / "wrong")
     kernels = [kernel for kernel in kernels if not options.names or kernel.name in options.names]
     with tempfile.TemporaryDirectory(prefix="wrong-kernels-") as place:
-        records = session.grade_paths(
+        records = submissions.grade_paths(
             [hand_in(kernel, Path(place)) for kernel in kernels],
             assignment=rules.name,
             tests=options.tests,

@@ -23,24 +23,25 @@ from grader.classes.comparable import mixed
 from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook, students_only
 from grader.classes.points_file import read_points
 from grader.commands import complaints
-from grader.commands import submissions as session
+from grader.commands.report_files import write_junit
 from grader.commands.second_draw import recheck_leaders, second_draw
-from grader.course.assignment import Assignment, assignment_for, assignment_names, load_assignment
+from grader.commands.submissions import grade_paths
+from grader.course.assignment import Assignment, assignment_names, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.gradescope import build_bundle, grade_there
 from grader.gradescope.harness import write
 from grader.programs.engine import Engine, select_engines
+from grader.programs.oracle import ensure
 from grader.programs.submission import read_submission
 from grader.records.record import Record, write_records
 from grader.report import explain as explanation
 from grader.report import gradebook as gradebooks
-from grader.report import junit as junit_report
 from grader.report import leaderboard as boards
 from grader.report.gradescope import message
 from grader.report.leaderboard import Board, Names
 from grader.sandbox import runner
-from grader.site import build_site, report_page
+from grader.site import build_site
 from grader.site.record_page import similarity_page
 from grader.store import (
     HandIn,
@@ -84,13 +85,9 @@ class BoardOptions:
     mix_gpus: bool = False
 
 
-def rules_for(paths: Sequence[Path], assignment: str | None) -> Assignment:
-    """The assignment that is named, or that fits what was handed in."""
-    return load_assignment(assignment) if assignment else assignment_for(paths[0])
-
-
-def wanted(paths: Sequence[Path], rules: Assignment, options: ClassOptions) -> bool:
+def wanted(paths: Sequence[Path], assignment: str | None, options: ClassOptions) -> bool:
     """Whether `grade PATH...` means a class."""
+    rules = chosen_assignment(assignment, paths[0])
     if options.as_class or any(is_class(path, rules) for path in paths):
         return True
     if options.roster is not None or options.rerun is not None or options.cluster is not None:
@@ -126,7 +123,7 @@ def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) ->
 def grade(
     paths: Sequence[Path],
     *,
-    rules: Assignment,
+    assignment: str | None,
     tests: str | None,
     engine: str,
     options: ClassOptions,
@@ -137,6 +134,7 @@ def grade(
     everything could be judged."""
     if options.cluster not in (None, "slurm"):
         raise UsageError(f"There is no cluster {options.cluster!r}: --cluster knows slurm.")
+    rules = chosen_assignment(assignment, paths[0])
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
@@ -156,7 +154,7 @@ def grade(
     path = options.store or default_store(rules.name)
     with open_store(path, create=True) as store:
         with shown_progress() as progress:
-            session.ensure(cases, suite, files, progress)
+            ensure(cases, suite, files, progress)
         setup = Setup(rules, suite, files, cases, engines[0])
         with view.shown() as seen:
             if options.cluster is not None:
@@ -294,22 +292,6 @@ def site(out: Path, store: Path | None, assignment: str | None, *, metric: str, 
     return "\n".join(lines)
 
 
-def write_html(records: Sequence[Record], path: Path) -> None:
-    """Write records as one page that needs no other file."""
-    try:
-        path.write_text(report_page(records), encoding="utf-8")
-    except OSError as error:
-        raise MachineFault(f"The page could not be written to {shown(path)}: {error.strerror}.") from error
-
-
-def write_junit(records: Sequence[Record], path: Path) -> None:
-    """Write records as JUnit XML."""
-    try:
-        path.write_text(junit_report.render(records), encoding="utf-8")
-    except OSError as error:
-        raise MachineFault(f"The JUnit file could not be written to {shown(path)}: {error.strerror}.") from error
-
-
 def gradebook_csv(
     store: Path | None, assignment: str | None, *, form: str, columns: str, best: bool, partial: bool
 ) -> str:
@@ -336,7 +318,7 @@ def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:
 
 def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engine: str, secret: Path | None) -> str:
     """Write the zip to upload as a Gradescope autograder."""
-    names = build_bundle(target, session.only(assignment), tests=tests, engine=engine, secret=secret)
+    names = build_bundle(target, chosen_assignment(assignment), tests=tests, engine=engine, secret=secret)
     words = f"{shown(target)}: {len(names)} files, for --tests {tests} on --engine {engine}."
     return words + (" It holds the secret that determines the hidden testcases: do not publish it." if secret else "")
 
@@ -344,11 +326,11 @@ def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engin
 def gradescope_run(root: Path, assignment: str | None, *, tests: str, engine: str) -> str:
     """Inside Gradescope's container: grade, and leave results.json whatever happens."""
     try:
-        rules = session.only(assignment)
+        rules = chosen_assignment(assignment)
         suite = suite_of(rules)
 
         def graded(path: Path) -> Record:
-            (record,) = session.grade_paths([path], assignment=rules.name, tests=tests, engine=engine, json=None)
+            (record,) = grade_paths([path], assignment=rules.name, tests=tests, engine=engine, json=None)
             return record
 
         found = grade_there(root, rules, graded, lambda name: name in suite.cases and suite.cases[name].hidden)
@@ -384,7 +366,7 @@ def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str
     def grade_again(folder: Path, record: Record) -> Record:
         tests = ",".join(test.name for test in record.tests)
         chosen = engine or record.engine.name
-        (again,) = session.grade_paths([folder], assignment=name, tests=tests, engine=chosen, json=None)
+        (again,) = grade_paths([folder], assignment=name, tests=tests, engine=chosen, json=None)
         return again
 
     with open_store(path) as opened:
@@ -393,7 +375,7 @@ def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str
 
 def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
     """What of a class's hand-ins resembles what."""
-    rules = rules_for([folder], assignment)
+    rules = chosen_assignment(assignment, folder)
     found, _ = find_class(folder, rules)
     texts: dict[str, str] = {}
     left_out = []

@@ -25,9 +25,7 @@ from grader.commands.on_demand import on_demand
 
 if TYPE_CHECKING:
     from grader import sandbox, sanitizers
-    from grader.commands import classroom
-    from grader.commands import inspection as studies
-    from grader.commands import submissions as session
+    from grader.commands import classroom, inspection, report_files, submissions
     from grader.records.record import Record
     from grader.report import explain as explanation
     from grader.report import profile as profile_report
@@ -36,8 +34,9 @@ else:
     classroom = on_demand("grader.commands.classroom")
     sandbox = on_demand("grader.sandbox")
     sanitizers = on_demand("grader.sanitizers")
-    session = on_demand("grader.commands.submissions")
-    studies = on_demand("grader.commands.inspection")
+    inspection = on_demand("grader.commands.inspection")
+    report_files = on_demand("grader.commands.report_files")
+    submissions = on_demand("grader.commands.submissions")
     explanation = on_demand("grader.report.explain")
     profile_report = on_demand("grader.report.profile")
     terminal = on_demand("grader.report.terminal")
@@ -108,7 +107,7 @@ def check(
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
     checks = sanitizers.parse_checks(sanitize) if sanitize else ()
-    records = session.grade_paths(
+    records = submissions.grade_paths(
         [submission],
         assignment=assignment,
         tests=tests,
@@ -121,8 +120,8 @@ def check(
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
     if checks and records[0].build.ok:
-        sample = studies.sample_to_sanitize(records[0])
-        reports = studies.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
+        sample = inspection.sample_to_sanitize(records[0])
+        reports = inspection.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
         print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
         found = sum(report.errors for report in reports)
     elif terminal.lacks_a_cause(records[0]):
@@ -169,17 +168,18 @@ def grade(
     """
     if require_sandbox:
         sandbox.require()
-    rules = classroom.rules_for(paths, assignment)
-    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
-    if classroom.wanted(paths, rules, options):
+    may_be_class = as_class or any(option is not None for option in (roster, rerun, cluster))
+    may_be_class |= any(path.is_dir() for path in paths)
+    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster) if may_be_class else None
+    if options is not None and classroom.wanted(paths, assignment, options):
         if html is not None:
             raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
         summary, judged = classroom.grade(
-            paths, rules=rules, tests=tests, engine=engine, options=options, json=json, junit=junit
+            paths, assignment=assignment, tests=tests, engine=engine, options=options, json=json, junit=junit
         )
         print(summary)
     else:
-        records = session.grade_paths(
+        records = submissions.grade_paths(
             paths,
             assignment=assignment,
             tests=tests,
@@ -202,9 +202,9 @@ def _keep(records: Sequence[Record], *, store: Path | None, html: Path | None, j
     if store is not None:
         classroom.keep(records, store)
     if html is not None:
-        classroom.write_html(records, html)
+        report_files.write_html(records, html)
     if junit is not None:
-        classroom.write_junit(records, junit)
+        report_files.write_junit(records, junit)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -223,7 +223,7 @@ def run(
     given = {"--engine": engine, "--assignment": assignment}
     rest = _without_options(arguments or [], given)
     raise typer.Exit(
-        session.run_program(program, rest, engine=given["--engine"] or "auto", assignment=given["--assignment"])
+        submissions.run_program(program, rest, engine=given["--engine"] or "auto", assignment=given["--assignment"])
     )
 
 
@@ -263,7 +263,7 @@ def profile(
     verbose: VerboseOption = False,
 ) -> None:
     """Metrics per kernel from Nsight Compute, occupancy and what limits it."""
-    study = studies.profile_program(submission, test, assignment=assignment, engine=engine, launches=launches)
+    study = inspection.profile_program(submission, test, assignment=assignment, engine=engine, launches=launches)
     print(profile_report.render(study))
     if csv is not None:
         csv.write_text(profile_report.as_csv(study), encoding="utf-8")
@@ -285,7 +285,7 @@ def explain(
     if other is None and not record.is_file() and record.suffix != ".json":
         print(classroom.explain(str(record), store, None))
     else:
-        print(session.explain_records(record, other))
+        print(submissions.explain_records(record, other))
 
 
 @app.command()
@@ -295,7 +295,7 @@ def enter(
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; the student reads it.")] = "",
 ) -> None:
     """Enter an assistant's points into a record; grading again into the same file keeps them."""
-    print(terminal.render(session.enter_points(record, given, note)))
+    print(terminal.render(submissions.enter_points(record, given, note)))
 
 
 @app.command()
@@ -305,19 +305,19 @@ def baseline(
     refresh: Annotated[bool, typer.Option("--refresh", help="Time again, even what is in the cache.")] = False,
 ) -> None:
     """Time the sequential program on this machine, or show the times it has."""
-    print(session.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
+    print(submissions.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
 
 
 @app.command()
 def assignments() -> None:
     """What can be graded."""
-    print(session.list_assignments())
+    print(submissions.list_assignments())
 
 
 @app.command()
 def doctor() -> None:
     """What this machine has, what is missing, how to get it."""
-    report, usable = session.examine_machine()
+    report, usable = submissions.examine_machine()
     print(report)
     if not usable:
         raise typer.Exit(1)
@@ -326,7 +326,7 @@ def doctor() -> None:
 @testcases.command("list")
 def testcases_list(assignment: AssignmentOption = None) -> None:
     """Shapes, sizes, limits, FLOPs and what is on disk."""
-    print(session.list_testcases(assignment))
+    print(submissions.list_testcases(assignment))
 
 
 @testcases.command("generate")
@@ -341,7 +341,7 @@ def testcases_generate(
     ] = "auto",
 ) -> None:
     """Write input files and expected outputs; what is there and right is kept."""
-    print(session.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
+    print(submissions.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
 
 
 @testcases.command("verify")
@@ -351,7 +351,7 @@ def testcases_verify(
     full: Annotated[bool, typer.Option("--full", help="Recompute every expected value, not a sample.")] = False,
 ) -> None:
     """Read files and expected outputs again; exit 1 when one is not what it should be."""
-    report, sound = session.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
+    report, sound = submissions.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
     print(report)
     if not sound:
         raise typer.Exit(1)

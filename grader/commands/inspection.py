@@ -9,8 +9,7 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
-from grader.commands.submissions import ensure
-from grader.course.assignment import Assignment, assignment_for, load_assignment
+from grader.course.assignment import Assignment, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.course.metrics import COUNTED, DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
@@ -24,11 +23,13 @@ from grader.profiling.counted_run import counted_run
 from grader.profiling.counters import counted_launches, instruction_mix
 from grader.profiling.kernel_profile import KernelProfile, Theory, kernel_profiles, plan
 from grader.profiling.ncu import Launch, NotProfiled, run_ncu
-from grader.profiling.roofline import Roof, device_roofs
+from grader.profiling.profile_study import ProfileStudy
+from grader.profiling.roofline import device_roofs
 from grader.programs.build import Build, build, handed_in_name
 from grader.programs.engine import Engine, select_engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.oracle import ensure
 from grader.programs.run import run_program
 from grader.programs.submission import Submission, read_submission
 from grader.programs.toolkit import find_toolkit
@@ -52,23 +53,6 @@ _BESIDE = (
 
 
 @dataclass(frozen=True)
-class ProfileStudy:
-    """What `grader profile` reports. `notes` say what was sampled and what could not be measured. `roofs` and
-    `bandwidth` (bytes per second) are the device's limits, empty and None where they are not known."""
-
-    submission: str
-    test: str
-    shape: tuple[int | float, ...]
-    device: str
-    gpu_ms: float | None
-    metrics: tuple[Metric, ...]
-    kernels: tuple[KernelProfile, ...]
-    notes: tuple[str, ...]
-    roofs: tuple[Roof, ...] = ()
-    bandwidth: float | None = None
-
-
-@dataclass(frozen=True)
 class _Subject:
     rules: Assignment
     suite: Suite
@@ -85,7 +69,7 @@ def _subject(path: Path, test: str, assignment: str | None, engine: str) -> _Sub
 
 
 def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
-    rules = load_assignment(assignment) if assignment else assignment_for(path)
+    rules = chosen_assignment(assignment, path)
     suite = suite_of(rules)
     cases = suite.select(test)
     if len(cases) != 1:

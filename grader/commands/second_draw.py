@@ -16,7 +16,6 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.progress import Progress
 from grader.classes.batch.setup import Setup
 from grader.classes.recheck import Recheck, recheck, rests_on
-from grader.commands import submissions as session
 from grader.commands.complaints import unpacked
 from grader.course.assignment import Assignment, HiddenInputs
 from grader.course.catalogue import TestcaseFiles
@@ -26,6 +25,7 @@ from grader.gpu.lock import gpu_to_ourselves
 from grader.grading.pipeline import Grading, grade
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
+from grader.programs.oracle import ensure
 from grader.programs.submission import read_submission
 from grader.records.record import Record
 from grader.report.leaderboard import Board
@@ -54,7 +54,7 @@ class SecondDraw:
     def grade(self, folder: Path, tests: Sequence[str]) -> Record:
         """Grade the files in `folder` on `tests` of this draw: one run of each, all of its output compared."""
         cases = self.suite.select(",".join(tests))
-        session.ensure(cases, self.suite, self.files, self.progress)
+        ensure(cases, self.suite, self.files, self.progress)
         submission = read_submission(folder, self.rules, runner(_MAKE_LIMIT_S))
         setup = Setup(self.rules, self.suite, self.files, cases, self.engine)
         grading = Grading(self.rules, self.suite, self.files, cases, self.engine, setup.baselines())

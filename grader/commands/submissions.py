@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from tabulate import tabulate
@@ -18,17 +17,17 @@ from grader.base.paths import shown
 from grader.base.progress import Progress, shown_progress
 from grader.commands import doctor
 from grader.course import catalogue
-from grader.course.assignment import Assignment, assignment_for, assignment_names, default_assignment, load_assignment
+from grader.course.assignment import Assignment, assignment_names, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.course.testcase import Case, Suite
+from grader.course.testcase import Case
 from grader.grading.bench import open_bench
 from grader.grading.pipeline import Grading, grade
 from grader.operators import shape_words
-from grader.programs import gpu_oracle
 from grader.programs import run as running
 from grader.programs.build import build
 from grader.programs.engine import Engine, select_engine
+from grader.programs.oracle import case_progress, ensure
 from grader.programs.submission import read_submission
 from grader.records import points
 from grader.records.record import Record, read_record, read_records, write_records
@@ -55,7 +54,7 @@ def grade_paths(
     output tensor to keep in the records. `quick`: a student's own look, as `Grading` has it."""
     if require_sandbox:
         sandbox.require()
-    rules = load_assignment(assignment) if assignment else assignment_for(paths[0])
+    rules = chosen_assignment(assignment, paths[0])
     suite = suite_of(rules)
     folders = Counter(path.parent for path in paths)
     submissions = [
@@ -103,7 +102,7 @@ def explain_records(path: Path, other: Path | None) -> str:
 
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
     """Build any CUDA program and run it here, with its own output and exit code."""
-    rules = load_assignment(assignment) if assignment else assignment_for(program)
+    rules = chosen_assignment(assignment, program)
     submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
     chosen = select_engine(engine, rules.build.emulator_target)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
@@ -122,7 +121,7 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
     """Time the sequential program on the chosen testcases, or show the times that are kept."""
-    rules = only(assignment)
+    rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     rows = []
     with shown_progress() as progress:
@@ -154,7 +153,7 @@ def list_assignments() -> str:
 
 def list_testcases(assignment: str | None) -> str:
     """A table of the testcases: shapes, sizes, limits, work, and what is on disk."""
-    rules = only(assignment)
+    rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)
     limits = {case.name: rule.seconds for rule in reversed(rules.limits.wall_s) for case in suite.select(rule.tests)}
@@ -177,12 +176,9 @@ def list_testcases(assignment: str | None) -> str:
     return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
 
 
-ORACLES = ("auto", "gpu", "numpy")
-
-
 def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracle: str = "auto") -> str:
     """Write the files of the chosen testcases; a sentence on what was done."""
-    rules = only(assignment)
+    rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     cases = suite.select(tests)
     files = TestcaseFiles.beside(suite)
@@ -194,7 +190,7 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracl
 
 def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
     """Read files again; a report, and whether all are what they should be."""
-    rules = only(assignment)
+    rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)
     if tests is None:
@@ -206,7 +202,7 @@ def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -
     lines, sound = [], True
     with shown_progress() as progress:
         for case in cases:
-            found = catalogue.verify(case, files, suite.seed(case), full, _case_progress(case, progress))
+            found = catalogue.verify(case, files, suite.seed(case), full, case_progress(case, progress))
             sound &= found.ok
             lines += [f"{case.name}: ok, {found.values_recomputed:,} values recomputed"] if found.ok else []
             lines += [f"{case.name}: {problem}" for problem in found.problems]
@@ -217,58 +213,6 @@ def examine_machine() -> tuple[str, bool]:
     """What this machine has; whether something can be graded here."""
     findings = doctor.examine()
     return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)
-
-
-def only(assignment: str | None) -> Assignment:
-    """The assignment that is named, or the course's default."""
-    return load_assignment(assignment) if assignment else default_assignment()
-
-
-def ensure(
-    cases: Sequence[Case],
-    suite: Suite,
-    files: TestcaseFiles,
-    progress: Progress,
-    *,
-    oracle: str = "auto",
-    force: bool = False,
-) -> tuple[Case, ...]:
-    """Makes the files that are missing (`force`: all), with the GPU's oracle where there is one and `oracle` lets
-    it; gives back the cases that were made."""
-    wanted = tuple(case for case in cases if force or catalogue.state(case, files, suite.seed(case)) != "ready")
-    if not wanted:
-        return ()
-    with _oracle(oracle, sum(case.flops for case in wanted)) as quick:
-        shown_by = partial(_case_progress, progress=progress)
-        return catalogue.ensure(wanted, suite, files, shown_by, oracle=quick, force=force)
-
-
-_WORTH_A_GPU_FLOPS = 50e9
-"""Less than this numpy has done by the time a GPU's context is open."""
-
-
-def _oracle(words: str, flops: float) -> contextlib.AbstractContextManager[catalogue.QuickOracle | None]:
-    if words not in ORACLES:
-        raise UsageError(f"--oracle: there is no oracle {words!r}; choose one of {', '.join(ORACLES)}.")
-    why_not = "" if words == "numpy" else gpu_oracle.unavailable()
-    if words == "gpu" and why_not:
-        raise UsageError(f"--oracle gpu: {why_not}; use --oracle numpy, which makes the same files.")
-    if words == "numpy" or why_not or (words == "auto" and flops < _WORTH_A_GPU_FLOPS):
-        return contextlib.nullcontext()
-    return gpu_oracle.open_gpu_oracle()
-
-
-def _case_progress(case: Case, progress: Progress) -> Callable[[int, int], None]:
-    """Turns a case's bytes done into a stage that is announced once."""
-    announced: list[int] = []
-
-    def report(done: int, total: int) -> None:
-        if total not in announced:
-            announced.append(total)
-            progress.stage(f"testcase {case.name} ({total / 1e6:,.0f} MB)", total=total)
-        progress.advance(done)
-
-    return report
 
 
 def _baselines(rules: Assignment, engine: Engine, progress: Progress) -> Callable[[Case], Baseline] | None:

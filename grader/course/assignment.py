@@ -27,7 +27,6 @@ from pydantic import (
 from grader.base.errors import UsageError
 from grader.base.paths import course_root, shown
 from grader.base.yaml_model import StrictModel, read_yaml_model
-from grader.timing.floors import Unit
 
 _LONGEST_S = 86_400.0
 """A limit of more than a day is a typing error; Python's clocks end somewhere too."""
@@ -35,6 +34,9 @@ _LONGEST_S = 86_400.0
 Seconds = Annotated[float, Field(gt=0, le=_LONGEST_S)]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=300)]
 """A text of one line that is not blank."""
+Unit = Literal["fp32", "tf32", "tf32x3", "fp16", "bf16", "bf16x3"]
+"""What may do the arithmetic. x3: each factor split into parts, three products for one, for nearly FP32's accuracy
+(Henry, Tang and Heinecke, Leveraging the bfloat16 AI datatype, 2019; Ootomo and Yokota, 2022)."""
 
 
 class SubmissionRules(StrictModel):
@@ -395,3 +397,10 @@ def assignment_for(submission: Path) -> Assignment:
         if part in names:
             return load_assignment(part)
     return default_assignment()
+
+
+def chosen_assignment(name: str | None, submission: Path | None = None) -> Assignment:
+    """The assignment that is named, else the one that `submission` belongs to, else the default."""
+    if name:
+        return load_assignment(name)
+    return default_assignment() if submission is None else assignment_for(submission)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from grader.base.verdict import Verdict
+from grader.course.assignment import Unit
 from grader.gpu.facts import GpuFacts
 from grader.records import measured_times as timing
 from grader.records.record import Record
-from grader.timing.floors import ARITHMETIC, MEMORY, Unit, fma_per_clock, peak_flops
+from grader.timing.floors import ARITHMETIC, MEMORY, fma_per_clock, peak_flops
 
 _UNITS: tuple[Unit, ...] = ("fp32", "tf32", "fp16")
 

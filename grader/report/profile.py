@@ -13,9 +13,9 @@ from pathlib import Path
 from tabulate import tabulate
 
 from grader.base.errors import MachineFault, UsageError
-from grader.commands.inspection import ProfileStudy
 from grader.operators import shape_words
 from grader.profiling.kernel_profile import KernelProfile, normal_name
+from grader.profiling.profile_study import ProfileStudy
 from grader.profiling.roofline import Mark, Roofline
 from grader.programs.trace import AccessEvent
 

@@ -20,14 +20,10 @@ measured one, so that both only make the floor lower.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from grader.course.assignment import Unit
 from grader.gpu.facts import GpuFacts
 from grader.operators import Operator, Shape
-
-Unit = Literal["fp32", "tf32", "tf32x3", "fp16", "bf16", "bf16x3"]
-"""What may do the arithmetic. x3: each factor split into parts, three products for one, for nearly FP32's accuracy
-(Henry, Tang and Heinecke, Leveraging the bfloat16 AI datatype, 2019; Ootomo and Yokota, 2022)."""
 
 ARITHMETIC, MEMORY = "the floating-point operations", "the transfers from and to memory"
 """Names of terms, as records have them."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
-from grader.commands import submissions as session
+from grader.commands import submissions
 from grader.records.record import Record
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -59,7 +59,7 @@ def main() -> int:
         raise UsageError(f"There is no variant {', '.join(sorted(unknown))}.")
     with tempfile.TemporaryDirectory(prefix="honest-") as place:
         folders = [hand_in(path, Path(place)) for path in chosen]
-        records = session.grade_paths(
+        records = submissions.grade_paths(
             folders, assignment="hw4", tests=options.tests, engine=options.engine, json=None, quick=True
         )
     refused = 0
