@@ -6,6 +6,8 @@ sample.
 
 Silence is only good news if the tool looked. A tool counts as run when it wrote its summary, the program launched
 kernels, and the tool finds the fault in a canary (canary.cu) on this very machine.
+
+May import `profiling` and what is below it.
 """
 
 from grader.sanitizers.cause import cause_of, race_of, sentence, without_echoes

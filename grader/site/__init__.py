@@ -1,4 +1,7 @@
-"""Static pages: of a class (`build_site`) and of single records (`report_page`). Drawn from records and the store."""
+"""Static pages: of a class (`build_site`) and of single records (`report_page`). Drawn from records and the store.
+
+May import `report` and what is below it.
+"""
 
 from grader.site.class_site import Built, build_site
 from grader.site.record_page import report_page
