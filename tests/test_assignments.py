@@ -20,7 +20,7 @@ import pytest
 from grader.base.errors import UsageError
 from grader.checking.check import check_output
 from grader.commands.classroom import keep
-from grader.commands.submissions import list_testcases
+from grader.commands.course_files import list_testcases
 from grader.course.assignment import assignment_for, assignment_names, default_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import load_suite

@@ -25,7 +25,7 @@ from grader.commands.on_demand import on_demand
 
 if TYPE_CHECKING:
     from grader import sandbox, sanitizers
-    from grader.commands import classroom, inspection, report_files, submissions
+    from grader.commands import classroom, course_files, inspection, report_files, submissions
     from grader.records.record import Record
     from grader.report import explain as explanation
     from grader.report import profile as profile_report
@@ -37,6 +37,7 @@ else:
     inspection = on_demand("grader.commands.inspection")
     report_files = on_demand("grader.commands.report_files")
     submissions = on_demand("grader.commands.submissions")
+    course_files = on_demand("grader.commands.course_files")
     explanation = on_demand("grader.report.explain")
     profile_report = on_demand("grader.report.profile")
     terminal = on_demand("grader.report.terminal")
@@ -305,13 +306,13 @@ def baseline(
     refresh: Annotated[bool, typer.Option("--refresh", help="Time again, even what is in the cache.")] = False,
 ) -> None:
     """Time the sequential program on this machine, or show the times it has."""
-    print(submissions.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
+    print(course_files.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
 
 
 @app.command()
 def assignments() -> None:
     """What can be graded."""
-    print(submissions.list_assignments())
+    print(course_files.list_assignments())
 
 
 @app.command()
@@ -326,7 +327,7 @@ def doctor() -> None:
 @testcases.command("list")
 def testcases_list(assignment: AssignmentOption = None) -> None:
     """Shapes, sizes, limits, FLOPs and what is on disk."""
-    print(submissions.list_testcases(assignment))
+    print(course_files.list_testcases(assignment))
 
 
 @testcases.command("generate")
@@ -341,7 +342,7 @@ def testcases_generate(
     ] = "auto",
 ) -> None:
     """Write input files and expected outputs; what is there and right is kept."""
-    print(submissions.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
+    print(course_files.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
 
 
 @testcases.command("verify")
@@ -351,7 +352,7 @@ def testcases_verify(
     full: Annotated[bool, typer.Option("--full", help="Recompute every expected value, not a sample.")] = False,
 ) -> None:
     """Read files and expected outputs again; exit 1 when one is not what it should be."""
-    report, sound = submissions.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
+    report, sound = course_files.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
     print(report)
     if not sound:
         raise typer.Exit(1)

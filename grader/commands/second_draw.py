@@ -14,7 +14,6 @@ from pathlib import Path
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.progress import Progress
-from grader.classes.batch.setup import Setup
 from grader.classes.recheck import Recheck, recheck, rests_on
 from grader.commands.complaints import unpacked
 from grader.course.assignment import Assignment, HiddenInputs
@@ -32,6 +31,7 @@ from grader.report.leaderboard import Board
 from grader.sandbox import runner
 from grader.sandbox.scratch import scratch_folder
 from grader.store import Attempt, Store
+from grader.timing.baseline import baselines_of
 
 _MAKE_LIMIT_S = 10
 
@@ -56,8 +56,7 @@ class SecondDraw:
         cases = self.suite.select(",".join(tests))
         ensure(cases, self.suite, self.files, self.progress)
         submission = read_submission(folder, self.rules, runner(_MAKE_LIMIT_S))
-        setup = Setup(self.rules, self.suite, self.files, cases, self.engine)
-        grading = Grading(self.rules, self.suite, self.files, cases, self.engine, setup.baselines())
+        grading = Grading(self.rules, self.suite, self.files, cases, self.engine, baselines_of(self.rules, self.engine))
         with _to_ourselves(self.engine, self.progress):
             return grade(grading, submission, self.progress)
 

@@ -25,10 +25,10 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,11 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.machine import cpu_model
 from grader.base.paths import cache_folder, shown
 from grader.base.process import Runner
+from grader.course.assignment import Assignment
 from grader.course.seeds import Distribution, draw_unit, public_seed
 from grader.course.testcase import Case
 from grader.operators import Operator, Shape
+from grader.programs.engine import Engine
 from grader.sandbox import runner
 from grader.sandbox.scratch import scratch_folder
 
@@ -99,6 +101,22 @@ class Baseline:
     def spread(self) -> float:
         """How much longer the slowest run took than the fastest, as a share."""
         return self.slowest_seconds / self.seconds - 1
+
+
+def baselines_of(rules: Assignment, engine: Engine) -> Callable[[Case], Baseline] | None:
+    """The sequential times of an assignment on this machine, by case; None where `engine` measures no times."""
+    return cache(partial(baseline_of, rules)) if engine.measures_time else None
+
+
+def baseline_of(rules: Assignment, case: Case, *, refresh: bool = False) -> Baseline:
+    """The time of the assignment's sequential program; see `time_baseline`."""
+    return time_baseline(
+        case,
+        source=rules.reference_folder / rules.baseline.source,
+        flags=rules.baseline.flags,
+        budget_s=rules.baseline.budget_s,
+        refresh=refresh,
+    )
 
 
 def time_baseline(

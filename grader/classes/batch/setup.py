@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
@@ -14,7 +13,7 @@ from grader.grading.bench import open_bench
 from grader.grading.pipeline import Grading
 from grader.programs.engine import Engine
 from grader.store.exchange import conditions
-from grader.timing.baseline import Baseline, time_baseline
+from grader.timing.baseline import baselines_of
 
 
 @dataclass(frozen=True)
@@ -38,21 +37,4 @@ class Setup:
         """For this process. Sequential times come from the cache, and are measured where they are not in it."""
         rules, suite, files = self.assignment, self.suite, self.files
         with open_bench(self.engine, rules, suite, files) as bench:
-            yield Grading(rules, suite, files, self.cases, self.engine, self.baselines(), bench)
-
-    def baselines(self) -> Callable[[Case], Baseline] | None:
-        """Sequential times on this machine, by case; None where times are not compared."""
-        if not self.engine.measures_time:
-            return None
-        rules = self.assignment
-
-        @cache
-        def of_case(case: Case) -> Baseline:
-            return time_baseline(
-                case,
-                source=rules.reference_folder / rules.baseline.source,
-                flags=rules.baseline.flags,
-                budget_s=rules.baseline.budget_s,
-            )
-
-        return of_case
+            yield Grading(rules, suite, files, self.cases, self.engine, baselines_of(rules, self.engine), bench)
