@@ -23,14 +23,14 @@ from pathlib import Path
 
 from emulator import write_input
 
-from grader.counters import counted_launches
+from grader.base.process import Completed
+from grader.course.metrics import COUNTED, METRICS
 from grader.emulator import compile_program
-from grader.metrics import COUNTED, METRICS
-from grader.ncu import Launch, parse_csv
-from grader.process import Completed
-from grader.profile import normal_name
-from grader.toolkit import find_toolkit
-from grader.trace import read_trace
+from grader.profiling.counters import counted_launches
+from grader.profiling.kernel_profile import normal_name
+from grader.profiling.ncu import Launch, parse_csv
+from grader.programs.toolkit import find_toolkit
+from grader.programs.trace import read_trace
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = "sm_90"

@@ -39,9 +39,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grader.base.process import Completed
 from grader.emulator import compile_program
-from grader.process import Completed
-from grader.toolkit import find_toolkit
+from grader.programs.toolkit import find_toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "reference" / "hw4"
@@ -135,7 +135,7 @@ def sequential_seconds(program: Path, folder: Path) -> float:
 
 def check_seconds(kernel: Path) -> float:
     """Wall time of `grader check` on the public samples, with nothing built before but the runtime."""
-    command = [sys.executable, "-m", "grader.cli", "check", str(kernel), "--assignment", "hw4", "--engine", "emulator"]
+    command = [sys.executable, "-m", "grader", "check", str(kernel), "--assignment", "hw4", "--engine", "emulator"]
     start = time.perf_counter()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     wall_s = time.perf_counter() - start

@@ -32,21 +32,21 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grader.assignment import load_assignment  # noqa: E402
-from grader.build import build  # noqa: E402
-from grader.catalogue import TestcaseFiles, read_sidecar  # noqa: E402
-from grader.engine import select_engine  # noqa: E402
-from grader.engine.cuda import CudaEngine, find_gpus  # noqa: E402
-from grader.metrics import DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, named_metrics  # noqa: E402
-from grader.ncu import parse_csv, run_ncu  # noqa: E402
-from grader.paths import cache_folder  # noqa: E402
-from grader.run import run_program  # noqa: E402
+from grader.base.paths import cache_folder  # noqa: E402
+from grader.base.stopwatch import RUN_STAGES  # noqa: E402
+from grader.course.assignment import load_assignment  # noqa: E402
+from grader.course.catalogue import TestcaseFiles, read_sidecar  # noqa: E402
+from grader.course.metrics import DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, named_metrics  # noqa: E402
+from grader.course.testcase import load_suite  # noqa: E402
+from grader.profiling.ncu import parse_csv, run_ncu  # noqa: E402
+from grader.programs.build import build  # noqa: E402
+from grader.programs.engine import select_engine  # noqa: E402
+from grader.programs.engine.cuda import CudaEngine, find_gpus  # noqa: E402
+from grader.programs.run import run_program  # noqa: E402
+from grader.programs.submission import read_submission  # noqa: E402
+from grader.programs.trace import Trace, read_trace  # noqa: E402
+from grader.programs.trace.events import union_ns  # noqa: E402
 from grader.sandbox import runner  # noqa: E402
-from grader.stopwatch import RUN_STAGES  # noqa: E402
-from grader.submission import read_submission  # noqa: E402
-from grader.testcase import load_suite  # noqa: E402
-from grader.trace import Trace, read_trace  # noqa: E402
-from grader.trace.events import union_ns  # noqa: E402
 
 RULES = load_assignment("hw4")
 SUITE = load_suite(RULES.testcases_file)
@@ -59,7 +59,7 @@ def grader(*words: str, root: Path | None = None, gpu: str | None = None) -> tup
     began = time.monotonic()
     environment = os.environ | ({"GRADER_ROOT": str(root)} if root else {})
     environment |= {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
-    command = [sys.executable, "-m", "grader.cli", *words]
+    command = [sys.executable, "-m", "grader", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         raise SystemExit(f"grader {' '.join(words)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")

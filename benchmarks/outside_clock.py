@@ -9,7 +9,7 @@ grading at a time on each. `--within` and `--budget-s` are the assignment's, for
 over all gradings and tests of a program:
 
     busy - traced    ms a run that the GPU was busy without a traced kernel or memset: smallest, largest
-    of allowed       the largest share of what `grader.evidence` allows that was used; above 1 is a false alarm
+    of allowed       the largest share of what `grader.timing.evidence` allows that was used; above 1 is a false alarm
     cpu              the most processor time of a run, s
     occupancy        achieved: by Nsight Compute, and as seen from outside, smallest and largest
 """
@@ -33,20 +33,20 @@ from tabulate import tabulate
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grader.assignment import Assignment, load_assignment  # noqa: E402
-from grader.baseline import Baseline, time_baseline  # noqa: E402
-from grader.bench import open_bench  # noqa: E402
-from grader.build import build  # noqa: E402
-from grader.catalogue import TestcaseFiles, ensure  # noqa: E402
-from grader.engine import select_engine  # noqa: E402
-from grader.engine.cuda import find_gpus  # noqa: E402
-from grader.grading import Grading, grade  # noqa: E402
-from grader.progress import Silent  # noqa: E402
-from grader.record import Record  # noqa: E402
+from grader.base.progress import Silent  # noqa: E402
+from grader.base.workers import cores  # noqa: E402
+from grader.course.assignment import Assignment, load_assignment  # noqa: E402
+from grader.course.catalogue import TestcaseFiles, ensure  # noqa: E402
+from grader.course.testcase import Case, load_suite  # noqa: E402
+from grader.grading.bench import open_bench  # noqa: E402
+from grader.grading.pipeline import Grading, grade  # noqa: E402
+from grader.programs.build import build  # noqa: E402
+from grader.programs.engine import select_engine  # noqa: E402
+from grader.programs.engine.cuda import find_gpus  # noqa: E402
+from grader.programs.submission import read_submission  # noqa: E402
+from grader.records.record import Record  # noqa: E402
 from grader.sandbox import runner  # noqa: E402
-from grader.submission import read_submission  # noqa: E402
-from grader.testcase import Case, load_suite  # noqa: E402
-from grader.workers import cores  # noqa: E402
+from grader.timing.baseline import Baseline, time_baseline  # noqa: E402
 from tests.honest.__main__ import hand_in, variants  # noqa: E402
 
 MODELS = ("naive", "tiled", "flash2", "tensor_cores", "hopper")

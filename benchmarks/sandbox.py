@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.sandbox import Job, Limits, bubblewrap, confinement, run
-from grader.scratch import scratch_folder
+from grader.sandbox.scratch import scratch_folder
 
 RUNS = 200
 LIMITS = Limits(wall_s=20, memory_bytes=1 << 30, file_bytes=1 << 20, folder_bytes=1 << 24)

@@ -63,7 +63,7 @@ def make_waiting(folder: Path, count: int) -> None:
 
 def grade(folder: Path, store: Path, tests: str, cache: Path, *options: str) -> float:
     """Grade a class; seconds it took."""
-    command = [sys.executable, "-m", "grader.cli", "grade", str(folder), "--class", "--tests", tests]
+    command = [sys.executable, "-m", "grader", "grade", str(folder), "--class", "--tests", tests]
     command += ["--engine", "emulator", "--store", str(store), *options]
     began = time.monotonic()
     with store.with_suffix(".log").open("wb") as log:

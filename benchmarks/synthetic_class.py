@@ -27,7 +27,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
 
-from grader.record import Record  # noqa: E402
+from grader.records.record import Record  # noqa: E402
 from grader.store import check_store, open_store  # noqa: E402
 
 ODD = {
@@ -88,7 +88,7 @@ def _graders(root: int) -> list[int]:
     found = [root]
     for pid in below:
         try:
-            if b"grader.batch.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"grader.classes.batch.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
         except OSError:
             continue
@@ -118,7 +118,7 @@ def make_course(folder: Path) -> None:
 
 def grade(folder: Path, store: Path, tests: str, log: Path) -> subprocess.Popen[bytes]:
     """Start grading the class."""
-    command = [sys.executable, "-m", "grader.cli", "grade", str(folder), "--class", "--tests", tests]
+    command = [sys.executable, "-m", "grader", "grade", str(folder), "--class", "--tests", tests]
     command += ["--engine", "emulator", "--store", str(store)]
     return subprocess.Popen(command, cwd=CHECKOUT, stdout=log.open("ab"), stderr=subprocess.STDOUT)
 

@@ -1,5 +1,5 @@
 """`python -m grader` is the command `grader`."""
 
-from grader.cli import main
+from grader.commands.cli import main
 
 main()

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.engine.base import Compiled, Launch
-from grader.process import Runner
-from grader.verdict import Fault
+from grader.base.process import Runner
+from grader.base.verdict import Fault
+from grader.programs.engine.interface import Compiled, Launch
 
 
 @dataclass(frozen=True)

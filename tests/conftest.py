@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import Assignment, load_assignment
-from grader.batch import Setup
-from grader.catalogue import TestcaseFiles, generate
-from grader.testcase import load_suite
+from grader.classes.batch import Setup
+from grader.course.assignment import Assignment, load_assignment
+from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.testcase import load_suite
 from tests.batch_engine import PlainC
 
 ROOT = Path(__file__).resolve().parent.parent

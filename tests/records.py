@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from grader.record import (
+from grader.base.verdict import Fault, Verdict
+from grader.records.record import (
     BuildRecord,
     EngineRecord,
     MachineRecord,
@@ -17,7 +18,6 @@ from grader.record import (
     SubmissionRecord,
     TestRecord,
 )
-from grader.verdict import Fault, Verdict
 
 
 def made_test(name: str, verdict: Verdict = Verdict.PASSED, **changes: object) -> TestRecord:

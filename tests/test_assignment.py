@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import assignment_for, load_assignment, load_assignment_file
-from grader.errors import UsageError
+from grader.base.errors import UsageError
+from grader.course.assignment import assignment_for, load_assignment, load_assignment_file
 from tests.conftest import ROOT
 
 Write = Callable[[str, str], Path]

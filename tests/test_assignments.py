@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from grader.assignment import assignment_for, assignment_names, default_assignment, load_assignment
-from grader.catalogue import TestcaseFiles, ensure
-from grader.check import check_output
-from grader.classroom import keep
-from grader.errors import UsageError
-from grader.session import list_testcases
-from grader.testcase import load_suite
+from grader.base.errors import UsageError
+from grader.checking.check import check_output
+from grader.commands.classroom import keep
+from grader.commands.course_files import list_testcases
+from grader.course.assignment import assignment_for, assignment_names, default_assignment, load_assignment
+from grader.course.catalogue import TestcaseFiles, ensure
+from grader.course.testcase import load_suite
 from tests.conftest import ROOT
 from tests.records import made_record
 from tests.test_pipeline import grader

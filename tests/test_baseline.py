@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from grader import baseline as module
-from grader.baseline import time_baseline
-from grader.errors import GraderFault, MachineFault
-from grader.process import Completed
-from grader.testcase import Case, load_suite
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.process import Completed
+from grader.course.testcase import Case, load_suite
+from grader.timing import baseline as module
+from grader.timing.baseline import time_baseline
 
 REPOSITORY = Path(__file__).parent.parent
 HW4 = REPOSITORY / "testcases" / "hw4.yaml"

@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from grader.assignment import Assignment, FailedTests, ReferenceRatio, TimingRules
-from grader.bench import mean_occupancy, open_bench
-from grader.catalogue import TestcaseFiles, generate
-from grader.errors import GraderFault, UsageError
-from grader.gpu_facts import GpuFacts, known_limits
-from grader.gpu_idle import Use
-from grader.grading import Grading, grade
-from grader.outside_clock import Busy
-from grader.paths import course_root
-from grader.progress import Silent
-from grader.record import ProfileRecord, Record
+from grader.base.errors import GraderFault, UsageError
+from grader.base.paths import course_root
+from grader.base.progress import Silent
+from grader.base.stopwatch import Stopwatch
+from grader.course.assignment import Assignment, FailedTests, ReferenceRatio, TimingRules
+from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.testcase import Suite, load_suite
+from grader.gpu.facts import GpuFacts, known_limits
+from grader.gpu.idle import Use
+from grader.gpu.outside_clock import Busy
+from grader.grading.bench import mean_occupancy, open_bench
+from grader.grading.pipeline import Grading, grade
+from grader.programs.submission import read_submission
+from grader.programs.trace import read_trace
+from grader.records.record import ProfileRecord, Record
 from grader.report.explain import differences, explain
 from grader.sandbox import runner
-from grader.stopwatch import Stopwatch
-from grader.submission import read_submission
-from grader.testcase import Suite, load_suite
-from grader.trace import read_trace
 from tests.timed_engine import TimedC, program, tool
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
@@ -54,7 +54,7 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
     cases = suite.select("s01")
     files = TestcaseFiles(tmp_path / "files")
     generate(cases[0], files, suite.seed(cases[0]), lambda done, total: None)
-    monkeypatch.setattr("grader.assignment.course_root", lambda: tmp_path)
+    monkeypatch.setattr("grader.course.assignment.course_root", lambda: tmp_path)
     folder = tmp_path / "reference" / "hw4"
     folder.mkdir(parents=True)
 
@@ -197,7 +197,7 @@ def test_without_counters_the_profile_says_why_and_keeps_what_the_trace_says(
 def test_a_time_below_what_the_gpu_can_do_is_refused_in_the_record(
     graded: Callable[..., Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.bench.gpu_facts", lambda uuid: H200)
+    monkeypatch.setattr("grader.grading.bench.gpu_facts", lambda uuid: H200)
     (test,) = graded(0.000002, program(RIGHT, 0.25)).tests  # 2 ns; the exponentials need 8, or 4
     assert test.verdict == "passed"
     assert "is less than the" in test.timing_refused
@@ -223,7 +223,7 @@ def test_work_seen_outside_is_held_against_a_program_only_where_it_is_seen_again
     seen: list[float], refused: bool, graded: Callable[..., Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SeesBusy([*seen, 0.0])  # the last is of the reference's runs
-    monkeypatch.setattr("grader.bench.outside_clock", lambda uuid: nullcontext(clock))
+    monkeypatch.setattr("grader.grading.bench.outside_clock", lambda uuid: nullcontext(clock))
     (test,) = graded(0.3, program(RIGHT, 0.25)).tests
     assert bool(test.timing_refused) is refused
     assert any("timed again" in warning for warning in test.warnings) is (len(seen) > 1 and not refused)
@@ -249,7 +249,7 @@ def test_in_one_session_the_reference_is_timed_once(
     files, cases = TestcaseFiles(tmp_path / "files"), suite.select("s01")
     hand_in = read_submission(tmp_path / "alice" / "hw4.cu", rules, runner(10))
     engine = TimedC(tmp_path)
-    monkeypatch.setattr("grader.bench.use_reader", lambda uuid: nullcontext(lambda: Use((), 0, 0)))
+    monkeypatch.setattr("grader.grading.bench.use_reader", lambda uuid: nullcontext(lambda: Use((), 0, 0)))
     with open_bench(engine, rules, suite, files) as bench:
         grading = Grading(rules, suite, files, cases, engine, None, bench)
         first, second = (grade(grading, hand_in, Silent()) for _ in range(2))

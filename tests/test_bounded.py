@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from grader.bounded import Bounded, Exceeded
+from grader.sandbox.bounded import Bounded, Exceeded
 
 
 def test_results_and_errors_come_back() -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import Assignment
-from grader.build import Build, build
-from grader.engine.base import Compiled
-from grader.engine.cuda import CudaEngine
-from grader.process import Runner
+from grader.base.process import Runner
+from grader.base.verdict import Fault
+from grader.course.assignment import Assignment
+from grader.programs.build import Build, build
+from grader.programs.engine.cuda import CudaEngine
+from grader.programs.engine.interface import Compiled
+from grader.programs.submission import read_submission
+from grader.programs.toolkit import find_toolkit
 from grader.sandbox import runner
-from grader.submission import read_submission
-from grader.toolkit import find_toolkit
-from grader.verdict import Fault
 from tests.batch_engine import PlainC
 from tests.timed_engine import GPU
 

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from grader.cache import KEPT_DAYS, forget_unused, mark_used
+from grader.sandbox.cache import KEPT_DAYS, forget_unused, mark_used
 
 
 def aged(path: Path, days: float) -> Path:

@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader import classroom
-from grader.assignment import Deadline, load_assignment
-from grader.cli import main
-from grader.paths import course_root
+from grader.base.paths import course_root
+from grader.commands import classroom
+from grader.commands.cli import main
+from grader.course.assignment import Deadline, load_assignment
 from grader.store import HandIn, open_store
 from tests.batch_engine import PlainC
 from tests.records import made_record
@@ -126,7 +126,7 @@ def test_the_bundle_holds_what_gradescope_starts_and_no_secret_unless_it_is_give
     assert Path("one.zip").read_bytes() == Path("two.zip").read_bytes()
     with zipfile.ZipFile("one.zip") as bundle:
         names = bundle.namelist()
-        assert {"setup.sh", "run_autograder", "grader/cli.py", "assignment/hw4/assignment.yaml"} <= set(names)
+        assert {"setup.sh", "run_autograder", "grader/commands/cli.py", "assignment/hw4/assignment.yaml"} <= set(names)
         assert "testcases/secret" not in names
         assert bundle.getinfo("run_autograder").external_attr >> 16 & 0o111
         assert b"--tests public --engine auto" in bundle.read("run_autograder")

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from grader import closer_look
-from grader.assignment import Assignment
-from grader.build import Build
-from grader.catalogue import TestcaseFiles
-from grader.closer_look import CloserLook, case_to_look_at
-from grader.coherence import suite_of
-from grader.engine.emulator import EmulatorEngine
-from grader.errors import MachineFault
+from grader.base.errors import MachineFault
+from grader.base.verdict import Fault, Verdict
+from grader.course.assignment import Assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.coherence import suite_of
+from grader.grading import closer_look
+from grader.grading.closer_look import CloserLook, case_to_look_at
+from grader.programs.build import Build
+from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.submission import read_submission
+from grader.programs.toolkit import find_toolkit
+from grader.programs.trace import Diagnostic, Race
+from grader.programs.trace.events import Between
 from grader.report import terminal
 from grader.sandbox import runner
-from grader.sanitize import cause_of, without_echoes
-from grader.submission import read_submission
-from grader.toolkit import find_toolkit
-from grader.trace import Diagnostic, Race
-from grader.trace.events import Between
-from grader.verdict import Fault, Verdict
+from grader.sanitizers import cause_of, without_echoes
 from tests.conftest import ROOT
 from tests.records import made_record, made_test
 from tests.test_pipeline import PROGRAMS, grader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.cmakelists import read_cmakelists
+from grader.programs.cmakelists import read_cmakelists
 
 SAMPLE = """
 cmake_minimum_required(VERSION 3.20)

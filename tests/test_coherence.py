@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import load_assignment
-from grader.coherence import suite_of
-from grader.errors import UsageError
-from grader.paths import course_root
+from grader.base.errors import UsageError
+from grader.base.paths import course_root
+from grader.course.assignment import load_assignment
+from grader.course.coherence import suite_of
 from tests.conftest import ROOT
 
 RULES, CASES = "assignment/hw4/assignment.yaml", "testcases/hw4.yaml"

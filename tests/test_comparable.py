@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import load_assignment
-from grader.batch.policy import Which
-from grader.cli import main
-from grader.comparable import mixed
-from grader.gradebook import Line, absent, gradebook
-from grader.record import BaselineRecord, PartRecord, Record
+from grader.base.verdict import Verdict
+from grader.classes.batch.policy import Which
+from grader.classes.comparable import mixed
+from grader.classes.final_points import Line, absent, gradebook
+from grader.commands.cli import main
+from grader.course.assignment import load_assignment
+from grader.records.record import BaselineRecord, PartRecord, Record
 from grader.store import HandIn, open_store
 from grader.store.database import Points
-from grader.verdict import Verdict
 from tests.records import made_record, made_test
 from tests.report.test_leaderboard import line_of
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from grader import complaints, similarity
-from grader.cli import main
-from grader.errors import UsageError
-from grader.paths import course_root
-from grader.record import Record, write_records
+from grader.base.errors import UsageError
+from grader.base.paths import course_root
+from grader.classes import similarity
+from grader.commands import complaints
+from grader.commands.cli import main
+from grader.records.record import Record, write_records
 from grader.store import HandIn, Store, open_store
 from grader.store.database import Points
 from tests.records import made_record, made_test

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from grader import counted_run as counting
-from grader.assignment import Assignment
-from grader.build import build
-from grader.coherence import suite_of
-from grader.engine.emulator import EmulatorEngine
-from grader.progress import Silent
+from grader.base.progress import Silent
+from grader.commands.inspection import profile_program
+from grader.course.assignment import Assignment
+from grader.course.coherence import suite_of
+from grader.profiling import counted_run as counting
+from grader.programs.build import build
+from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.submission import read_submission
+from grader.programs.toolkit import find_toolkit
 from grader.report import profile as profile_report
 from grader.sandbox import runner
-from grader.studies import profile_program
-from grader.submission import read_submission
-from grader.toolkit import find_toolkit
 from tests.conftest import ROOT
 from tests.test_pipeline import PROGRAMS
 

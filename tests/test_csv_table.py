@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import Assignment
-from grader.batch.roster import read_roster
-from grader.csv_table import csv_text, read_table
-from grader.errors import UsageError
-from grader.points_file import read_points
+from grader.base.csv_table import csv_text, read_table
+from grader.base.errors import UsageError
+from grader.classes.batch.roster import read_roster
+from grader.classes.points_file import read_points
+from grader.course.assignment import Assignment
 
 
 def written(tmp_path: Path, text: str, encoding: str = "utf-8") -> Path:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from grader import toolkit
-from grader.assignment import Assignment
-from grader.build import build
-from grader.engine import select_engine
+from grader.base.verdict import Fault
+from grader.course.assignment import Assignment
+from grader.programs import toolkit
+from grader.programs.build import build
+from grader.programs.engine import select_engine
+from grader.programs.submission import read_submission
+from grader.programs.toolkit import find_toolkit
 from grader.sandbox import runner
-from grader.submission import read_submission
-from grader.toolkit import find_toolkit
-from grader.verdict import Fault
 
 PROGRAM = r"""
 #include <cstdio>

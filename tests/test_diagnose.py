@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.catalogue import TestcaseFiles, generate
-from grader.check import check_output
-from grader.diagnose import diagnose
+from grader.checking.check import check_output
+from grader.checking.diagnose import diagnose
+from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.seeds import public_seed
+from grader.course.testcase import load_suite
 from grader.operators import load_operator
-from grader.seeds import public_seed
-from grader.testcase import load_suite
 
 ATTENTION = load_operator("attention_forward")
 HW4 = Path(__file__).parent.parent / "testcases" / "hw4.yaml"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grader import doctor
-from grader.doctor import Finding, examine, render
-from grader.errors import MachineFault, UsageError
+from grader.base.errors import MachineFault, UsageError
+from grader.commands import doctor
+from grader.commands.doctor import Finding, examine, render
 from grader.sandbox import Job, Limits, Outcome, bubblewrap, promises, run
 from grader.sandbox.promises import Promise, try_promises
 

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from grader.evidence import (
+from grader.base.verdict import Verdict
+from grader.gpu.outside_clock import Busy
+from grader.programs.trace import KernelEvent, MemcpyEvent, Trace, TracerError
+from grader.records.record import TestRecord, TimedRunRecord
+from grader.timing.evidence import (
     Outside,
     Witness,
     computed_on_the_host,
@@ -16,10 +20,6 @@ from grader.evidence import (
     other_kernel,
     tells_runs_apart,
 )
-from grader.outside_clock import Busy
-from grader.record import TestRecord, TimedRunRecord
-from grader.trace import KernelEvent, MemcpyEvent, Trace, TracerError
-from grader.verdict import Verdict
 
 SECOND = 1_000_000_000
 WITNESS = Witness("cuda", wall_s=1.0, cpu_s=0.6, file_bytes=1 << 20)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import ReferenceRatio
-from grader.errors import UsageError
-from grader.points import enter, keep
-from grader.record import (
+from grader.base.errors import UsageError
+from grader.base.stopwatch import Stopwatch, overhead
+from grader.base.verdict import Fault, Verdict
+from grader.course.assignment import ReferenceRatio
+from grader.records.points import enter, keep
+from grader.records.record import (
     BaselineRecord,
     FloorRecord,
     FloorTerm,
@@ -23,10 +25,8 @@ from grader.record import (
     read_records,
     write_records,
 )
+from grader.records.score import Evidence, log_speedup, reference_ratio
 from grader.report.explain import compare, differences, explain, render_timings
-from grader.score import Evidence, log_speedup, reference_ratio
-from grader.stopwatch import Stopwatch, overhead
-from grader.verdict import Fault, Verdict
 from tests.test_record import a_record
 
 BASE = BaselineRecord(seconds=43.0, description="measured on one core", source_sha256="a" * 64, cpu="Xeon")
@@ -166,7 +166,7 @@ def test_a_refused_time_earns_nothing() -> None:
 
 
 def test_a_refused_time_counts_as_no_speedup() -> None:
-    from grader.assignment import LogSpeedup
+    from grader.course.assignment import LogSpeedup
 
     rule = LogSpeedup(part="speedup", points=20, kind="log_speedup", tests="t23", zero_at=10, full_at=1000)
     part = log_speedup(rule, evidence(timed().model_copy(update={"timing_refused": "too fast", "speedup": None})))

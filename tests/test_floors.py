@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from grader.floors import least_time, peak_flops
-from grader.gpu_facts import GpuFacts, known_limits
+from grader.gpu.facts import GpuFacts, known_limits
 from grader.operators import load_operator
+from grader.timing.floors import least_time, peak_flops
 
 ATTENTION = load_operator("attention_forward")
 T23 = (100, 4096, 32)

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from grader import gpu_facts as module
-from grader import gpu_idle, gpu_state, nvml
-from grader.engine import cuda, select_engines
-from grader.errors import UsageError
-from grader.gpu_facts import gpu_facts, known_limits
-from grader.gpu_idle import Use, use_reader
-from grader.gpu_state import Sample, nvml_reader
+from grader.base.errors import UsageError
+from grader.gpu import facts as module
+from grader.gpu import idle as gpu_idle
+from grader.gpu import nvml
+from grader.gpu import state as gpu_state
+from grader.gpu.facts import gpu_facts, known_limits
+from grader.gpu.idle import Use, use_reader
+from grader.gpu.state import Sample, nvml_reader
+from grader.programs.engine import cuda, select_engines
 
 UUID = "GPU-0f0e0d0c-0b0a-0908-0706-050403020100"
 OTHER = "GPU-ffffffff-ffff-ffff-ffff-ffffffffffff"

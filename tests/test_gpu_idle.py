@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.gpu_idle import EMPTY_BYTES, IdleWait, Use, Waited, use_reader, wait_until_idle
+from grader.gpu.idle import EMPTY_BYTES, IdleWait, Use, Waited, use_reader, wait_until_idle
 
 FREE = Use((), 5 << 20, 0)
 NOTEBOOK = Use((4711,), 3 << 30, 0)
@@ -82,7 +82,7 @@ def test_a_busy_gpu_warns_and_delays_a_class_once(monkeypatch: pytest.MonkeyPatc
         patience.append(patience_s)
         return Waited(len(patience) == 3, "not idle after 30 s: 98 % busy with other programs")
 
-    monkeypatch.setattr("grader.gpu_idle.wait_until_idle", wait)
+    monkeypatch.setattr("grader.gpu.idle.wait_until_idle", wait)
     waiting = IdleWait(None)
     warnings = [waiting(pytest.fail).warning for _ in range(4)]
     assert patience == [30.0, 0.0, 0.0, 30.0]

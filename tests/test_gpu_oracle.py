@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader import catalogue, gpu_oracle
-from grader.assignment import Assignment
-from grader.catalogue import TestcaseFiles
-from grader.errors import GraderFault, MachineFault
-from grader.gpu_oracle import CudaOracle
-from grader.testcase import Case, Suite, load_suite
+from grader.base.errors import GraderFault, MachineFault
+from grader.course import catalogue
+from grader.course.assignment import Assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.testcase import Case, Suite, load_suite
+from grader.programs import gpu_oracle
+from grader.programs.gpu_oracle import CudaOracle
 from tests.timed_engine import GPU, TimedC, tool
 
 NVCC = 'echo "$all" > "$out"'

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import gpu_lock
-from grader.errors import MachineFault
-from grader.gpu_lock import gpu_to_ourselves
-from grader.gpu_state import Sample, summarise, watching
+from grader.base.errors import MachineFault
+from grader.gpu import lock as gpu_lock
+from grader.gpu.lock import gpu_to_ourselves
+from grader.gpu.state import Sample, summarise, watching
 
 IDLE = Sample(345, 3201, 29, 78.0, 0x1)
 BUSY = Sample(1980, 3201, 36, 207.0, 0x0)

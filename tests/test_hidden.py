@@ -7,25 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import HiddenInputs, load_assignment
-from grader.catalogue import TestcaseFiles, generate, state
-from grader.disclosure import disclosed, disclosed_profile
-from grader.errors import MachineFault
-from grader.grading import Grading, grade
-from grader.hidden import (
-    both,
-    drawn_sentence,
-    fresh_files,
-    shows_diagnosis,
-    shuffled,
-    to_draw_again,
-)
-from grader.progress import Silent
-from grader.record import ProfileRecord, TestRecord
+from grader.base.errors import MachineFault
+from grader.base.progress import Silent
+from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
+from grader.course.assignment import HiddenInputs, load_assignment
+from grader.course.catalogue import TestcaseFiles, generate, state
+from grader.course.testcase import Case, Suite, load_suite
+from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
+from grader.grading.pipeline import Grading, grade
+from grader.programs.submission import read_submission
+from grader.records.disclosure import disclosed, disclosed_profile
+from grader.records.record import ProfileRecord, TestRecord
 from grader.sandbox import runner
-from grader.submission import read_submission
-from grader.testcase import Case, Suite, load_suite
-from grader.verdict import STUDENT_VERDICTS, Fault, Verdict
 from tests.batch_engine import PlainC
 from tests.conftest import goes
 
@@ -128,7 +121,7 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
     cases, usual = suite.select("t01,t02,t03"), TestcaseFiles(tmp_path / "usual")
     for case in cases:
         generate(case, usual, suite.seed(case))
-    monkeypatch.setattr("grader.hidden.generate", one_fits)
+    monkeypatch.setattr("grader.grading.hidden_testcases.generate", one_fits)
     rules = load_assignment("hw4")
     rules = rules.model_copy(update={"hidden_inputs": HiddenInputs(fresh=2), "rubric": rules.rubric[:1]})
     source = rules.reference_folder / "seq_flash_attention.c"

@@ -14,13 +14,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.assignment import Assignment, load_assignment
-from grader.batch.handins import find_class
-from grader.gradebook import Line, gradebook
+from grader.classes.batch.handins import find_class
+from grader.classes.final_points import Line, gradebook
+from grader.course.assignment import Assignment, load_assignment
 from grader.report import gradebook as grades
 from grader.report import gradescope, junit, leaderboard, terminal
 from grader.report.explain import explain
-from grader.site.build import build_site
+from grader.site.class_site import build_site
 from grader.store import HandIn, Store
 from tests.records import made_record
 

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from grader import sandbox
 from grader.sandbox import bubblewrap, Job, Limits
-from grader.scratch import scratch_folder
+from grader.sandbox.scratch import scratch_folder
 if sys.argv[2] == "without":
     bubblewrap.problem = lambda: "left out for this test"
 print("ready", flush=True)

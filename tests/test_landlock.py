@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import MachineFault
+from grader.base.errors import MachineFault
 from grader.sandbox import Job, Limits, Outcome, bubblewrap, confinement, landlock, require, run, tool_problem
 from tests.test_sandbox import running
 

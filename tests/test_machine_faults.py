@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from grader import session
-from grader.check import Check
-from grader.engine import probe
-from grader.engine.cuda import CudaEngine, Gpu
-from grader.judge import judge
-from grader.run import Run
+from grader.base.verdict import Fault, Verdict
+from grader.checking.check import Check
+from grader.commands import submissions
+from grader.grading.judge import judge
+from grader.programs.engine import probe
+from grader.programs.engine.cuda import CudaEngine, Gpu
+from grader.programs.run import Run
+from grader.programs.toolkit import find_toolkit
+from grader.programs.trace import ApiError, Trace
 from grader.sandbox import Outcome
-from grader.toolkit import find_toolkit
-from grader.trace import ApiError, Trace
-from grader.verdict import Fault, Verdict
 from tests.batch_engine import PlainC
 
 ENDED = Outcome(0, None, "", 0.1, 0.1, 1, "", "", 0)
@@ -72,10 +72,10 @@ class NothingStarts(PlainC):
 def test_nobody_fails_where_no_program_can_start(
     engine: PlainC, verdict: Verdict, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "select_engine", lambda *_: engine)
+    monkeypatch.setattr(submissions, "select_engine", lambda *_: engine)
     source = tmp_path / "hw4.cu"
     source.write_text("int main() { return 1; }")
-    [record] = session.grade_paths([source], assignment="hw4", tests="s01", engine="auto", json=None)
+    [record] = submissions.grade_paths([source], assignment="hw4", tests="s01", engine="auto", json=None)
     [test] = record.tests
     assert (test.verdict, test.fault) == (verdict, fault)
     assert fault is Fault.STUDENT or "error 304" in test.reason

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.compiler_calls import calls
-from grader.makefile import MakefileFlags, read_makefile_flags, sort_flags
+from grader.programs.compiler_calls import calls
+from grader.programs.makefile import MakefileFlags, read_makefile_flags, sort_flags
 from grader.sandbox import runner
 
 Write = Callable[[str, str], Path]

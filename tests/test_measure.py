@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.assignment import Assignment, load_assignment
-from grader.catalogue import TestcaseFiles, generate
-from grader.errors import MachineFault
-from grader.fresh import FreshInput, fresh_input, one_ahead
-from grader.gpu_state import GpuState
-from grader.measure import TimedRun, repeat
-from grader.stopping import Rule
-from grader.testcase import Case, Suite, load_suite
+from grader.base.errors import MachineFault
+from grader.course.assignment import Assignment, load_assignment
+from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.testcase import Case, Suite, load_suite
+from grader.gpu.state import GpuState
+from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
+from grader.timing.measurement import TimedRun, repeat
+from grader.timing.stopping import Rule
 from tests.conftest import goes
 
 SLOWED = GpuState(5, 1500, 1400, 3201, 80, 690.0, ("power cap",))
@@ -193,7 +193,7 @@ def test_an_input_that_cannot_be_written_is_the_machines_fault(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     assert fresh.path.exists()
-    monkeypatch.setattr("grader.fresh._write", full)
+    monkeypatch.setattr("grader.timing.fresh_inputs._write", full)
     with pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"):
         fresh.renew()
 

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from grader.names import printable_name, spelled_out, student_id
+from grader.base.names import printable_name, spelled_out, student_id
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import Assignment
-from grader.build import Build, build
-from grader.engine import Engine
-from grader.engine.cuda import CudaEngine, Gpu
-from grader.engine.emulator import EmulatorEngine
+from grader.course.assignment import Assignment
+from grader.programs.build import Build, build
+from grader.programs.engine import Engine
+from grader.programs.engine.cuda import CudaEngine, Gpu
+from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.submission import read_submission
+from grader.programs.toolkit import find_toolkit
 from grader.sandbox import runner
-from grader.submission import read_submission
-from grader.toolkit import find_toolkit
 from tests.test_pipeline import grader
 
 TALKS = r"""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import ncu
-from grader.assignment import Assignment
-from grader.metrics import DURATION, OCCUPANCY
-from grader.ncu import Launch, NotProfiled, ncu_options, run_ncu
+from grader.course.assignment import Assignment
+from grader.course.metrics import DURATION, OCCUPANCY
+from grader.profiling import ncu
+from grader.profiling.ncu import Launch, NotProfiled, ncu_options, run_ncu
 from tests.timed_engine import TimedC, tool
 
 RECORDED = (Path(__file__).parent / "fixtures" / "ncu" / "naive_s05.csv").read_text()
@@ -107,6 +107,6 @@ def test_an_endless_run_is_stopped_and_smaller_ones_are_advised(
 def test_without_ncu_it_is_said_how_to_get_it(
     engine: TimedC, tmp_path: Path, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.toolkit.shutil.which", lambda name: None)
+    monkeypatch.setattr("grader.programs.toolkit.shutil.which", lambda name: None)
     with pytest.raises(NotProfiled, match="not installed"):
         run_ncu(engine, tmp_path, tmp_path, metrics=(), invocations=None, output_bytes=1, limits=hw4.limits)

@@ -48,7 +48,7 @@ def test_every_command_of_the_page_works_and_the_solution_passes(checkout: Path)
         assert program == "grader"
         words += ["--engine", "emulator"] if words[0] == "grade" else []
         done = subprocess.run(
-            [sys.executable, "-m", "grader.cli", *words],
+            [sys.executable, "-m", "grader", *words],
             cwd=checkout,
             env=os.environ | {"PYTHONPATH": str(checkout)},
             capture_output=True,

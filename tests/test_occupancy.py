@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from grader.errors import MachineFault
-from grader.gpu_facts import known_limits
-from grader.occupancy import Blocks, Demand, Occupancy, calculator, occupancy
-from grader.toolkit import find_toolkit
+from grader.base.errors import MachineFault
+from grader.gpu.facts import known_limits
+from grader.profiling.occupancy import Blocks, Demand, Occupancy, calculator, occupancy
+from grader.programs.toolkit import find_toolkit
 
 
 def on(capability: tuple[int, int], demand: Demand) -> Occupancy:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.on_demand import on_demand
+from grader.commands.on_demand import on_demand
 from tests.conftest import ROOT
 
 
@@ -45,7 +45,7 @@ def test_a_module_that_is_not_there_is_said_at_once() -> None:
 
 def test_help_waits_for_none_of_what_grading_takes() -> None:
     program = (
-        "import sys\nfrom grader.cli import main\n"
+        "import sys\nfrom grader.commands.cli import main\n"
         "try: main(['grade', '--help'])\n"
         "finally: print('LOADED', sorted({'numpy', 'jinja2', 'pynvml', 'sqlite3'} & set(sys.modules)))\n"
     )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from grader import outside_clock
-from grader.outside_clock import UtilisationClock
+from grader.gpu import outside_clock
+from grader.gpu.outside_clock import UtilisationClock
 
 
 @pytest.fixture(autouse=True)

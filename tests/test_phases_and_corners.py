@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.assignment import Phase, load_assignment_file
-from grader.corners import read_corners, render_corners
-from grader.errors import UsageError
+from grader.base.errors import UsageError
+from grader.checking.corners import read_corners, render_corners
+from grader.course.assignment import Phase, load_assignment_file
 from grader.operators import load_operator
-from grader.phases import phase_times
-from grader.record import CornerRecord
-from grader.trace import Trace
-from grader.trace.events import KernelEvent, MemsetEvent
+from grader.programs.trace import Trace
+from grader.programs.trace.events import KernelEvent, MemsetEvent
+from grader.records.record import CornerRecord
+from grader.timing.phases import phase_times
 from tests.conftest import ROOT
 from tests.test_pipeline import grader
 

@@ -28,7 +28,7 @@ class Said:
 
 
 def grader(*words: str | Path, cwd: Path = ROOT, **environment: str) -> Said:
-    command = [sys.executable, "-m", "grader.cli", *map(str, words)]
+    command = [sys.executable, "-m", "grader", *map(str, words)]
     done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stdout + done.stderr
     return Said(done.returncode, done.stdout, done.stderr)
@@ -231,11 +231,11 @@ def test_bad_words_get_one_sentence_and_exit_code_2(tmp_path: Path, words: list[
 def test_without_a_compiler_the_sentence_says_how_to_get_one(tmp_path: Path) -> None:
     """A machine without nvcc: an empty PATH, and a Python that finds no toolkit anywhere."""
     script = (
-        "import grader.toolkit as t, pathlib, sys\n"
+        "import grader.programs.toolkit as t, pathlib, sys\n"
         "t._pypi_roots = lambda: ()\n"
         "real = pathlib.Path.is_file\n"
         "pathlib.Path.is_file = lambda self: False if self.name == 'nvcc' else real(self)\n"
-        "from grader.cli import main\n"
+        "from grader.commands.cli import main\n"
         "main(sys.argv[1:])\n"
     )
     command = [sys.executable, "-c", script, "check", str(ROOT / "reference/hw4/naive.cu")]

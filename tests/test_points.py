@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from grader.points import enter, sum_of, total_of
-from grader.record import PartRecord
-from grader.verdict import Verdict
+from grader.base.verdict import Verdict
+from grader.records.points import enter, sum_of, total_of
+from grader.records.record import PartRecord
 from tests.records import made_record, made_test
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import UsageError
-from grader.kernel_time import counted_ns
-from grader.metrics import READ_BYTES, named_metrics
-from grader.ncu import Launch, parse_csv
-from grader.occupancy import Demand, Occupancy
-from grader.profile import ScoredOccupancy, kernel_profiles, normal_name, plan, scored_occupancy
-from grader.trace import KernelEvent, Trace, read_trace
+from grader.base.errors import UsageError
+from grader.course.metrics import READ_BYTES, named_metrics
+from grader.profiling.kernel_profile import ScoredOccupancy, kernel_profiles, normal_name, plan, scored_occupancy
+from grader.profiling.kernel_time import counted_ns
+from grader.profiling.ncu import Launch, parse_csv
+from grader.profiling.occupancy import Demand, Occupancy
+from grader.programs.trace import KernelEvent, Trace, read_trace
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SHOWN = named_metrics(("achieved_occupancy", "sm_efficiency", "gld_throughput", "shared_load_throughput"))

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from grader import progress
+from grader.base import progress
 
 
 def test_a_live_bar_takes_a_name_for_text_and_not_for_markup(monkeypatch: pytest.MonkeyPatch) -> None:

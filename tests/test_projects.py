@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import Assignment
-from grader.build import Build, build
+from grader.course.assignment import Assignment
+from grader.programs.build import Build, build
+from grader.programs.submission import Submission, read_submission
 from grader.sandbox import runner
-from grader.submission import Submission, read_submission
 from tests.test_names_people_see import engine, foreign
 from tests.test_pipeline import grader
 

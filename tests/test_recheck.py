@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from grader import classroom
-from grader.cli import main
-from grader.engine.base import Compiled, Launch
-from grader.errors import MachineFault
-from grader.paths import course_root
-from grader.process import Runner
-from grader.recheck import Recheck, recheck, rests_on, state_of
-from grader.record import EngineRecord, Record, TestRecord
+from grader.base.errors import MachineFault
+from grader.base.paths import course_root
+from grader.base.process import Runner
+from grader.base.verdict import Fault, Verdict
+from grader.classes.recheck import Recheck, recheck, rests_on, state_of
+from grader.commands import classroom
+from grader.commands.cli import main
+from grader.programs.engine.interface import Compiled, Launch
+from grader.programs.trace import PATH_VARIABLE
+from grader.records.record import EngineRecord, Record, TestRecord
 from grader.store import HandIn, open_store
-from grader.trace import PATH_VARIABLE
-from grader.verdict import Fault, Verdict
 from tests.batch_engine import PlainC
 from tests.records import made_recheck, made_record, made_test
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import MachineFault, UsageError
-from grader.record import (
+from grader.base.errors import MachineFault, UsageError
+from grader.base.verdict import Fault, Verdict
+from grader.records.record import (
     BuildRecord,
     EngineRecord,
     MachineRecord,
@@ -20,7 +21,6 @@ from grader.record import (
     read_record,
     write_records,
 )
-from grader.verdict import Fault, Verdict
 
 
 def a_record(**changes: object) -> Record:

@@ -9,15 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.errors import UsageError
-from grader.floors import peak_flops
-from grader.profile import KernelProfile
-from grader.record import FloorRecord, Record, TestRecord
+from grader.base.errors import UsageError
+from grader.base.verdict import Verdict
+from grader.commands.inspection import ProfileStudy
+from grader.profiling.kernel_profile import KernelProfile
+from grader.profiling.roofline import Mark, Roof, Roofline, device_roofs, roofline_of
+from grader.records.record import FloorRecord, Record, TestRecord
 from grader.report import profile as profile_report
-from grader.roofline import Mark, Roof, Roofline, device_roofs, roofline_of
 from grader.site import pictures, report_page
-from grader.studies import ProfileStudy
-from grader.verdict import Verdict
+from grader.timing.floors import peak_flops
 from tests.records import made_record
 from tests.site.made_class import H200, SHAPES, timed_test
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from grader import sandbox
-from grader.assignment import Assignment, SourceRule
-from grader.bounded import Bounded
-from grader.engine import select_engine
-from grader.rules import violations
-from grader.submission import read_submission
+from grader.course.assignment import Assignment, SourceRule
+from grader.programs.engine import select_engine
+from grader.programs.source_rules import violations
+from grader.programs.submission import read_submission
+from grader.sandbox.bounded import Bounded
 
 Write = Callable[[str, str], Path]
 ENGINE = select_engine("emulator", "sm_80")
@@ -135,7 +135,7 @@ def test_a_file_of_beginnings_alone_is_looked_through_at_once(broken: Callable[.
 def test_a_file_made_to_take_hours_is_given_up_and_refused(
     broken: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.rules._bounded", Bounded(2, 2 << 30))
+    monkeypatch.setattr("grader.programs.source_rules._bounded", Bounded(2, 2 << 30))
     [found] = broken("int main() {}\n" + "#/*\n" * 100_000)
     assert found == "hw4.cu:1 took longer than 2 s to look through"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import cli, session
+from grader.commands import cli, submissions
 from tests.test_pipeline import grader
 
 ECHO = """
@@ -61,7 +61,7 @@ def test_what_a_fault_of_the_grader_recommends_works(
     def fails(*_: object, **__: object) -> int:
         raise KeyError("a bug")
 
-    monkeypatch.setattr(session, "run_program", fails)
+    monkeypatch.setattr(submissions, "run_program", fails)
     with pytest.raises(SystemExit):
         cli.main([*words, "run", str(echo / "echo.cu"), "-v"])
     said = capsys.readouterr().err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import GraderFault, UsageError
+from grader.base.errors import GraderFault, UsageError
 from grader.sandbox import Job, Limits, Outcome, apart, run, runner
 from grader.sandbox.streams import Receiver
 

@@ -8,13 +8,13 @@ from typing import Literal
 
 import pytest
 
-from grader.engine.base import Compiled
-from grader.errors import UsageError
-from grader.process import Runner
-from grader.sanitize import CHECKS, Check, Report, by_place, parse_checks, parse_report, render, run_check
-from grader.studies import sample_to_sanitize
-from grader.trace import Diagnostic
-from grader.verdict import Verdict
+from grader.base.errors import UsageError
+from grader.base.process import Runner
+from grader.base.verdict import Verdict
+from grader.commands.inspection import sample_to_sanitize
+from grader.programs.engine.interface import Compiled
+from grader.programs.trace import Diagnostic
+from grader.sanitizers import CHECKS, Check, Report, by_place, parse_checks, parse_report, render, run_check
 from tests.records import made_record, made_test
 from tests.timed_engine import TimedC, tool
 
@@ -239,7 +239,7 @@ def test_a_tool_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
 
 
 def test_without_the_tool_it_is_said_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.toolkit.shutil.which", lambda name: None)
+    monkeypatch.setattr("grader.programs.toolkit.shutil.which", lambda name: None)
     found = run_check(TimedC(tmp_path), tmp_path, (), "memory", readable=(), kernels=1)
     assert found.not_run == "compute-sanitizer is not installed: install the CUDA toolkit"
 

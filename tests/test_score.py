@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from grader.assignment import Assignment, FailedTests, LogSpeedup, Occupancy, ReferenceRatio
-from grader.record import PartRecord, TestRecord
-from grader.score import Evidence, failed_tests, is_practice, log_speedup, occupancy, reference_ratio, score
-from grader.verdict import Fault, Verdict
+from grader.base.verdict import Fault, Verdict
+from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Occupancy, ReferenceRatio
+from grader.records.record import PartRecord, TestRecord
+from grader.records.score import Evidence, failed_tests, is_practice, log_speedup, occupancy, reference_ratio, score
 
 GRADED = tuple(f"t{number:02}" for number in range(1, 31))
 

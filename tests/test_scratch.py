@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.scratch import scratch_folder
+from grader.sandbox.scratch import scratch_folder
 from tests.conftest import ROOT, goes
 
 Usage = namedtuple("Usage", "total used free")
@@ -55,7 +55,7 @@ def test_the_interpreter_ends_only_when_all_is_removed(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from grader.scratch import scratch_folder
+from grader.sandbox.scratch import scratch_folder
 with scratch_folder("test", Path(sys.argv[1]), linger=True) as folder:
     for number in range(3000):
         (folder / str(number)).touch()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from grader.stopping import LEAST_RUNS, Rule, decide, median_interval, outliers
+from grader.timing.stopping import LEAST_RUNS, Rule, decide, median_interval, outliers
 
 
 def test_fewer_than_six_runs_have_no_interval() -> None:

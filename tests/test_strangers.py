@@ -23,7 +23,7 @@ def hello(tmp_path: Path) -> Path:
 
 def in_a_shell(words: str, folder: Path) -> Said:
     """`grader` with what a shell does to its descriptors."""
-    command = f'exec "$0" -m grader.cli {words}'
+    command = f'exec "$0" -m grader {words}'
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         ["sh", "-c", command, sys.executable],

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import Assignment
-from grader.errors import UsageError
+from grader.base.errors import UsageError
+from grader.course.assignment import Assignment
+from grader.programs.submission import Submission, read_submission
 from grader.sandbox import runner
-from grader.scratch import remove
-from grader.submission import Submission, read_submission
+from grader.sandbox.scratch import remove
 
 Write = Callable[[str, str], Path]
 PROGRAM = "int main() { return 0; }\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.errors import UsageError
-from grader.seeds import Uniform, draw_unit, hidden_seed, load_secret, public_seed
-from grader.testcase import load_suite
+from grader.base.errors import UsageError
+from grader.course.seeds import Uniform, draw_unit, hidden_seed, load_secret, public_seed
+from grader.course.testcase import load_suite
 
 HW4 = Path(__file__).parent.parent / "testcases" / "hw4.yaml"
 SECRET = "0123456789abcdef" * 4

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.catalogue import TestcaseFiles, ensure, generate, making, piece, state, verify
-from grader.catalogue.piece import pieces
-from grader.errors import MachineFault
+from grader.base.errors import MachineFault
+from grader.base.workers import run_tasks
+from grader.course.catalogue import TestcaseFiles, ensure, generate, making, piece, state, verify
+from grader.course.catalogue.piece import pieces
+from grader.course.seeds import hidden_seed, public_seed
+from grader.course.testcase import Case, load_suite
 from grader.operators import load_operator
-from grader.seeds import hidden_seed, public_seed
-from grader.testcase import Case, load_suite
-from grader.workers import run_tasks
 
 ATTENTION = load_operator("attention_forward")
 HW4 = Path(__file__).parent.parent / "testcases" / "hw4.yaml"
@@ -280,9 +280,9 @@ def test_a_killed_grader_takes_its_workers_along_and_leaves_no_finished_looking_
         "import os, signal, sys\n"
         "from dataclasses import replace\n"
         "from pathlib import Path\n"
-        "from grader.catalogue import TestcaseFiles, generate, piece\n"
-        "from grader.seeds import public_seed\n"
-        "from grader.testcase import load_suite\n"
+        "from grader.course.catalogue import TestcaseFiles, generate, piece\n"
+        "from grader.course.seeds import public_seed\n"
+        "from grader.course.testcase import load_suite\n"
         f"case = replace(load_suite(Path({str(HW4)!r})).cases['s01'], shape=(64, 128, 32))\n"
         "piece.PIECE_FLOPS = 1\n"
         "def die(done, total):\n"

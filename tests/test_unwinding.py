@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 
 PROGRAM = """
 import os, signal, sys
-from grader.unwinding import never_drop_a_signal
+from grader.base.unwinding import never_drop_a_signal
 
 never_drop_a_signal()
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

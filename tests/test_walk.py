@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import walk
-from grader.walk import files_below
+from grader.sandbox import walk
+from grader.sandbox.walk import files_below
 
 
 def made(root: Path, *names: str) -> None:

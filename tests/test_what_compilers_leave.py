@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from grader.assignment import Assignment
-from grader.build import build
-from grader.engine import select_engine
-from grader.engine.base import Compiled
-from grader.process import Completed, Runner
+from grader.base.process import Completed, Runner
+from grader.base.verdict import Fault
+from grader.course.assignment import Assignment
+from grader.programs.build import build
+from grader.programs.engine import select_engine
+from grader.programs.engine.interface import Compiled
+from grader.programs.submission import read_submission
 from grader.sandbox import runner
-from grader.submission import read_submission
-from grader.verdict import Fault
 from tests.batch_engine import PlainC
 
 
@@ -75,7 +75,7 @@ def test_links_that_a_compiler_plants_lead_the_grader_to_no_file(
     def planting(*arguments: Any, **named: Any) -> Runner:
         return Plants(victim, runner(*arguments, **named))
 
-    monkeypatch.setattr("grader.build.sandbox.runner", planting)
+    monkeypatch.setattr("grader.programs.build.sandbox.runner", planting)
     made = build(submission, hw4, select_engine("emulator", "sm_80"))
     assert victim.read_text() == "untouched"
     assert made.ok, made.log

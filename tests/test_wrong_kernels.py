@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.testcase import load_suite
+from grader.course.testcase import load_suite
 from tests.conftest import ROOT
 from tools.wrong_kernels import main, read_wrong_kernels
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grader import trace
-from grader.engine.base import Compiled, Launch
-from grader.engine.cuda import CudaEngine, Gpu
-from grader.process import Runner
-from grader.toolkit import Toolkit
-from grader.verdict import Fault
+from grader.base.process import Runner
+from grader.base.verdict import Fault
+from grader.programs import trace
+from grader.programs.engine.cuda import CudaEngine, Gpu
+from grader.programs.engine.interface import Compiled, Launch
+from grader.programs.toolkit import Toolkit
 
 GPU = Gpu(node=0, uuid="GPU-of-the-tests", name="A GPU", driver="580", compute_capability=(9, 0), memory_bytes=1 << 30)
 

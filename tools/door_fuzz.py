@@ -25,20 +25,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from grader import compiler_calls, evidence, makefile, ncu, rules
-from grader.assignment import SourceRule
+from grader.base.errors import UsageError
+from grader.base.names import printable_name, spelled_out
+from grader.base.yaml_text import read_yaml
+from grader.course.assignment import SourceRule
 from grader.emulator.ptx import PtxSyntaxError, parse
 from grader.emulator.ptxas import read_ptxas
-from grader.errors import UsageError
-from grader.names import printable_name, spelled_out
-from grader.profile import normal_name
-from grader.record import read_records
+from grader.profiling import ncu
+from grader.profiling.kernel_profile import normal_name
+from grader.programs import compiler_calls, makefile
+from grader.programs import source_rules as rules
+from grader.programs.trace import read_received
+from grader.records.record import read_records
 from grader.sandbox import quarantine
-from grader.sanitize.log import parse_report
-from grader.sanitize.text import render
+from grader.sanitizers.log import parse_report
+from grader.sanitizers.text import render
 from grader.site.annotate import PLACE
-from grader.trace import read_received
-from grader.yaml_text import read_yaml
+from grader.timing import evidence
 
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 MOST_BYTES = 20_000

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from grader.engine.cuda import CudaEngine, find_gpu
-from grader.errors import MachineFault
-from grader.sanitize import CHECKS, LEAKS, Check, Report, run_check
-from grader.toolkit import find_toolkit
+from grader.base.errors import MachineFault
+from grader.programs.engine.cuda import CudaEngine, find_gpu
+from grader.programs.toolkit import find_toolkit
+from grader.sanitizers import CHECKS, LEAKS, Check, Report, run_check
 from tests.emulator.seeded_bugs import CORRECT, SEEDED, SeededBug, programs_in, run, seeded_bugs
 
 WALL_S = 15.0

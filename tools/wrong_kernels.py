@@ -20,12 +20,12 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from grader import session
-from grader.assignment import load_assignment
+from grader.base.verdict import STUDENT_VERDICTS
+from grader.commands import submissions
+from grader.course.assignment import load_assignment
+from grader.course.testcase import Case, Suite, load_suite
 from grader.operators import Operator
-from grader.record import Record, TestRecord
-from grader.testcase import Case, Suite, load_suite
-from grader.verdict import STUDENT_VERDICTS
+from grader.records.record import Record, TestRecord
 
 DIAGNOSED_SHARE = 0.8
 _EXPECTATION = re.compile(r"^// expect: (?P<verdict>\w+) on (?P<where>[^:]+): (?P<words>.+)$")
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kernels = read_wrong_kernels(rules.reference_folder / "wrong")
     kernels = [kernel for kernel in kernels if not options.names or kernel.name in options.names]
     with tempfile.TemporaryDirectory(prefix="wrong-kernels-") as place:
-        records = session.grade_paths(
+        records = submissions.grade_paths(
             [hand_in(kernel, Path(place)) for kernel in kernels],
             assignment=rules.name,
             tests=options.tests,

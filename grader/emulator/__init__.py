@@ -10,7 +10,7 @@
 
 GRADER_EMULATOR_ISA=avx512|avx2|sse|neon compiles it for fewer instructions than this processor has (isa.py).
 
-runtime/warp.h holds the theory of operation.
+runtime/warp.h holds the theory of operation. May import `sandbox` and `base`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.base.errors import MachineFault
+from grader.base.process import Completed, Runner
 from grader.emulator import DEFAULT_SANITIZERS
 from grader.emulator.isa import RUNTIME, binutil, host_compiler, instruction_set
 from grader.emulator.native import compile_c, runtime_object, template_objects
@@ -28,8 +30,6 @@ from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
 from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.emulator.translate import Finding, Translation, translate_module
 from grader.emulator.translate.lacking import lacking_function
-from grader.errors import MachineFault
-from grader.process import Completed, Runner
 from grader.sandbox import quarantine
 
 FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart

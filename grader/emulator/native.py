@@ -18,13 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from grader.cache import forget_unused, mark_used
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.paths import cache_folder
+from grader.base.process import Runner
 from grader.emulator.isa import LANGUAGE, RUNTIME, host_compiler, instruction_set
 from grader.emulator.translate import Template
-from grader.errors import GraderFault, MachineFault
-from grader.paths import cache_folder
-from grader.process import Runner
 from grader.sandbox import quarantine
+from grader.sandbox.cache import forget_unused, mark_used
 
 RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-w")
 TEMPLATE_LEVEL = "-O2"

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from grader.assignment import Assignment
-from grader.coherence import suite_of
-from grader.errors import MachineFault, UsageError
-from grader.paths import course_root, shown
+from grader.base.errors import MachineFault, UsageError
+from grader.base.paths import course_root, shown
+from grader.course.assignment import Assignment
+from grader.course.coherence import suite_of
 
 _TREES = ("grader", "tools")
 _TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from grader.assignment import Assignment
-from grader.errors import UsageError
-from grader.record import Record
+from grader.base.errors import UsageError
+from grader.course.assignment import Assignment
+from grader.records.record import Record
 from grader.report import gradescope
 
 

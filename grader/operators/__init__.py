@@ -2,7 +2,7 @@
 
 A module `grader/operators/NAME.py` that defines `OPERATOR` is the operator NAME; nothing else has to be edited
 to add one. `grader.operators.base.Operator` says what it must supply. A package beside them is no operator: it holds
-what is too long for one module, or serves several.
+what is too long for one module, or serves several. May import `base`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import difflib
 import importlib
 import pkgutil
 
-from grader.errors import GraderFault, UsageError
+from grader.base.errors import GraderFault, UsageError
 from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor, shape_words
 
 __all__ = [

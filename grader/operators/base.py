@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.errors import UsageError
+from grader.base.errors import UsageError
 
 Shape = tuple[int | float, ...]
 """The numbers of the header, in header order: int, or float for a dimension that is `real`."""

@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Iterator
 from statistics import median
 
+from grader.base.stopwatch import overhead
 from grader.operators import shape_words
-from grader.record import ProfileRecord, Record, TestRecord, TimingRecord
-from grader.stopping import median_interval
-from grader.stopwatch import overhead
+from grader.records.record import ProfileRecord, Record, TestRecord, TimingRecord
+from grader.timing.stopping import median_interval
 
 WIDTH = 110
 _CLOSE = 1e-6

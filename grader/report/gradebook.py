@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from grader.comparable import rules_of
-from grader.csv_table import csv_text
-from grader.errors import UsageError
-from grader.gradebook import Absent, Line, share_words
+from grader.base.csv_table import csv_text
+from grader.base.errors import UsageError
+from grader.classes.comparable import rules_of
+from grader.classes.final_points import Absent, Line, share_words
 
 FORMATS = ("csv", "canvas", "moodle")
 

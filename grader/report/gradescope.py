@@ -11,12 +11,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from grader.assignment import Assignment, Gradescope
-from grader.points import sum_of
-from grader.record import Record, TestRecord
-from grader.report import timing
-from grader.score import geometric_mean
-from grader.verdict import Fault, Verdict
+from grader.base.verdict import Fault, Verdict
+from grader.course.assignment import Assignment, Gradescope
+from grader.records import measured_times as timing
+from grader.records.points import sum_of
+from grader.records.record import Record, TestRecord
+from grader.records.score import geometric_mean
 
 _OUTPUT_CHARACTERS = 8000
 

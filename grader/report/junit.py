@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
-from grader.record import Record, TestRecord
-from grader.verdict import Fault, Verdict
+from grader.base.verdict import Fault, Verdict
+from grader.records.record import Record, TestRecord
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold in any form: a program may print it all the same."""

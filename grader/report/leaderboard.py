@@ -3,8 +3,8 @@
 Entries whose intervals overlap share a rank, and so do all that are linked by such overlaps: what the measurement
 cannot tell apart is not ranked apart. A value without an interval overlaps what holds it.
 
-A place is given for what was run again on a second draw (see `grader.recheck`). What was not is shown where its value
-puts it, without a rank; what did not pass is left out and told apart.
+A place is given for what was run again on a second draw (see `grader.classes.recheck`). What was not is shown where
+its value puts it, without a rank; what did not pass is left out and told apart.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from enum import StrEnum
 
 from tabulate import tabulate
 
-from grader.csv_table import csv_text
-from grader.errors import UsageError
-from grader.gradebook import MODEL_PREFIX, Line
-from grader.recheck import Recheck, state_of
-from grader.record import Record, TestRecord
-from grader.report import timing
-from grader.report.timing import Measured
-from grader.score import geometric_mean
-from grader.verdict import STUDENT_VERDICTS
+from grader.base.csv_table import csv_text
+from grader.base.errors import UsageError
+from grader.base.verdict import STUDENT_VERDICTS
+from grader.classes.final_points import MODEL_PREFIX, Line
+from grader.classes.recheck import Recheck, state_of
+from grader.records import measured_times as timing
+from grader.records.measured_times import Measured
+from grader.records.record import Record, TestRecord
+from grader.records.score import geometric_mean
 
 FORMATS = ("terminal", "markdown", "csv", "json", "latex")
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from grader.errors import MachineFault, UsageError
+from grader.base.errors import MachineFault, UsageError
 from grader.operators import shape_words
-from grader.profile import KernelProfile, normal_name
-from grader.roofline import Mark, Roofline
-from grader.studies import ProfileStudy
-from grader.trace import AccessEvent
+from grader.profiling.kernel_profile import KernelProfile, normal_name
+from grader.profiling.profile_study import ProfileStudy
+from grader.profiling.roofline import Mark, Roofline
+from grader.programs.trace import AccessEvent
 
 WIDTH = 110
 _SHOWN_AT_ZERO = frozenset({"shared_load_bank_conflicts", "shared_store_bank_conflicts", "divergent_branch"})

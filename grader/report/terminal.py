@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from grader.corners import render_corners
-from grader.names import spelled_out
+from grader.base.names import spelled_out
+from grader.base.verdict import Fault, Verdict
+from grader.checking.corners import render_corners
 from grader.operators import shape_words
-from grader.record import CloserLookRecord, Record, TestRecord
-from grader.verdict import Fault, Verdict
+from grader.records.record import CloserLookRecord, Record, TestRecord
 
 WIDTH = 100
 _ADDRESS = re.compile(r"0x[0-9a-f]+")

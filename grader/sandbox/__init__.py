@@ -1,4 +1,8 @@
-"""Running programs of unknown intent; see `supervise` for the theory of operation."""
+"""Running programs of unknown intent; see `supervise` for the theory of operation.
+
+`quarantine` is the one door to files that such a program could have touched, `scratch` makes the folders it runs in,
+`bounded` looks through hostile text under limits, `walk` through folders that were handed in. May import `base`.
+"""
 
 from grader.sandbox.build_tools import runner
 from grader.sandbox.job import Job, Limits, Outcome, apart

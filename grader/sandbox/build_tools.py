@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grader.process import Completed, Runner
+from grader.base.process import Completed, Runner
 from grader.sandbox import memory_share
 from grader.sandbox.job import Job, Limits
 from grader.sandbox.supervise import run

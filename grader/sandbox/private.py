@@ -6,8 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
-from grader.errors import UsageError
-from grader.paths import cache_folder, course_root
+from grader.base.errors import UsageError
+from grader.base.paths import cache_folder, course_root
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 """What is shown of the system: programs, headers and libraries. Not /opt, /home or /srv, where anything may be."""

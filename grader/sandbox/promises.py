@@ -14,8 +14,8 @@ from pathlib import Path
 
 from grader.sandbox import bubblewrap
 from grader.sandbox.job import Job, Limits, Outcome
+from grader.sandbox.scratch import scratch_folder
 from grader.sandbox.supervise import confinement, run
-from grader.scratch import scratch_folder
 
 
 @dataclass(frozen=True)

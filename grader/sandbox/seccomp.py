@@ -36,7 +36,7 @@ _CLONE3 = 435
 _ARCH_PRCTL = {"x86_64": 158}
 _MATRIX_UNITS = 0x1023
 """ARCH_REQ_XCOMP_PERM: asks for AMX, with which a core computes as fast as ten. A GPU's work is graded, and processor
-time is the evidence that it was one's (`grader.evidence`)."""
+time is the evidence that it was one's (`grader.timing.evidence`)."""
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _NAMESPACED_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 _LOCAL_FAMILIES = (1,)

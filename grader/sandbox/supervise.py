@@ -33,7 +33,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from grader.errors import GraderFault, MachineFault, UsageError
+from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.sandbox import bubblewrap, cgroup, landlock, process_tree, seccomp, watcher
 from grader.sandbox.gauge import Gauge
 from grader.sandbox.job import Job, Limits, Outcome

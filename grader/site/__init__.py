@@ -1,6 +1,9 @@
-"""Static pages: of a class (`build_site`) and of single records (`report_page`). Drawn from records and the store."""
+"""Static pages: of a class (`build_site`) and of single records (`report_page`). Drawn from records and the store.
 
-from grader.site.build import Built, build_site
-from grader.site.report import report_page
+May import `report` and what is below it.
+"""
+
+from grader.site.class_site import Built, build_site
+from grader.site.record_page import report_page
 
 __all__ = ["Built", "build_site", "report_page"]

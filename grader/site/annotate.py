@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from grader.names import spelled_out
-from grader.record import Record
+from grader.base.names import spelled_out
+from grader.records.record import Record
 
 _NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d+)\): (?P<what>(?:error|warning|remark)\b.*)$", re.M)
 _GCC = re.compile(

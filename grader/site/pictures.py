@@ -12,11 +12,11 @@ from itertools import product
 
 from markupsafe import Markup
 
-from grader.record import TestRecord
-from grader.report import timing
-from grader.roofline import Mark, Roof, Roofline
+from grader.base.verdict import Verdict
+from grader.profiling.roofline import Mark, Roof, Roofline
+from grader.records import measured_times as timing
+from grader.records.record import TestRecord
 from grader.site.charts import LEFT, RIGHT, WIDTH, Axis, frame, number, svg, text
-from grader.verdict import Verdict
 
 _HEIGHT, _TOP, _BOTTOM = 320, 34, 42
 _UNITS = {

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from grader.gradebook import Line
+from grader.base.verdict import Fault, Verdict
+from grader.classes.final_points import Line
 from grader.report.leaderboard import values_of
 from grader.site import charts
-from grader.verdict import Fault, Verdict
 
 _BINS = 10
 _NUMBERS = re.compile(r"[-+]?\d[\d,.]*(?:e[-+]?\d+)?")

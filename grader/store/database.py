@@ -30,13 +30,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from grader import __version__
-from grader.errors import MachineFault, UsageError
-from grader.paths import shown
-from grader.record import RecheckRecord, Record
+from grader.base.errors import MachineFault, UsageError
+from grader.base.paths import shown
+from grader.base.verdict import Verdict
+from grader.records.record import RecheckRecord, Record
 from grader.store import schema
 from grader.store.claims import Aliveness
 from grader.store.faults import _BUSY_S, told
-from grader.verdict import Verdict
 
 
 class State(StrEnum):

@@ -22,10 +22,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from grader.errors import MachineFault, UsageError
+from grader.base.errors import MachineFault, UsageError
+from grader.base.paths import shown
 from grader.operators import Shape
-from grader.paths import shown
-from grader.record import SCHEMA, Record
+from grader.records.record import SCHEMA, Record
 from grader.store.database import HandIn, Points, Store, Student
 from grader.store.faults import told
 from grader.store.merge import merge_points, merge_student, settle_records

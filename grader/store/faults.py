@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.errors import GraderFault, MachineFault, UsageError
-from grader.paths import shown
+from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.paths import shown
 
 _BUSY_S = 60
 

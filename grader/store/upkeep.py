@@ -8,7 +8,7 @@ import zlib
 
 from pydantic import ValidationError
 
-from grader.record import Record
+from grader.records.record import Record
 from grader.store.database import Store
 from grader.store.faults import told
 

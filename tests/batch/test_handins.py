@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import Assignment, Deadline, load_assignment
-from grader.batch import Found, Policy, Which, find_class, is_class
-from grader.batch.late import lateness
-from grader.batch.roster import Student, read_roster
-from grader.errors import UsageError
-from grader.scratch import remove
+from grader.base.errors import UsageError
+from grader.classes.batch import Found, Policy, Which, find_class, is_class
+from grader.classes.batch.late import lateness
+from grader.classes.batch.roster import Student, read_roster
+from grader.course.assignment import Assignment, Deadline, load_assignment
+from grader.sandbox.scratch import remove
 from grader.store import State
 
 Write = Callable[[str, str], Path]
@@ -225,7 +225,7 @@ def test_a_time_that_no_calendar_has_is_the_epoch(
     write: Write, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write("class/alice/hw4.cu", MAIN).parent.parent
-    monkeypatch.setattr("grader.batch.handins._newest", lambda path: 1e18)
+    monkeypatch.setattr("grader.classes.batch.handins._newest", lambda path: 1e18)
     assert find_class(folder, hw4)[0][0].handed_in == datetime.fromtimestamp(0, UTC)
 
 

@@ -19,18 +19,18 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from grader.assignment import Deadline
-from grader.batch import Outcome, Policy, Setup, Which, find_class, grade_class
-from grader.batch.roster import Student
-from grader.batch.view import Log, Screen, duration
-from grader.batch.work import ReadTask
-from grader.errors import MachineFault
-from grader.paths import course_root
-from grader.record import Record
+from grader.base.errors import MachineFault
+from grader.base.paths import course_root
+from grader.base.verdict import Fault, Verdict
+from grader.classes.batch import Outcome, Policy, Setup, Which, find_class, grade_class
+from grader.classes.batch.roster import Student
+from grader.classes.batch.view import Log, Screen, duration
+from grader.classes.batch.work import ReadTask
+from grader.course.assignment import Deadline
+from grader.records.record import Record
 from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
 from grader.store.exchange import conditions_of
-from grader.verdict import Fault, Verdict
 from tests.batch_engine import PlainC
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
@@ -302,8 +302,8 @@ SCRIPT = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from grader.batch import find_class, grade_class
-from grader.batch.view import Log
+from grader.classes.batch import find_class, grade_class
+from grader.classes.batch.view import Log
 from grader.store import open_store
 from grader.store.exchange import conditions_of
 from rich.console import Console

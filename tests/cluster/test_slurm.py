@@ -12,17 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import Policy
-from grader.batch.desk import Desk
-from grader.batch.handins import Found
-from grader.batch.view import Quiet
-from grader.cluster import queue, slurm, task
-from grader.cluster.elsewhere import engine_of_jobs
-from grader.cluster.files import Order, RunFiles
-from grader.cluster.queue import JobState
-from grader.errors import MachineFault, UsageError
-from grader.submission import Submission
-from grader.verdict import Verdict
+from grader.base.errors import MachineFault, UsageError
+from grader.base.verdict import Verdict
+from grader.classes.batch import Policy
+from grader.classes.batch.desk import Desk
+from grader.classes.batch.handins import Found
+from grader.classes.batch.view import Quiet
+from grader.classes.cluster import job_states as queue
+from grader.classes.cluster import slurm, task
+from grader.classes.cluster.elsewhere import engine_of_jobs
+from grader.classes.cluster.job_files import Order, RunFiles
+from grader.classes.cluster.job_states import JobState
+from grader.programs.submission import Submission
 from tests.records import made_record, made_test
 
 ONE = "JobId=12 ArrayJobId=12 ArrayTaskId=3 JobState=RUNNING Reason=None NodeList=node1"

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from grader.base.process import Completed
 from grader.emulator import compile_program, runtime_identity
-from grader.process import Completed
-from grader.toolkit import find_toolkit
+from grader.programs.toolkit import find_toolkit
 
 HERE = Path(__file__).parent
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grader.emulator.isa import RUNTIME, host_compiler, instruction_set
 from grader.emulator.native import KERNEL_FLAGS, TEMPLATE_LEVEL
-from grader.toolkit import find_toolkit
+from grader.programs.toolkit import find_toolkit
 from tests.emulator.programs import runner
 
 HERE = Path(__file__).parent

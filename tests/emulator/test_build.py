@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.base.process import Completed
 from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, compile_program
 from grader.emulator.native import compile_c
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import parse
-from grader.process import Completed
 from tests.emulator.programs import HERE, build, execute, nvcc, run
 
 HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 1>>>(0); return 0; }\n"

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.advice import advice, by_line
-from grader.counters import counted_launches, instruction_mix
-from grader.metrics import COUNTED, METRICS, named_metrics
-from grader.ncu import Launch, parse_csv
-from grader.profile import normal_name
+from grader.commands.inspection import ProfileStudy, counted_kernels
+from grader.course.metrics import COUNTED, METRICS, named_metrics
+from grader.profiling.advice import advice, by_line
+from grader.profiling.counters import counted_launches, instruction_mix
+from grader.profiling.kernel_profile import normal_name
+from grader.profiling.ncu import Launch, parse_csv
+from grader.programs.trace import Trace, read_trace
 from grader.report import profile as profile_report
-from grader.studies import ProfileStudy, counted_kernels
-from grader.trace import Trace, read_trace
 from tests.emulator.programs import HERE, Execution, build, execute
 
 SOURCE = HERE / "counters.cu"

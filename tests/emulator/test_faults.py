@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.check import Check
+from grader.base.verdict import Fault, Verdict
+from grader.checking.check import Check
 from grader.emulator import compile_program
 from grader.emulator.translate.function import HANDLERS
-from grader.judge import judge
-from grader.run import Run
+from grader.grading.judge import judge
+from grader.programs.run import Run
+from grader.programs.trace import read_trace
 from grader.sandbox import Outcome
-from grader.trace import read_trace
-from grader.verdict import Fault, Verdict
 from tests.emulator.programs import HERE, Execution, build, execute, nvcc, run
 
 SOURCE = HERE / "faults.cu"

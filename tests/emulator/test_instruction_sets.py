@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.base.errors import MachineFault, UsageError
 from grader.emulator import runtime_identity
 from grader.emulator.isa import InstructionSet, instruction_set
 from grader.emulator.native import compile_c, template_objects
 from grader.emulator.translate import Template
-from grader.errors import MachineFault, UsageError
 from tests.emulator import runtime_functions
 from tests.emulator.programs import HERE, build, execute, run
 from tests.test_pipeline import grader

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.sanitize import cause_of, race_of
-from grader.trace import read_trace
+from grader.programs.trace import read_trace
+from grader.sanitizers import cause_of, race_of
 from tests.emulator.programs import HERE
 from tests.emulator.seeded_bugs import CORRECT, programs_in, run
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.emulator import write_input
-from grader.stubs import STUB_HEADERS
+from grader.programs.stubs import STUB_HEADERS
 from tests.conftest import ROOT
 from tests.emulator.programs import HERE, build, execute, names_in
 from tests.emulator.seeded_bugs import ALL_SANITIZERS, CORRECT, SeededBug, programs_in, run, seeded_bugs

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.base.process import Completed
 from grader.emulator.native import template_objects
 from grader.emulator.ptx import parse
 from grader.emulator.translate import Template, Translation, translate_module
 from grader.emulator.translate.template import Recipe, Templates
-from grader.process import Completed
 from tests.emulator.programs import run
 
 HEADER = '#include "warp.h"\n'

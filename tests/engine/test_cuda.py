@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader import nvml
-from grader.engine import cuda
-from grader.engine.cuda import CudaEngine, find_gpus
-from grader.toolkit import Toolkit
+from grader.gpu import nvml
+from grader.programs.engine import cuda
+from grader.programs.engine.cuda import CudaEngine, find_gpus
+from grader.programs.toolkit import Toolkit
 
 
 class NVMLError(Exception):

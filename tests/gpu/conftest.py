@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.engine import select_engine
-from grader.engine.cuda import CudaEngine
+from grader.programs.engine import select_engine
+from grader.programs.engine.cuda import CudaEngine
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from grader.assignment import load_assignment
-from grader.engine.cuda import CudaEngine
+from grader.course.assignment import load_assignment
+from grader.programs.engine.cuda import CudaEngine
 from tests.test_assignments import SAYS, WITH_WRONGS, models, shown, template, wrongs
 from tests.test_pipeline import grader
 

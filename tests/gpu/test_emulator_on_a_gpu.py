@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine.cuda import CudaEngine
+from grader.programs.engine.cuda import CudaEngine
 from tests.emulator.programs import HERE, build, execute, names_in
 
 SOURCES = sorted((HERE / "conformance").glob("*.cu"))

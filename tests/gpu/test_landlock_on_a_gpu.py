@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from grader import sandbox, session
-from grader.assignment import Limits
-from grader.engine.cuda import CudaEngine
-from grader.ncu import NotProfiled, run_ncu
+from grader import sandbox
+from grader.commands import submissions
+from grader.course.assignment import Limits
+from grader.profiling.ncu import NotProfiled, run_ncu
+from grader.programs.engine.cuda import CudaEngine
 from grader.sandbox import bubblewrap
-from grader.sanitize import run_check
+from grader.sanitizers import run_check
 from tests.conftest import ROOT
 from tests.honest.__main__ import complaints
 
@@ -46,7 +47,7 @@ def kernel(gpu: CudaEngine, tmp_path: Path) -> Path:
 def test_cuda_starts_and_a_submission_passes_and_is_timed(gpu: CudaEngine) -> None:
     assert gpu.problem() == ""
     solution = ROOT / "reference/hw4/tiled.cu"
-    [record] = session.grade_paths([solution], assignment="hw4", tests="s01,s02", engine="cuda", json=None)
+    [record] = submissions.grade_paths([solution], assignment="hw4", tests="s01,s02", engine="cuda", json=None)
     assert complaints(record) == []
     assert record.machine.confinement.startswith("Landlock")
     assert all(test.gpu_ms is not None for test in record.tests)

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader import catalogue, gpu_oracle
-from grader.assignment import Assignment
-from grader.catalogue import TestcaseFiles
-from grader.engine.cuda import CudaEngine
-from grader.gpu_facts import gpu_facts, known_limits
-from grader.gpu_idle import use_reader, wait_until_idle
-from grader.gpu_state import nvml_reader, watching
-from grader.testcase import load_suite
+from grader.course import catalogue
+from grader.course.assignment import Assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.testcase import load_suite
+from grader.gpu.facts import gpu_facts, known_limits
+from grader.gpu.idle import use_reader, wait_until_idle
+from grader.gpu.state import nvml_reader, watching
+from grader.programs import gpu_oracle
+from grader.programs.engine.cuda import CudaEngine
 from tests.conftest import ROOT
 from tests.test_pipeline import grader
 

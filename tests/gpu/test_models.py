@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.engine.cuda import CudaEngine
+from grader.programs.engine.cuda import CudaEngine
 from tests.conftest import ROOT
 
 MODELS = ("flash2", "tensor_cores", "hopper")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.engine.cuda import CudaEngine
+from grader.programs.engine.cuda import CudaEngine
 from tests.conftest import ROOT
 from tests.test_pipeline import PROGRAMS, QUICK, grader
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli import main
-from grader.engine.cuda import CudaEngine
+from grader.base.verdict import Verdict
+from grader.commands.cli import main
+from grader.programs.engine.cuda import CudaEngine
 from grader.store import open_store
-from grader.verdict import Verdict
 from tests.conftest import ROOT
 
 TESTS = "t01,t10"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine.cuda import CudaEngine
+from grader.programs.engine.cuda import CudaEngine
 from tests.emulator.programs import HERE, build
 
 PROBE = HERE / "tensor_probe.cu"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from grader.cli import main
+from grader.commands.cli import main
 from tests.report.test_outgoing import valid
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reference/hw4"

@@ -11,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from grader import session
-from grader.errors import UsageError
-from grader.record import Record
-from grader.verdict import Verdict
+from grader.base.errors import UsageError
+from grader.base.verdict import Verdict
+from grader.commands import submissions
+from grader.records.record import Record
 
 PROGRAMS = Path(__file__).with_name("programs")
 
@@ -59,7 +59,7 @@ def main() -> int:
         raise UsageError(f"There is no variant {', '.join(sorted(unknown))}.")
     with tempfile.TemporaryDirectory(prefix="honest-") as place:
         folders = [hand_in(path, Path(place)) for path in chosen]
-        records = session.grade_paths(
+        records = submissions.grade_paths(
             folders, assignment="hw4", tests=options.tests, engine=options.engine, json=None, quick=True
         )
     refused = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import session
+from grader.commands import submissions
 from tests.honest.__main__ import complaints, hand_in, variants
 
 QUICK = ["managed_memory", "mapped_input", "exit_code_3", "written_then_renamed", "several_files"]
@@ -17,7 +17,7 @@ def test_an_honest_variant_passes_without_a_flag(name: str, tmp_path: Path) -> N
     variant = next(path for path in variants() if path.stem == name)
     folder = hand_in(variant, tmp_path)
     words = {"assignment": "hw4", "tests": "s01,s02", "engine": "emulator"}
-    [record] = session.grade_paths([folder], **words, json=None, quick=True)
+    [record] = submissions.grade_paths([folder], **words, json=None, quick=True)
     assert record.closer_look is not None
     assert complaints(record) == []
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from grader.toolkit import find_toolkit
+from grader.programs.toolkit import find_toolkit
 
 ARM = "aarch64-linux-gnu"
 QEMU = f"prlimit --as={24 << 30} qemu-"

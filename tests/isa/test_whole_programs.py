@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.assignment import load_assignment
-from grader.catalogue import TestcaseFiles, generate
-from grader.testcase import load_suite
+from grader.course.assignment import load_assignment
+from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.testcase import load_suite
 from tests.conftest import ROOT
 from tests.emulator import programs
 from tests.emulator.programs import Execution, build, execute, names_in

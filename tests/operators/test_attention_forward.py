@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.errors import UsageError
+from grader.base.errors import UsageError
 from grader.operators import known_operators, load_operator
 
 ATTENTION = load_operator("attention_forward")

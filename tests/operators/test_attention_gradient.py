@@ -7,7 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from grader.assignment import load_assignment
+from grader.course.assignment import load_assignment
 from grader.operators import load_operator
 
 GRADIENT = load_operator("attention_gradient")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import grader.operators
-from grader.catalogue import TestcaseFiles, generate, verify
-from grader.check import check_output
-from grader.diagnose import diagnose
+from grader.checking.check import check_output
+from grader.checking.diagnose import diagnose
+from grader.course.catalogue import TestcaseFiles, generate, verify
+from grader.course.testcase import load_suite
 from grader.operators import known_operators, load_operator
-from grader.testcase import load_suite
 
 MODULE = '''
 import numpy as np

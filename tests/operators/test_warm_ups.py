@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.errors import UsageError
+from grader.base.errors import UsageError
 from grader.operators import load_operator
 
 PRODUCT = load_operator("matrix_product")

@@ -24,20 +24,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
-from grader.assignment import Assignment, Occupancy, SourceRule, load_assignment
-from grader.baseline import Baseline, time_baseline
-from grader.bench import open_bench
-from grader.build import build
-from grader.catalogue import TestcaseFiles, ensure
-from grader.engine import Engine, select_engine
-from grader.errors import UsageError
-from grader.grading import Grading, grade
-from grader.progress import Silent
-from grader.record import Record
+from grader.base.errors import UsageError
+from grader.base.progress import Silent
+from grader.base.workers import cores
+from grader.course.assignment import Assignment, Occupancy, SourceRule, load_assignment
+from grader.course.catalogue import TestcaseFiles, ensure
+from grader.course.testcase import Case, load_suite
+from grader.grading.bench import open_bench
+from grader.grading.pipeline import Grading, grade
+from grader.programs.build import build
+from grader.programs.engine import Engine, select_engine
+from grader.programs.submission import Submission, read_submission
+from grader.records.record import Record
 from grader.sandbox import bubblewrap
-from grader.submission import Submission, read_submission
-from grader.testcase import Case, load_suite
-from grader.workers import cores
+from grader.timing.baseline import Baseline, time_baseline
 from tests.redteam.arena import ALICE, SECRET, Arena, open_arena
 
 PROGRAMS = Path(__file__).with_name("programs")

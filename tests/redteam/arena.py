@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.paths import cache_folder
+from grader.base.paths import cache_folder
 from grader.sandbox import cgroup
+from grader.sandbox.scratch import wait_until_removed
 from grader.sandbox.watcher import prefix_of
-from grader.scratch import wait_until_removed
 
 CANARY = Path("/tmp/redteam-canary")
 SECRET = "CANARY-SECRET-of-the-hidden-testcases-0123456789"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.engine import select_engine
-from grader.record import Record
+from grader.programs.engine import select_engine
+from grader.records.record import Record
 from tests.redteam.__main__ import Attack, judge, read_attacks, run_all, timed
 from tests.redteam.arena import SECRET
 

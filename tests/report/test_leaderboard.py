@@ -11,16 +11,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from grader.errors import UsageError
-from grader.gradebook import Line, standing
-from grader.record import BaselineRecord, FloorRecord, OutsideRecord, Record, TestRecord, TimingRecord
+from grader.base.errors import UsageError
+from grader.base.verdict import Verdict
+from grader.classes.final_points import Line, standing
+from grader.records import measured_times as timing
+from grader.records.measured_times import Measured
+from grader.records.record import BaselineRecord, FloorRecord, OutsideRecord, Record, TestRecord, TimingRecord
 from grader.report import leaderboard as board_module
-from grader.report import timing
 from grader.report.leaderboard import Names, display_name, leaderboard, render
-from grader.report.timing import Measured
 from grader.store import Attempt
 from grader.store.database import Points, Student
-from grader.verdict import Verdict
 from tests.records import made_record, made_test
 
 

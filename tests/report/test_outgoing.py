@@ -19,15 +19,15 @@ import pytest
 from gradescope_utils.autograder_utils import decorators
 from gradescope_utils.autograder_utils.json_test_runner import JSONTestRunner
 
-from grader.assignment import Assignment, Gradescope
-from grader.errors import MachineFault, UsageError
-from grader.gradebook import Absent
+from grader.base.errors import MachineFault, UsageError
+from grader.base.verdict import Verdict
+from grader.classes.final_points import Absent
+from grader.classes.points_file import read_points
+from grader.course.assignment import Assignment, Gradescope
 from grader.gradescope import grade_there
-from grader.points_file import read_points
-from grader.record import Record
+from grader.records.record import Record
 from grader.report import gradebook, gradescope, junit
 from grader.store.database import Student
-from grader.verdict import Verdict
 from tests.records import made_record, made_test
 from tests.report.test_leaderboard import line_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from grader.record import PartRecord, Scores, TestRecord
+from grader.base.verdict import Fault, Verdict
+from grader.records.record import PartRecord, Scores, TestRecord
 from grader.report.terminal import render, render_check, summary
-from grader.verdict import Fault, Verdict
 from tests.records import made_record, made_test
 from tests.test_record import a_record
 

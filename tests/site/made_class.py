@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
-from grader.bench import floor_record
-from grader.floors import least_time
-from grader.gpu_facts import GpuFacts, SmLimits, known_limits
+from grader.base.verdict import Verdict
+from grader.gpu.facts import GpuFacts, SmLimits, known_limits
+from grader.grading.bench import floor_record
 from grader.operators import load_operator
-from grader.record import BaselineRecord, KernelRecord, ProfileRecord, Record, TestRecord
+from grader.records.record import BaselineRecord, KernelRecord, ProfileRecord, Record, TestRecord
 from grader.store import HandIn, Store
 from grader.store.database import Points
-from grader.verdict import Verdict
+from grader.timing.floors import least_time
 from tests.records import made_record, made_test
 
 SOURCE = "\n".join(["#include <cstdio>", "__global__ void attend(float *o) { o[0] = 1; }", "int main() { return 0 }"])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import UsageError
-from grader.record import FloorRecord
+from grader.base.errors import UsageError
+from grader.records.record import FloorRecord
 from grader.site import build_site, report_page
 from grader.site.annotate import annotated, messages_of
 from grader.site.charts import Bar, Point, bars, scatter

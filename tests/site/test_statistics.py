@@ -9,9 +9,9 @@ from statistics import mean, median
 
 import pytest
 
-from grader.record import PartRecord
+from grader.base.verdict import Verdict
+from grader.records.record import PartRecord
 from grader.site.statistics import statistics
-from grader.verdict import Verdict
 from tests.records import made_record, made_test
 from tests.report.test_leaderboard import line_of
 

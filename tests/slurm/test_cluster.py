@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.record import Record
+from grader.records.record import Record
 from grader.store import check_store, open_store
 
 HERE = Path(__file__).parent
@@ -66,7 +66,7 @@ class Cluster:
         return dict(line.split() for line in self.slurm("squeue", "-h", "-t", "R", "-o", "%F_%K %N").splitlines())
 
     def grade(self, hand_ins: Path, store: Path, *options: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "grader.cli", "grade", str(hand_ins), "--class", "--tests", "s01"]
+        command = [sys.executable, "-m", "grader", "grade", str(hand_ins), "--class", "--tests", "s01"]
         command += ["--engine", "emulator", "--store", str(store), *options]
         return subprocess.Popen(
             command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=store.parent

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import MachineFault, UsageError
-from grader.record import PartRecord, Record
+from grader.base.errors import MachineFault, UsageError
+from grader.base.verdict import Verdict
+from grader.records.record import PartRecord, Record
 from grader.store import (
     HandIn,
     State,
@@ -27,7 +28,6 @@ from grader.store import (
     vacuum_store,
 )
 from grader.store.database import Points
-from grader.verdict import Verdict
 from tests.records import made_record, made_test
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import GraderFault
-from grader.process import Completed
-from grader.trace import PATH_VARIABLE, ApiError, Trace, TracerError, read_trace
-from grader.trace.build import build_tracer
+from grader.base.errors import GraderFault
+from grader.base.process import Completed
+from grader.programs.trace import PATH_VARIABLE, ApiError, Trace, TracerError, read_trace
+from grader.programs.trace.tracer import build_tracer
 
 HERE = Path(__file__).parent
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.trace import ApiError, Diagnostic, KernelSummary, Trace, TracerError, read_received, read_trace
-from grader.trace import reader as reader_module
-from grader.trace.reader import MAX_COUNTERS, MAX_TEXT_IN_ALL
+from grader.programs.trace import ApiError, Diagnostic, KernelSummary, Trace, TracerError, read_received, read_trace
+from grader.programs.trace import reader as reader_module
+from grader.programs.trace.reader import MAX_COUNTERS, MAX_TEXT_IN_ALL
 
 Read = Callable[..., Trace]
 

@@ -23,10 +23,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from grader.base.errors import GraderFault
+from grader.base.process import Completed
 from grader.emulator import DEFAULT_SANITIZERS, CompileFailed, Unsupported, compile_program
-from grader.errors import GraderFault
-from grader.process import Completed
-from grader.toolkit import find_toolkit
+from grader.programs.toolkit import find_toolkit
 from tools.emulator_fuzz.program import write_program, write_programs
 
 TIMEOUT_S = 120

@@ -21,9 +21,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from grader.base.paths import cache_folder
 from grader.emulator import runtime_identity
-from grader.paths import cache_folder
-from grader.scratch import scratch_folder
+from grader.sandbox.scratch import scratch_folder
 from tools.foreign_suites.causes import cause_of
 from tools.foreign_suites.layouts import SUITES, Program, programs_of, suite_of
 from tools.foreign_suites.project import copy_project
@@ -109,7 +109,7 @@ def examined(program: Program, way: Way, running: Running) -> Result:
     with scratch_folder("suite") as folder:
         project = folder / program.name
         copy_project(program, way.root, project)
-        command = [sys.executable, "-m", "grader.cli", "run", "--engine", way.engine, ".", "--", *program.arguments]
+        command = [sys.executable, "-m", "grader", "run", "--engine", way.engine, ".", "--", *program.arguments]
         cause = cause_of(*running.run(command, project, way.limit_s), way.limit_s)
     return Result(program.name, cause.kind, cause.detail, round(time.monotonic() - began, 1), way.identity)
 

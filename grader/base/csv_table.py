@@ -1,0 +1,99 @@
+"""CSV files: read as people make them (rosters, points), written so that a spreadsheet runs nothing of them.
+
+Excel writes semicolons where the comma is the decimal sign, a byte order mark, CRLF, and line breaks inside quotes. All
+of that is read; what could mean two things, such as a column that is there twice, is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.base.errors import UsageError
+from grader.base.names import student_id
+from grader.base.paths import shown
+
+_FORMULA = re.compile(r" *[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""How a formula begins, also in full-width characters, which some spreadsheets take for the same."""
+_SEPARATORS = (",", ";", "\t")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line that is not empty: `where` names file and line, `values` are the cells by column in lower case."""
+
+    where: str
+    id: str
+    values: dict[str, str]
+
+
+def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
+    """`rows` as CSV. A cell that a spreadsheet would run as a formula is somebody's text: a quote keeps it so (OWASP,
+    CSV Injection)."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator=line_end).writerows([[_safe(cell) for cell in row] for row in rows])
+    return out.getvalue()
+
+
+def _safe(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").replace(
+        "\r", "\n"
+    )  # a lone CR would end the row: Python's writer does not quote it
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def read_table(path: Path, what: str) -> tuple[list[str], list[Row]]:
+    """(columns in lower case, rows) of a CSV file with a column `id`; `what` is what the file is to a person ("The
+    roster"). Raises UsageError naming the file, the line and what was expected."""
+    name = f"{what} {shown(path)}"
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8 text: save it as CSV UTF-8.") from error
+    try:
+        return _table(name, text)
+    except csv.Error as error:
+        raise UsageError(f"{name} is no CSV file: {error}.") from error
+
+
+def _table(name: str, text: str) -> tuple[list[str], list[Row]]:
+    first = text.split("\n", 1)[0]
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(_SEPARATORS, key=first.count), strict=True)
+    columns = [cell.strip().lower() for cell in next(lines, [])]
+    if "id" not in columns:
+        raise UsageError(
+            f"{name} has no column id: its first line must name the columns, found {', '.join(columns) or 'nothing'}."
+        )
+    if repeated := [column for column in columns if column and columns.count(column) > 1]:
+        raise UsageError(f"{name} has the column {repeated[0]} twice: keep one of the two.")
+    return columns, list(_rows(name, columns, lines))
+
+
+def _rows(name: str, columns: list[str], lines: Iterator[list[str]]) -> Iterator[Row]:
+    first_line: dict[str, int] = {}
+    start = 2
+    for cells in lines:
+        where, start, line = f"{name}, line {start}", lines.line_num + 1, start  # type: ignore[attr-defined]
+        if not any(cell.strip() for cell in cells):
+            continue
+        if any(cell.strip() for cell in cells[len(columns) :]):
+            raise UsageError(
+                f"{where}: {len(cells)} cells, expected at most {len(columns)}, as the first line has: put quotes "
+                "around a cell that holds the separator."
+            )
+        values = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
+        student = student_id(values.get("id", ""))
+        if not student:
+            raise UsageError(f"{where}: the id is empty; every student needs one.")
+        if student in first_line:
+            raise UsageError(f"{where}: {student!r} is already on line {first_line[student]}; keep one of the two.")
+        first_line[student] = line
+        yield Row(where, student, values)

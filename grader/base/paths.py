@@ -1,0 +1,52 @@
+"""Where things are: the course's folders (assignment/, reference/, …) and the cache. No other module guesses."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from grader.base.errors import UsageError
+from grader.base.names import printable_name
+
+
+@cache
+def course_root() -> Path:
+    """The folder that holds `assignment/` and its sisters.
+
+    GRADER_ROOT if set, else the checkout that this package runs from, else the nearest folder above the
+    working directory that has an `assignment/`.
+    """
+    configured = os.environ.get("GRADER_ROOT")
+    if configured:
+        root = Path(configured).expanduser().resolve()
+        if not (root / "assignment").is_dir():
+            raise UsageError(
+                f"GRADER_ROOT is {root}, which has no folder assignment/: set it to the course's checkout or unset it."
+            )
+        return root
+    checkout = Path(__file__).resolve().parents[2]
+    for folder in (checkout, Path.cwd(), *Path.cwd().parents):
+        if (folder / "assignment").is_dir():
+            return folder
+    raise UsageError(
+        f"No folder assignment/ was found beside the grader ({checkout}) or above {Path.cwd()}: "
+        "run inside the course's checkout, or set GRADER_ROOT to it."
+    )
+
+
+def cache_folder() -> Path:
+    """Builds, baselines and native parts: GRADER_CACHE, else $XDG_CACHE_HOME/grader, else ~/.cache/grader."""
+    configured = os.environ.get("GRADER_CACHE")
+    if configured:
+        return Path(configured).expanduser().resolve()
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base).expanduser().resolve() / "grader"
+
+
+def shown(path: Path) -> str:
+    """A path as a person would type it: relative to the working directory when it lies below it."""
+    try:
+        return printable_name(str(path.resolve().relative_to(Path.cwd())))
+    except (OSError, ValueError, RuntimeError):  # elsewhere, or a link to itself
+        return printable_name(str(path))

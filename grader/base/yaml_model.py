@@ -1,0 +1,196 @@
+"""A YAML file read into a pydantic model; what is wrong with it in one sentence: file, line, key, value, what to do."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from grader.base.errors import UsageError
+from grader.base.paths import shown
+from grader.base.yaml_text import Location, line_of, read_yaml
+
+_LARGEST_WHOLE = 2**53
+"""Larger whole numbers are typing errors, and some are more than the system's calls take."""
+_SHOWN_CHARACTERS = 60
+
+
+class StrictModel(BaseModel):
+    """What every model of a YAML file is: frozen, without unknown keys and without infinities."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_yaml_model(path: Path, model: type[Model]) -> Model:
+    """Read `path` as YAML and validate it as `model`. Raises UsageError."""
+    root, content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise UsageError(
+            f"{shown(path)}: expected keys and values at the top ({', '.join(model.model_fields)}), "
+            f"found {'nothing' if content is None else _described(content)}."
+        )
+    for location, expected, found in _mistaken(content, model):
+        where = f"{shown(path)}, line {line_of(root, location)}: {_dotted(location)}"
+        raise UsageError(f"{where}: {expected}, found {_described(found)}.")
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        location, sentence = _problem(error, content, model)
+        raise UsageError(f"{shown(path)}, line {line_of(root, location)}: {_dotted(location)}: {sentence}") from error
+
+
+def _mistaken(value: Any, annotation: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[Location, str, Any]]:
+    """(location, what is expected, what is there) where pydantic would take a truth value for a number, a number for a
+    truth value or a time, and where a whole number is larger than anything means. Its strict mode would refuse these
+    too, but also a list for a tuple, 1e3 for a whole number and a time in quotes."""
+    if isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _mistaken(one, annotation, (*location, number))
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _mistaken(one, _annotation_at(key, value, annotation), (*location, key))
+    else:
+        types = set(_leaves(annotation))
+        if isinstance(value, bool) and types & {int, float} and bool not in types:
+            yield location, "expected a number", value
+        elif types == {bool} and not isinstance(value, bool):
+            yield location, "expected true or false", value
+        elif isinstance(value, int | float) and AwareDatetime in types:  # pydantic counts seconds since 1970
+            yield location, _EXPECTED["datetime_type"], value
+        elif isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
+            yield location, f"expected a number of at most {_LARGEST_WHOLE}", value
+
+
+def _annotation_at(key: int | str, value: dict[str, Any], annotation: Any) -> Any:
+    """What is expected at `key` of `value`, where `annotation` says what is expected of `value` itself."""
+    fields = _fields_of(annotation, value.get("kind"))
+    return fields[str(key)].annotation if key in fields else Any if fields else annotation
+
+
+def _fields_of(annotation: Any, kind: Any) -> dict[str, Any]:
+    """The fields of the model in `annotation`; of several, of the one for this `kind`."""
+    models = _models(annotation)
+    fitting = [model for model in models if len(models) == 1 or kind in _leaves_of_kind(model)]
+    return dict(fitting[0].model_fields) if fitting else {}
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    return [leaf for leaf in _leaves(annotation) if isinstance(leaf, type) and issubclass(leaf, BaseModel)]
+
+
+def _leaves_of_kind(model: type[BaseModel]) -> tuple[Any, ...]:
+    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """The plain types that an annotation is made of."""
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Literal or not arguments:
+        yield annotation
+    elif get_origin(annotation) is Annotated:
+        yield from _leaves(arguments[0])
+    else:
+        for argument in arguments:
+            yield from _leaves(argument)
+
+
+def place(path: Path, location: Location) -> str:
+    """`file, line 12: rubric[1].tests`: where in a YAML file, which was read before, a value stands."""
+    root, _ = read_yaml(path)
+    return f"{shown(path)}, line {line_of(root, location)}: {_dotted(location)}"
+
+
+_EXPECTED = {
+    "tuple_type": "expected a list, [like, this]",
+    "dict_type": "expected keys and values",
+    "model_type": "expected keys and values",
+    "model_attributes_type": "expected keys and values",
+    "string_type": "expected text (quotes make text of anything)",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "finite_number": "expected a finite number",
+    "timezone_aware": "expected a time with its zone, as 2026-12-01T23:59:00+01:00",
+    "datetime_type": "expected a time, as 2026-12-01T23:59:00+01:00",
+    "datetime_parsing": "expected a time, as 2026-12-01T23:59:00+01:00",
+    "datetime_from_date_parsing": "expected a time, as 2026-12-01T23:59:00+01:00",
+}
+"""What pydantic says in Python's words, in those of somebody who writes YAML."""
+
+
+def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tuple[Location, str]:
+    """Where the first problem is, and a sentence on it."""
+    # An unknown key first: when it is a misspelling, the "missing" key beside it is only its echo. What is neither
+    # `int` nor `float` is a problem of both members of that union, and of the second in better words.
+    problems = sorted(
+        error.errors(), key=lambda each: (each["type"] != "extra_forbidden", each["loc"][-1:] == ("int",))
+    )
+    first = problems[0]
+    location, allowed = _place_in_file(first["loc"], content, model)
+    found = first.get("input")
+    if first["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(location[-1]), allowed, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        listing = f"allowed here: {', '.join(allowed)}." if allowed else "remove it."
+        text = f"this key is not known; {hint}{listing}"
+    elif first["type"] == "missing":
+        text = "this key is missing; add it."
+    else:
+        expected = _EXPECTED.get(first["type"]) or _decapitalised(first["msg"])
+        whole = first["type"] == "value_error" and isinstance(found, dict | BaseModel)  # it says itself what it found
+        text = f"{expected}." if whole else f"{expected}, found {_described(found)}."
+    places = {tuple(_place_in_file(problem["loc"], content, model)[0]) for problem in problems}
+    more = len(places) - 1
+    return location, text + (f" ({more} more problem{'s' if more > 1 else ''} after this one.)" if more else "")
+
+
+def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> tuple[list[int | str], list[str]]:
+    """The keys and numbers of pydantic's `location`, without the names that it gives to the members of unions, and the
+    keys that are allowed beside the last of them."""
+    keys: list[int | str] = []
+    allowed: list[str] = []
+    value, annotation = content, model
+    for part in location:
+        if isinstance(value, dict):
+            kind = value.get("kind")
+            if part == kind and len(_models(annotation)) > 1:
+                continue
+            allowed = list(_fields_of(annotation, kind))
+            if not allowed and part not in value:
+                break
+            annotation = _annotation_at(part, value, annotation)
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            allowed, value = [], value[part]
+        else:
+            break
+        keys.append(part)
+    return keys, allowed
+
+
+def _described(value: Any) -> str:
+    """A value as a person wrote it, not too long."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return f"keys and values ({', '.join(map(str, value))[:_SHOWN_CHARACTERS]})"
+    text = str(value).lower() if isinstance(value, bool | datetime.date) else repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+def _dotted(location: Location) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
+
+
+def _decapitalised(message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]

@@ -1,0 +1,225 @@
+"""Compares an output file with the expected one, streaming: the size first, then every value.
+
+The output was written by a program that may be hostile: it is opened without following a link, counts only as a
+regular file with one name, is read no further than its right size, and must not change meanwhile.
+
+Expected files hold the float64 oracle's result rounded to float32, at most 2^-24 of a value (for attention of
+values up to 3: 2e-7) from the oracle; the tolerance is applied to |got − expected file| in float64.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from grader.base.errors import GraderFault
+from grader.checking.scan import Expected, FileValues, Scan, TensorErrors, Wrong
+from grader.operators import Operator, Shape
+from grader.operators.base import BYTES_PER_VALUE
+from grader.sandbox.quarantine import open_output
+
+Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome. `reason` is the sentence a student reads; '' when passed."""
+
+    kind: Kind
+    reason: str
+    expected_bytes: int
+    found_bytes: int | None = None
+    values: int = 0
+    wrong: int = 0
+    nan: int = 0
+    infinite: int = 0
+    max_error: float | None = None
+    """Largest |got − expected|; None where nothing was compared or a NaN or infinity makes it meaningless."""
+    max_finite_error: float | None = None
+    """The same over the finite values; None where there is none."""
+    first: Wrong | None = None
+    worst: Wrong | None = None
+    """The largest finite error that is too large."""
+    errors: tuple[TensorErrors, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def passed(self) -> bool:
+        return self.kind == "passed"
+
+
+def check_output(
+    operator: Operator,
+    shape: Shape,
+    expected: Path,
+    got: Path,
+    tolerance: float | Mapping[str, float],
+) -> Check:
+    """Compares the file `got` with `expected`. `tolerance`: one number, or one for each output tensor by name.
+
+    Raises GraderFault when the expected file is not there or has the wrong size: never the student's fault.
+    """
+    size = operator.output_bytes(shape)
+    try:
+        reference = expected.open("rb", buffering=0)
+    except OSError as error:
+        raise GraderFault(
+            f"{expected}: the expected output cannot be read ({error.strerror}); generate the testcase again."
+        ) from error
+    with reference:
+        kept = os.fstat(reference.fileno()).st_size
+        if kept != size:
+            raise GraderFault(
+                f"{expected}: the expected output has {kept:,} bytes, {size:,} expected; generate the testcase again."
+            )
+        return compare_output(operator, shape, FileValues(reference.fileno()), got, tolerance)
+
+
+def compare_output(
+    operator: Operator,
+    shape: Shape,
+    expected: Expected,
+    got: Path,
+    tolerance: float | Mapping[str, float],
+) -> Check:
+    """Compares the file `got` with the values `expected`; otherwise as `check_output`."""
+    try:
+        descriptor = open_output(got)
+    except OSError as error:
+        return _unopened(error, operator.output_bytes(shape))
+    try:
+        return _check_open(operator, shape, expected, descriptor, tolerance)
+    finally:
+        os.close(descriptor)
+
+
+def _unopened(error: OSError, size: int) -> Check:
+    if error.errno == errno.ENOENT:
+        return Check("missing", f"The program wrote no output file; {size:,} bytes were expected.", size)
+    if error.errno == errno.ELOOP:
+        return Check("not_a_file", "The output is a symbolic link; a regular file was expected.", size)
+    if error.errno in (errno.ENXIO, errno.EACCES, errno.ENOTDIR):
+        return Check("not_a_file", f"The output cannot be read as a regular file ({error.strerror}).", size)
+    raise GraderFault(f"The output file cannot be opened: {error.strerror}.") from error
+
+
+def _check_open(
+    operator: Operator,
+    shape: Shape,
+    expected: Expected,
+    got: int,
+    tolerance: float | Mapping[str, float],
+) -> Check:
+    size = operator.output_bytes(shape)
+    before = os.fstat(got)
+    if not stat.S_ISREG(before.st_mode):
+        kind = "directory" if stat.S_ISDIR(before.st_mode) else "special file (a pipe, socket or device)"
+        return Check("not_a_file", f"The output is a {kind}; a regular file was expected.", size)
+    if before.st_nlink != 1:
+        return Check(
+            "not_a_file",
+            "The output is a hard link to a file that has another name too; a file of its own was expected.",
+            size,
+        )
+    if before.st_size != size:
+        return Check("size", _size_reason(operator, shape, before.st_size), size, before.st_size)
+    scan = Scan(operator, shape, tolerance)
+    complete = scan.compare(expected, got)
+    after = os.fstat(got)
+    if not complete or _changes(after) != _changes(before):
+        reason = (
+            "The output file changed while it was being read: something of the program was still running after "
+            "it had ended."
+        )
+        return Check("changed", reason, size, after.st_size)
+    return _scanned(scan, size, tolerance)
+
+
+def _changes(facts: os.stat_result) -> tuple[int, int, int]:
+    """What differs when a file was written to. Whoever may write to it may set the time of its last change
+    (utimensat), but not the time of the last change of that."""
+    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
+    size = operator.output_bytes(shape)
+    names = ", ".join(f"{n} = {v}" for n, v in zip(operator.dimension_names, shape, strict=True))
+    text = f"The output file has {found:,} bytes, {size:,} expected for {names}"
+    unit = operator.unit_output_bytes(shape)
+    if found == 0:
+        return f"{text}: it is empty."
+    if found == size + operator.header_bytes:
+        return f"{text}: {operator.header_bytes} too many, as if the input's header were written first."
+    if found == 2 * size:
+        return f"{text}: exactly twice as many, as if doubles were written or everything were written twice."
+    if not operator.planar_output and found % unit == 0:
+        units = found // unit
+        what = operator.unit if units == 1 else operator.units_name
+        return f"{text}: that is {units:,} whole {what} of {operator.units(shape):,}."
+    if found < size:
+        return f"{text}: {size - found:,} too few."
+    return f"{text}: {found - size:,} too many."
+
+
+def _scanned(scan: Scan, size: int, tolerance: float | Mapping[str, float]) -> Check:
+    """What a scan of a whole output of `size` bytes found."""
+    values = size // BYTES_PER_VALUE
+    check = Check(
+        kind="values" if scan.wrong else "passed",
+        reason="",
+        expected_bytes=size,
+        found_bytes=size,
+        values=values,
+        max_error=scan.max_finite_error if scan.finite == values else None,
+        max_finite_error=scan.max_finite_error,
+    )
+    if check.passed:
+        return check
+    return _with_reason(
+        replace(
+            check,
+            wrong=scan.wrong,
+            nan=scan.nan,
+            infinite=scan.infinite,
+            first=scan.first,
+            worst=scan.worst,
+            errors=scan.errors,
+        ),
+        tolerance,
+    )
+
+
+def share_in_words(part: int, whole: int) -> str:
+    """A share that never says 0 % or 100 % of something that is neither."""
+    percent = 100 * part / whole
+    if part == whole:
+        return "100 %"
+    if percent > 99.9:
+        return "over 99.9 %"
+    if percent < 0.01:
+        return "under 0.01 %"
+    return f"{percent:.1f} %" if percent >= 10 else f"{percent:.2g} %"
+
+
+def _with_reason(check: Check, tolerance: float | Mapping[str, float]) -> Check:
+    if isinstance(tolerance, Mapping):
+        each = [f"{value:.3g}" for value in tolerance.values()]
+        named = [f"{value} for {name}" for name, value in zip(tolerance, each, strict=True)]
+        limit = each[0] if len(set(each)) == 1 else f"the tolerance ({', '.join(named)})"
+    else:
+        limit = f"{tolerance:g}"
+    parts = [
+        f"{check.wrong:,} of {check.values:,} values ({share_in_words(check.wrong, check.values)}) differ by more "
+        f"than {limit}"
+    ]
+    odd = [f"{n:,} {name}" for n, name in ((check.nan, "NaN"), (check.infinite, "infinite")) if n]
+    if odd:
+        parts[0] += f" ({' and '.join(odd)})"
+    parts.append(f"first at {check.first}")
+    if check.worst is not None and check.first is not None and check.worst.index != check.first.index:
+        parts.append(f"worst at {check.worst}")
+    return replace(check, reason="; ".join(parts) + ".")

@@ -1,0 +1,375 @@
+"""Says what a wrong output looks like and where to look, for the student who wrote it.
+
+Three kinds of evidence, put together into at most a few sentences:
+- where the wrong values are (which tensor, batches, rows, columns; NaN or zero), counted by the checker;
+- whether wrong rows equal something right in the wrong place (another batch, another row, a transpose, a factor);
+- whether wrong rows equal one of the operator's alternates: a known wrong way to compute it.
+
+A match counts only when every sampled wrong row agrees to about a tenth of the tolerance, so a
+diagnosis is a statement about the numbers. What explains nothing is not said.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.base.errors import UsageError
+from grader.checking.check import Check
+from grader.checking.scan import TensorErrors, read_values
+from grader.operators import Operator, Shape
+from grader.sandbox.quarantine import open_output
+
+SAMPLED_UNITS = 3
+SAMPLED_ROWS = 6
+COMPARED_UNITS = 16
+"""Up to so many units a wrong one is compared with all others, beyond only with its neighbours and both ends."""
+COMPARED_VALUES = 32
+"""So many values that equal the input's are no accident."""
+RTOL = 1e-3
+"""How near a sampled value must be to count as equal, beside a tenth of the tensor's tolerance. float32 attention
+is within 1e-5 of float64."""
+
+TILES = (16, 32, 64, 128, 256)
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got: Path) -> str | None:
+    """The likely cause of a wrong output, as sentences, or None where nothing can be said.
+
+    Only for checks of kind "values": the others explain themselves.
+    """
+    if check.kind != "values" or not check.errors:
+        return None
+    try:
+        shape = operator.read_header(input)
+        evidence = [sentence for sentence in _sentences(check, operator, shape, input, expected, got) if sentence]
+    except (OSError, UsageError):
+        return None
+    return " ".join(evidence) or None
+
+
+def _sentences(check: Check, operator: Operator, shape: Shape, input: Path, expected: Path, got: Path) -> Iterator[str]:
+    number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
+    yield _which_tensors(check.errors)
+    if check.nan == check.values:
+        yield (
+            "Every value is NaN: look for 0/0 (a sum l that stays 0), inf − inf (a maximum m that starts at −inf "
+            "and is subtracted from itself), or reading memory that was never written."
+        )
+        return
+    yield _where(operator, errors)
+    if check.nan:
+        yield _nan(check, operator, errors)
+        return
+    if errors.zeros == errors.wrong:
+        yield (
+            "Every wrong value is exactly 0: this part of the output was never written. Look at the launch "
+            "(cudaGetLastError after it), the grid size, and the copy back to the host."
+        )
+        return
+    if _begins_with_the_input(operator, input, got):
+        yield (
+            "The output begins with the input's own values: the results never came into the array that was written. "
+            "Look at the cudaMemcpy back to the host (cudaMemcpyDeviceToHost): is it there, and did it succeed?"
+        )
+        return
+    samples = _samples(operator, shape, number, errors, input, expected, got)
+    if not samples:
+        return
+    cause = _constant(samples) or _alternate(operator, shape, number, samples) or _misplaced(operator, samples)
+    if cause:
+        yield cause
+    elif check.max_finite_error is not None and check.max_finite_error < 20 * errors.tolerance and check.infinite == 0:
+        yield (
+            f"The values are near the right ones (the largest error is {check.max_finite_error:.2g}): it looks "
+            "like lost precision, such as half precision somewhere, or a few terms of the sums missing or counted "
+            "twice."
+        )
+
+
+def _begins_with_the_input(operator: Operator, input: Path, got: Path) -> bool:
+    """Whether the first values are those behind the input's header: the buffer of the input was written."""
+    ours, theirs = np.empty(COMPARED_VALUES, dtype="<f4"), np.empty(COMPARED_VALUES, dtype="<f4")
+    output = open_output(got)
+    try:
+        if not stat.S_ISREG(os.fstat(output).st_mode) or not read_values(output, theirs, 0):
+            return False
+        with input.open("rb") as source:
+            return read_values(source.fileno(), ours, operator.header_bytes) and bool(np.array_equal(ours, theirs))
+    finally:
+        os.close(output)
+
+
+# ---- where ----------------------------------------------------------------------------------------------------
+
+
+def _which_tensors(errors: tuple[TensorErrors, ...]) -> str:
+    wrong = [e.tensor for e in errors if e.wrong]
+    right = [e.tensor for e in errors if not e.wrong]
+    if not right:
+        return ""
+    return f"{_and(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong, {_and(right)} right."
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _where(operator: Operator, errors: TensorErrors) -> str:
+    phrases = [
+        _units(operator, errors.by_unit > 0),
+        _lines("row", errors.by_row > 0),
+        _lines("column", errors.by_column > 0),
+    ]
+    said = [phrase for phrase in phrases if phrase]
+    return f"Where: {'; '.join(said)}." if said else ""
+
+
+def _units(operator: Operator, wrong: Bools) -> str:
+    one, many = operator.unit, operator.units_name
+    numbers = np.flatnonzero(wrong)
+    if len(numbers) == len(wrong):
+        return ""
+    if len(numbers) == 1:
+        return f"only {one} {numbers[0]} of {len(wrong)} is wrong"
+    first, last = int(numbers[0]), int(numbers[-1])
+    if len(numbers) == last - first + 1:
+        if last == len(wrong) - 1 and first == 1:
+            return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
+        if last == len(wrong) - 1:
+            return f"{many} from {first} on are wrong, the ones before are right"
+        return f"{many} {first} to {last} of {len(wrong)} are wrong"
+    steps = np.unique(np.diff(numbers))
+    if len(steps) == 1:
+        return f"every {_ordinal(int(steps[0]))} {one} is wrong, from {one} {first} on"
+    return f"{len(numbers)} of {len(wrong)} {many} are wrong, the first is {one} {first}"
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third", 4: "fourth"}.get(number, f"{number}th")
+
+
+def _lines(name: str, wrong: Bools) -> str:
+    numbers = np.flatnonzero(wrong)
+    if len(numbers) == len(wrong):
+        return ""
+    if len(numbers) == 1:
+        return f"only {name} {numbers[0]} is wrong"
+    first, last = int(numbers[0]), int(numbers[-1])
+    if len(numbers) == last - first + 1:
+        return f"only {name}s {first} to {last} of {len(wrong)} are wrong"
+    for tile in TILES:
+        if len(wrong) % tile or len(wrong) == tile:
+            continue
+        folded = wrong.reshape(-1, tile)
+        inside = np.flatnonzero(folded[0])
+        if (folded == folded[0]).all() and len(inside) == inside[-1] - inside[0] + 1:
+            if len(inside) == 1:
+                return f"{name} {inside[0]} of every tile of {tile} is wrong"
+            return f"{name}s {inside[0]} to {inside[-1]} of every tile of {tile} are wrong"
+    return f"{len(numbers)} of {len(wrong)} {name}s are wrong, the first is {name} {first}"
+
+
+def _nan(check: Check, operator: Operator, errors: TensorErrors) -> str:
+    share = "All of the wrong values are" if check.nan == check.wrong else f"{check.nan:,} of the wrong values are"
+    units = int((errors.nan_by_unit > 0).sum())
+    what = operator.unit if units == 1 else operator.units_name
+    return (
+        f"{share} NaN, in {units:,} {what}: look for 0/0 or inf − inf where a row's exponentials all underflow or "
+        "overflow (is the maximum subtracted before exp?), and for memory read before it is written."
+    )
+
+
+# ---- sampled rows ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some wrong rows of one unit, with all there is to explain them."""
+
+    unit: int
+    atol: float
+    rows: NDArray[np.intp]
+    tensors: tuple[F32, ...]
+    got: F32
+    """The unit's whole output tensor, as written."""
+    expected: F32
+    others: dict[int, F32]
+    """Expected outputs of a few other units."""
+
+
+def _samples(
+    operator: Operator,
+    shape: Shape,
+    number: int,
+    errors: TensorErrors,
+    input: Path,
+    expected: Path,
+    got: Path,
+) -> list[_Sample]:
+    wrong_units = np.flatnonzero(errors.by_unit)
+    chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
+    last = operator.units(shape) - 1
+    output = open_output(got)
+    try:
+        found = os.fstat(output)
+        if not stat.S_ISREG(found.st_mode):
+            return []
+        with input.open("rb") as source, expected.open("rb") as kept:
+            samples = []
+            for unit in (int(u) for u in chosen):
+                tensors = operator.read_unit(source, shape, unit)
+                mine = _read_tensor(output, operator, shape, number, unit)
+                right = _read_tensor(kept.fileno(), operator, shape, number, unit)
+                if mine is None or right is None:
+                    return []
+                wrong_rows = _wrong_rows(mine, right, errors.tolerance)
+                if not len(wrong_rows):
+                    continue
+                picks = np.unique(np.linspace(0, len(wrong_rows) - 1, SAMPLED_ROWS).astype(int))
+                others = {}
+                near = set(range(last + 1)) if last < COMPARED_UNITS else {0, unit - 1, unit + 1, last}
+                for other in near - {unit}:
+                    if 0 <= other <= last:
+                        values = _read_tensor(kept.fileno(), operator, shape, number, other)
+                        if values is not None:
+                            others[other] = values
+                samples.append(_Sample(unit, errors.tolerance / 10, wrong_rows[picks], tensors, mine, right, others))
+            return samples
+    finally:
+        os.close(output)
+
+
+def _read_tensor(descriptor: int, operator: Operator, shape: Shape, number: int, unit: int) -> F32 | None:
+    layout = operator.outputs(shape)[number]
+    values = np.empty((layout.rows, layout.columns), dtype="<f4")
+    offset = operator.output_offset(shape, number, unit)
+    return values if read_values(descriptor, values.reshape(-1), offset) else None
+
+
+def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(got - expected).max(axis=1)
+    return np.flatnonzero(~(off <= tolerance))
+
+
+def _distance(got: F32, alternate: F32 | F64, atol: float) -> float:
+    """The largest difference in units of what still counts as equal: at most 1 is a match."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        distance = float((np.abs(got - alternate) / (atol + RTOL * np.abs(alternate))).max())
+    return distance if np.isfinite(distance) else np.inf
+
+
+# ---- causes ---------------------------------------------------------------------------------------------------
+
+
+def _constant(samples: list[_Sample]) -> str:
+    values = np.concatenate([sample.got[sample.rows].ravel() for sample in samples])
+    if len(values) > 1 and (values == values[0]).all():
+        return (
+            f"Every value of the wrong rows looked at is {values[0]:g}: the output was filled or never written, "
+            "not computed."
+        )
+    return ""
+
+
+def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sample]) -> str:
+    best, sentence = 1.0, ""
+    for alternate in operator.alternates():
+        if alternate.tensor != number or alternate.unless(shape):
+            continue
+        worst = 0.0
+        for sample in samples:
+            with np.errstate(all="ignore"):
+                values = alternate.compute(shape, sample.tensors, sample.rows)
+            worst = max(worst, _distance(sample.got[sample.rows], values, sample.atol))
+            if worst > best:
+                break
+        if worst < best:  # the first of several equal ones stays: the likeliest comes first
+            best, sentence = worst, alternate.sentence
+    return sentence
+
+
+def _misplaced(operator: Operator, samples: list[_Sample]) -> str:
+    """Right numbers in a wrong place, or times a factor."""
+    holds = {s.unit: _holds(s) for s in samples}
+    if None not in holds.values():
+        if len(set(holds.values())) == 1:
+            what = f"The wrong rows hold the output of {operator.unit} {holds[samples[0].unit]}"
+        else:
+            pairs = [f"{operator.unit} {unit} has that of {operator.unit} {other}" for unit, other in holds.items()]
+            what = f"Wrong {operator.units_name} hold the output of another one ({_and(pairs)})"
+        return (
+            f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
+            "copied before they are ready."
+        )
+    if all(_distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.atol) <= 1 for s in samples):
+        return "The output is the right one transposed: it must be row-major, row after row."
+    if shift := _row_moves(samples):
+        return shift
+    return _factor(samples)
+
+
+def _holds(sample: _Sample) -> int | None:
+    """Another unit whose right output stands in the wrong rows of this one."""
+    for other, values in sorted(sample.others.items()):
+        if _distance(sample.got[sample.rows], values[sample.rows], sample.atol) <= 1:
+            return other
+    return None
+
+
+def _row_moves(samples: list[_Sample]) -> str:
+    moves = []
+    for sample in samples:
+        for row in sample.rows:
+            with np.errstate(invalid="ignore", over="ignore"):
+                off = np.abs(sample.expected - sample.got[row]).max(axis=1)
+            nearest = int(np.nanargmin(off)) if not np.isnan(off).all() else int(row)
+            if nearest == row or _distance(sample.got[row], sample.expected[nearest], sample.atol) > 1:
+                return ""
+            moves.append((int(row), nearest))
+    row, source = moves[0]
+    count = len(samples[0].expected)
+    if len({(source - row) % count for row, source in moves}) == 1:
+        by = (source - row + count // 2) % count - count // 2
+        return (
+            f"Each wrong row holds the right values of the row {abs(by)} {'below' if by > 0 else 'above'} it: "
+            "look at how the row number is computed."
+        )
+    return (
+        f"The wrong rows hold the right values of other rows (row {row} holds those of row {source}): look at how "
+        "threads and tiles are mapped to rows."
+    )
+
+
+def _factor(samples: list[_Sample]) -> str:
+    got = np.concatenate([s.got[s.rows].ravel() for s in samples]).astype(np.float64)
+    right = np.concatenate([s.expected[s.rows].ravel() for s in samples]).astype(np.float64)
+    if not np.isfinite(got).all() or not (right @ right) > 0:
+        return ""
+    factor = float(got @ right / (right @ right))
+    if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=RTOL, atol=samples[0].atol * abs(factor)):
+        return f"Every wrong row is the right one times {factor:.4g}."
+    per_row = []
+    for sample in samples:
+        for row in sample.rows:
+            g, e = sample.got[row].astype(np.float64), sample.expected[row].astype(np.float64)
+            c = float(g @ e / (e @ e)) if e @ e > 0 else 0.0
+            if abs(c) < 1e-3 or not np.allclose(g, c * e, rtol=RTOL, atol=sample.atol * max(1.0, abs(c))):
+                return ""
+            per_row.append(c)
+    low, high = min(per_row), max(per_row)
+    return (
+        f"Every wrong row is the right one times a factor of its own ({low:.3g} to {high:.3g} in those looked at): "
+        "look at what each row is divided by."
+    )

@@ -1,0 +1,326 @@
+"""Grades a class: every hand-in through read, build and grade, spread over processes, each result stored at once.
+
+Theory of operation. One coordinator, this process, runs no program of anybody's: it gives tasks to worker processes
+and is the one that writes to the store. Helpers read and build on the CPU's cores; each lane is one engine (one GPU)
+and runs one submission at a time, so that nothing disturbs what is timed. Sequential baselines are timed before
+anything else starts, for the same reason. Helpers work ahead of the lanes by a few submissions only, so memory does
+not grow with the class.
+
+What is done is decided by the store alone: a hand-in whose content has a record under the same conditions (rules,
+testcases, engine) is done. So the grader may be killed at any moment, and the same command goes on where it stopped.
+Before anything is built the hand-in is claimed in the store; what another living grader has claimed is waited for.
+
+A fault of the machine is tried again once, after the others; a lane that brings three such faults in a row is closed,
+since a lost GPU would otherwise spoil the rest of the class within seconds.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.progress import Silent
+from grader.base.verdict import Fault
+from grader.base.workers import cores
+from grader.classes.batch.crew import Done, Worker
+from grader.classes.batch.desk import Desk, first_fault
+from grader.classes.batch.handins import Found
+from grader.classes.batch.policy import Policy
+from grader.classes.batch.roster import Student
+from grader.classes.batch.setup import Setup
+from grader.classes.batch.view import Quiet, Tally, View, duration, first_line
+from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
+from grader.grading.pipeline import grade_built
+from grader.programs.build import Build
+from grader.programs.engine import Engine
+from grader.programs.submission import Submission
+from grader.records.record import Record
+from grader.sandbox import memory_share
+from grader.store import State, Store
+
+_TRIES = 2
+_FAULTS_TO_CLOSE_A_LANE = 3
+_POLL_S = 0.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to. `faulted` are students whose hand-in could not be judged, with the reason; `busy` is, by
+    lane, the share of the run's time in which it ran a submission."""
+
+    tally: Tally
+    faulted: tuple[tuple[str, str], ...]
+    busy: dict[str, float]
+    notes: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class _Job:
+    """A hand-in on its way."""
+
+    found: Found
+    submission: Submission | None = None
+    number: int = 0
+    built: Build | None = None
+    tries: int = 0
+    began: float = 0.0
+
+
+@dataclass(eq=False)
+class _Lane:
+    worker: Worker
+    where: str
+    job: _Job | None = None
+    began: float = 0.0
+    busy_s: float = 0.0
+    faults_in_a_row: int = 0
+    closed: bool = False
+
+
+@dataclass(eq=False)
+class _Coordinator:
+    desk: Desk
+    setup: Setup
+    engines: Sequence[Engine]
+    view: View
+    helpers: int
+    last_fault: str = ""
+    to_read: deque[_Job] = field(default_factory=deque)
+    to_build: deque[_Job] = field(default_factory=deque)
+    to_grade: deque[_Job] = field(default_factory=deque)
+    elsewhere: deque[_Job] = field(default_factory=deque)
+    answers: queue.Queue[Done] = field(default_factory=queue.Queue)
+
+    def run(self, found: Sequence[Found]) -> Outcome:
+        """Grade what the policy chooses of `found`."""
+        with memory_share.announced(len(self.engines), self.helpers), self.setup.grading() as self.grading:
+            return self._run(found)
+
+    def _run(self, found: Sequence[Found]) -> Outcome:
+        chosen = self.desk.open(found)
+        self.to_read.extend(_Job(one) for one in chosen)
+        self._time_baselines()
+        self.lanes = [self._lane(engine, number) for number, engine in enumerate(self.engines)]
+        self.idle = [self._helper(number) for number in range(min(self.helpers, max(1, len(chosen))))]
+        self.at_work: dict[Worker, _Job] = {}
+        began = time.monotonic()
+        try:
+            while self._give_out():
+                try:
+                    self._take(self.answers.get(timeout=_POLL_S if self.elsewhere else None))
+                except queue.Empty:
+                    self._look_elsewhere()
+        finally:
+            workers = [*self.idle, *self.at_work, *(lane.worker for lane in self.lanes)]
+            for worker in workers:
+                worker.end()
+            for worker in workers:
+                worker.join()
+        elapsed = max(1e-9, time.monotonic() - began)
+        busy = {lane.where: lane.busy_s / elapsed for lane in self.lanes}
+        return Outcome(self.desk.tally, tuple(self.desk.faulted.items()), busy, self._notes(found, elapsed))
+
+    def _time_baselines(self) -> None:
+        """All that will be asked for, before anything else makes the machine busy."""
+        if self.grading.baseline is not None and self.to_read:
+            self.view.say("Timing the sequential program, where this machine has not timed it yet ...")
+            for case in self.setup.cases:
+                self.grading.baseline(case)
+
+    def _lane(self, engine: Engine, number: int) -> _Lane:
+        name = f"lane {number}"
+        return _Lane(Worker(name, replace(self.setup, engine=engine), self.answers), f"{name}, {engine.device}")
+
+    def _helper(self, number: int) -> Worker:
+        return Worker(f"helper {number}", self.setup, self.answers)
+
+    # ---- giving out work ----
+
+    def _give_out(self) -> bool:
+        """Give every idle worker something to do; whether anything is going on or waiting."""
+        for lane in self.lanes:
+            if lane.job is None and not lane.closed and self.to_grade:
+                self._start_lane(lane, self.to_grade.popleft())
+        while self.idle:
+            if self.to_build:
+                job = self.to_build.popleft()
+                assert job.submission is not None
+                self._start_helper(job, BuildTask(job.submission))
+            elif self.to_read and self._ahead() < 2 * len(self.lanes) + self.helpers:
+                job = self.to_read.popleft()
+                job.began = time.monotonic()
+                self._start_helper(job, ReadTask(job.found.student, job.found.path))
+            else:
+                break
+        if all(lane.closed for lane in self.lanes):
+            left = self.desk.tally.total - self.desk.tally.finished
+            raise MachineFault(
+                f"{_FAULTS_TO_CLOSE_A_LANE} submissions in a row failed through the machine on every "
+                f"{self.engines[0].name} here, the last with: {self.last_fault} {left} are "
+                "left; all results so far are stored, and the same command goes on with the rest."
+            )
+        return bool(
+            self.to_read
+            or self.to_build
+            or self.to_grade
+            or self.elsewhere
+            or self.at_work
+            or any(lane.job for lane in self.lanes)
+        )
+
+    def _ahead(self) -> int:
+        return len(self.to_grade) + len(self.to_build) + len(self.at_work)
+
+    def _start_helper(self, job: _Job, task: ReadTask | BuildTask) -> None:
+        worker = self.idle.pop()
+        self.at_work[worker] = job
+        worker.give(task)
+
+    def _start_lane(self, lane: _Lane, job: _Job) -> None:
+        assert job.submission is not None and job.built is not None
+        lane.job, lane.began = job, time.monotonic()
+        lane.worker.give(GradeTask(job.submission, job.built))
+        self.view.working(lane.where, job.found.student)
+
+    # ---- taking answers ----
+
+    def _take(self, done: Done) -> None:
+        lane = next((lane for lane in self.lanes if lane.worker is done.worker), None)
+        if lane is not None:
+            self._take_from_lane(lane, done)
+            return
+        job = self.at_work.pop(done.worker)
+        if done.died:
+            done.worker.join()
+        self.idle.append(Worker(done.worker.name, self.setup, self.answers) if done.died else done.worker)
+        match done.answer:
+            case Reading() as reading:
+                self._read(job, reading)
+            case Build() as built:
+                self._built(job, built)
+            case Exception() as fault:
+                self._failed(job, fault)
+
+    def _read(self, job: _Job, reading: Reading) -> None:
+        job.submission = reading.submission
+        job.number = self.desk.register(job.found, job.submission)
+        if reading.problem:
+            job.built = failed_build(Fault.STUDENT, reading.problem)
+        self._claim(job)
+
+    def _claim(self, job: _Job) -> None:
+        """Go on with a job if it is this grader's to do."""
+        ours = self.desk.claim(job.number)
+        if ours is None:
+            self.elsewhere.append(job)
+        elif ours:
+            self._next(job)
+
+    def _look_elsewhere(self) -> None:
+        for _ in range(len(self.elsewhere)):
+            job = self.elsewhere.popleft()
+            if self.desk.store.state(job.number, self.desk.conditions) is not State.UNGRADED:
+                self.desk.seen_as_done()
+            else:
+                self._claim(job)
+
+    def _next(self, job: _Job) -> None:
+        """Where a claimed job goes from here."""
+        if job.built is None:
+            self.to_build.append(job)
+        elif job.built.ok:
+            self.to_grade.append(job)
+        else:  # nothing to run: no lane is needed to say so
+            self._record_without_running(job, job.built)
+
+    def _built(self, job: _Job, built: Build) -> None:
+        job.built = built
+        self._next(job)
+
+    def _record_without_running(self, job: _Job, built: Build) -> None:
+        assert job.submission is not None
+        record = grade_built(self.grading, job.submission, built, Silent())
+        self._keep(job, record, "the builders", time.monotonic() - job.began)
+
+    def _take_from_lane(self, lane: _Lane, done: Done) -> None:
+        job, seconds = lane.job, time.monotonic() - lane.began
+        assert job is not None
+        lane.job = None
+        lane.busy_s += seconds
+        self.view.working(lane.where, None)
+        if done.died:
+            lane.worker.join()
+            lane.worker = Worker(lane.worker.name, lane.worker.setup, self.answers)
+        machine = isinstance(done.answer, MachineFault)
+        if machine:
+            self.last_fault = str(done.answer)
+        if isinstance(done.answer, Record) and any(test.fault is Fault.MACHINE for test in done.answer.tests):
+            machine, self.last_fault = True, first_fault(done.answer)
+        lane.faults_in_a_row = lane.faults_in_a_row + 1 if machine else 0
+        if lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE:
+            lane.closed = True
+            self.view.say(f"{lane.where} is closed: {lane.faults_in_a_row} faults of the machine in a row.")
+        if isinstance(done.answer, Record):
+            self._keep(job, done.answer, lane.where, seconds)
+        elif isinstance(done.answer, Exception):
+            self._failed(job, done.answer)
+
+    def _failed(self, job: _Job, fault: Exception) -> None:
+        """The machine or the grader stood in the way of a whole step."""
+        job.tries += 1
+        if job.tries < _TRIES:
+            self.view.say(f"{job.found.student}: {first_line(str(fault))} It is tried again.")
+            (self.to_read if job.submission is None else self.to_build).append(job)
+            return
+        if job.submission is None:
+            job.submission = unreadable(job.found.student, job.found.path, str(fault))
+            job.number = self.desk.register(job.found, job.submission)
+            if not self.desk.claim(job.number):
+                return
+        whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
+        self._record_without_running(job, failed_build(whose, str(fault)))
+
+    def _keep(self, job: _Job, record: Record, where: str, seconds: float) -> None:
+        self.desk.keep(job.number, record)
+        again = record.infrastructure_failed and job.tries + 1 < _TRIES and record.build.ok
+        if again and self.desk.store.claim(job.number, self.desk.conditions):
+            job.tries += 1
+            self.view.say(f"{job.found.student}: {first_line(first_fault(record))} It is tried again.")
+            self.to_grade.append(job)
+            return
+        self.desk.finish(job.found.student, record, where, seconds)
+
+    def _notes(self, found: Sequence[Found], elapsed: float) -> tuple[str, ...]:
+        notes = []
+        if self.desk.tally.graded:
+            shares = ((lane.where, lane.busy_s / elapsed) for lane in self.lanes)
+            notes += [f"{where} was busy for {share:.0%} of {duration(elapsed)}." for where, share in shares]
+        return (*notes, *self.desk.notes(found))
+
+
+def grade_class(
+    setup: Setup,
+    engines: Sequence[Engine],
+    found: Sequence[Found],
+    store: Store,
+    *,
+    policy: Policy | None = None,
+    roster: dict[str, Student] | None = None,
+    view: View | None = None,
+    helpers: int | None = None,
+) -> Outcome:
+    """Grade the hand-ins `found` into `store`, one at a time on each of `engines`; the testcases' files must be
+    there. Raises MachineFault when the machine or the store fails for good; all that was finished is stored then."""
+    desk = Desk(setup, store, policy or Policy(), roster or {}, view or Quiet())
+    coordinator = _Coordinator(
+        desk=desk,
+        setup=setup,
+        engines=engines,
+        view=desk.view,
+        helpers=helpers or max(1, cores() - len(engines)),
+    )
+    return coordinator.run(found)

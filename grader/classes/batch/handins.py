@@ -1,0 +1,138 @@
+"""A folder of hand-ins → who handed in what, and when. Reads names, times and, to tell a class from one submission
+of several files, which files have a main function; what is wrong inside a hand-in is for later."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from grader.base.errors import UsageError
+from grader.base.names import printable_name, student_id
+from grader.base.paths import shown
+from grader.course.assignment import Assignment
+from grader.sandbox import quarantine
+from grader.sandbox.walk import files_below
+
+_MAIN = re.compile(rb"\bmain\s*\(")
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_LOOKED_AT_BYTES = 4 << 20
+_LOOKED_AT_FILES = 2000
+_ARCHIVES = {".zip", ".gz", ".tgz", ".tar", ".xz", ".bz2", ".7z", ".rar"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """One hand-in of a class. `handed_in` is the newest time of its files."""
+
+    student: str
+    path: Path
+    handed_in: datetime
+
+
+def is_class(path: Path, assignment: Assignment) -> bool:
+    """Whether `path` is a folder with a class in it and not one submission: `grader grade --help` has the rule."""
+    if not path.is_dir():
+        return False
+    entries = _entries(path)
+    programs = [entry for entry in entries if entry.suffix == ".cu" and entry.is_file() and not entry.is_symlink()]
+    if not programs:
+        return sum(_holds_program(entry) for entry in entries if entry.is_dir()) > 1
+    if len(programs) == 1 or any((path / name).is_file() for name in _MAKEFILES):
+        return False
+    return all(entry.name != assignment.submission.main and _has_main(entry) for entry in programs)
+
+
+def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[str]]:
+    """The hand-ins of a class by name, and notes on what was left aside. Raises UsageError when there are none."""
+    found, notes = [], []
+    for entry in _entries(folder):
+        if entry.is_symlink():  # a student who may make one could hand in a classmate's work, or have a file quoted
+            notes.append(f"{printable_name(entry.name)} is left aside: it is a link; put the files themselves there.")
+        elif entry.is_dir() or (entry.is_file() and entry.suffix == ".cu"):
+            found.append(describe(entry, assignment))
+        elif entry.suffix.lower() in _ARCHIVES:
+            notes.append(
+                f"{printable_name(entry.name)} is left aside: unpack it into a folder of its name to have it graded."
+            )
+    if not found:
+        raise UsageError(f"{shown(folder)} holds no submissions: expected a folder or a .cu file per student in it.")
+    if (pattern := assignment.submission.id_pattern) is not None:
+        other = [printable_name(one.path.name) for one in found if _id_by_pattern(one.path, pattern) is None]
+        if other:
+            listed = ", ".join(other[:5]) + (" and others" if len(other) > 5 else "")
+            notes.append(
+                f"{len(other)} names do not match submission.id_pattern ({listed}); the whole name is the id there."
+            )
+    return found, notes
+
+
+def describe(path: Path, assignment: Assignment) -> Found:
+    """The hand-in at `path`, by its name and its files' times."""
+    named = Path(os.path.abspath(path))  # noqa: PTH100 (a link is known by its own name)
+    if named.is_file() and named.name == assignment.submission.main:
+        named = named.parent  # alice/main.cu is alice's
+    student = named.stem if path.is_file() and named.suffix == ".cu" else named.name
+    if (pattern := assignment.submission.id_pattern) is not None:
+        student = _id_by_pattern(named, pattern) or student
+    return Found(student_id(student), path, _time(_newest(path)))
+
+
+def _time(seconds: float) -> datetime:
+    """A file's time. One that no calendar has (unpackers write such) is the Epoch."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).replace(microsecond=0)
+    except (OSError, OverflowError, ValueError):
+        return datetime.fromtimestamp(0, UTC)
+
+
+def _id_by_pattern(path: Path, pattern: str) -> str | None:
+    match = re.fullmatch(pattern, path.stem if path.suffix == ".cu" else path.name)
+    return (match.group("id") or None) if match else None
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "__MACOSX")))
+    except NotADirectoryError as error:
+        raise UsageError(f"{shown(folder)} is a file, expected the folder that holds a class's hand-ins.") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"{shown(folder)} does not exist: give the folder that holds a class's hand-ins.") from error
+    except OSError as error:
+        raise UsageError(f"{shown(folder)} cannot be read: {error.strerror}; check its permissions.") from error
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """Up to some thousands of files of a hand-in: enough to know it by."""
+    if path.is_file():
+        yield path
+        return
+    yield from itertools.islice(files_below(path), _LOOKED_AT_FILES)
+
+
+def _holds_program(folder: Path) -> bool:
+    return any(file.suffix == ".cu" for file in _files(folder))
+
+
+def _has_main(file: Path) -> bool:
+    try:
+        return _MAIN.search(quarantine.read_bytes(file.parent, file.name, _LOOKED_AT_BYTES)) is not None
+    except quarantine.Refused:
+        return True  # it will be read, and complained about, as a submission of its own
+
+
+def _newest(path: Path) -> float:
+    times = []
+    for file in _files(path):
+        try:
+            times.append(file.lstat().st_mtime)
+        except OSError:
+            continue
+    try:
+        return max(times) if times else path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,29 @@
+"""How late a hand-in is and what that costs: one function, so that every number in a complaint can be worked out."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+
+from grader.classes.batch.roster import Student
+from grader.course.assignment import Deadline
+
+
+def lateness(handed_in: datetime, deadline: Deadline | None, student: Student) -> tuple[int, float]:
+    """(days late, penalty as a share of the points from 0 to 1).
+
+    A day late is a begun day after the student's deadline and the grace minutes; the free days cost nothing.
+    """
+    due = student.due or (deadline.due if deadline is not None else None)
+    if due is None:
+        return 0, 0.0
+    grace = timedelta(minutes=deadline.grace_minutes if deadline is not None else 0)
+    over = handed_in - due - timedelta(days=student.extension_days) - grace
+    if over <= timedelta(0):
+        return 0, 0.0
+    days = math.ceil(over / timedelta(days=1))
+    if deadline is None:
+        return days, 0.0
+    if deadline.max_days is not None and days > deadline.max_days:
+        return days, 1.0
+    return days, round(min(1.0, deadline.penalty_per_day * max(0, days - deadline.free_days)), 9)  # 0.3, not 0.30…04

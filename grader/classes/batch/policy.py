@@ -1,0 +1,65 @@
+"""What of a class is graded in this run: which attempts, and what is graded again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from grader.base.errors import UsageError
+from grader.base.names import student_id
+from grader.classes.batch.handins import Found
+from grader.store import State
+
+
+class Which(StrEnum):
+    """Which attempt of a student counts."""
+
+    LATEST = "latest"
+    BEST = "best"
+
+
+_WORDS = {
+    "failed": {State.FAULTED, State.FAILED},
+    "machine-faults": {State.FAULTED},
+    "all": {State.FAULTED, State.FAILED, State.PASSED},
+}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`rerun` is None, `failed`, `machine-faults`, `all`, or student ids separated by commas."""
+
+    which: Which = Which.LATEST
+    rerun: str | None = None
+
+    def __post_init__(self) -> None:
+        if self._ids() == set():
+            raise UsageError(f"--rerun {self.rerun!r} names nobody: give {', '.join(_WORDS)}, or ids.")
+
+    def chosen(self, found: Sequence[Found]) -> list[Found]:
+        """The hand-ins to look at: with LATEST, each student's newest; when students are named, only theirs."""
+        ids = self._ids()
+        entries = [one for one in found if ids is None or one.student in ids]
+        if self.which is Which.BEST:
+            return entries
+        newest: dict[str, Found] = {}
+        for one in entries:
+            if one.student not in newest or one.handed_in >= newest[one.student].handed_in:
+                newest[one.student] = one
+        return [one for one in entries if newest[one.student] is one]
+
+    def unknown(self, found: Sequence[Found]) -> set[str]:
+        """Students named in `rerun` that handed in nothing."""
+        return (self._ids() or set()) - {one.student for one in found}
+
+    def wants(self, state: State) -> bool:
+        """Whether an attempt in `state` is graded now; what has no record always is."""
+        if state is State.UNGRADED or self._ids() is not None:
+            return True
+        return self.rerun is not None and state in _WORDS[self.rerun]
+
+    def _ids(self) -> set[str] | None:
+        if self.rerun is None or self.rerun in _WORDS:
+            return None
+        return {student_id(word) for word in self.rerun.split(",") if word.strip()}

@@ -1,0 +1,76 @@
+"""The roster: a CSV file of who is in the class.
+
+The first line names the columns: `id`, and any of `name`, `nickname`, `section`, `handed_in` (ISO 8601; overrules the
+files' times), `due` (this student's own deadline) and `extension_days`. Other columns are left alone, so a learning
+platform's export will do once its id column is called id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from grader.base.csv_table import Row, read_table
+from grader.base.errors import UsageError
+from grader.base.names import printable_name
+
+_LONGEST_DAYS = 366
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+
+
+@dataclass(frozen=True)
+class Student:
+    """One line of the roster."""
+
+    id: str
+    name: str = ""
+    nickname: str = ""
+    section: str = ""
+    handed_in: datetime | None = None
+    due: datetime | None = None
+    extension_days: float = 0.0
+
+
+def read_roster(path: Path) -> dict[str, Student]:
+    """Students by id. Raises UsageError naming the file, the line and what was expected."""
+    _, rows = read_table(path, "The roster")
+    return {
+        row.id: Student(
+            id=row.id,
+            name=_words(row, "name"),
+            nickname=_words(row, "nickname"),
+            section=_words(row, "section"),
+            handed_in=_time(row.values.get("handed_in", ""), f"{row.where}, handed_in"),
+            due=_time(row.values.get("due", ""), f"{row.where}, due"),
+            extension_days=_days(row.values.get("extension_days", ""), f"{row.where}, extension_days"),
+        )
+        for row in rows
+    }
+
+
+def _words(row: Row, column: str) -> str:
+    """A cell as one line."""
+    return printable_name(" ".join(row.values.get(column, "").split()))
+
+
+def _time(text: str, where: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{where}: {text!r} is no time; write it as 2026-11-30T23:59:00+01:00.") from error
+    if not _FIRST_YEAR <= time.year <= _LAST_YEAR:
+        raise UsageError(f"{where}: {text!r} is not between the years {_FIRST_YEAR} and {_LAST_YEAR}.")
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def _days(text: str, where: str) -> float:
+    try:
+        days = float(text.replace(",", ".")) if text else 0.0
+    except ValueError as error:
+        raise UsageError(f"{where}: {text!r} is no number of days.") from error
+    if not abs(days) <= _LONGEST_DAYS:
+        raise UsageError(f"{where}: {text} is no number of days from {-_LONGEST_DAYS} to {_LONGEST_DAYS}.")
+    return days

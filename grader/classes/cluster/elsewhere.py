@@ -1,0 +1,53 @@
+"""The engine of a class that is graded on a cluster, as the submitting machine knows it: its name and no more. It
+compiles and runs nothing; each job chooses the real one on its own node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.base.errors import GraderFault, UsageError
+from grader.base.process import Runner
+from grader.programs.engine import Compiled, Launch
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Stands for the engine `name` of some node."""
+
+    name: str
+    device: str = "a node of the cluster"
+
+    @property
+    def measures_time(self) -> bool:
+        return self.name == "cuda"
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {}
+
+    def identity(self) -> str:
+        return f"{self.name} elsewhere"
+
+    @property
+    def build_paths(self) -> tuple[Path, ...]:
+        return ()
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
+
+    def problem(self) -> str:
+        raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
+
+    def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
+        raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
+
+
+def engine_of_jobs(name: str) -> Elsewhere:
+    """The engine that jobs are to use; `auto` means the GPU that each of them asks for."""
+    if name not in ("auto", "cuda", "emulator"):
+        raise UsageError(f"There is no engine {name!r}: choose one of auto, cuda, emulator.")
+    return Elsewhere("emulator" if name == "emulator" else "cuda")

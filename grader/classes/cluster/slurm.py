@@ -1,0 +1,312 @@
+"""Grades a class on a Slurm cluster: one array task per submission, results as files, one writer to the store.
+
+Theory of operation. This process, on the submitting machine, reads hand-ins, registers and claims them, writes an
+order per submission into a folder that all nodes share, and submits job arrays through submitit. A job grades its
+order and leaves a record as JSON there; only this process touches the store (SQLite's locks do not hold over NFS).
+
+Whether a job still does its work is known from three things together, none of which is enough alone, and none of which
+is an accounting database: what Slurm says of it; the record that it leaves; and a sign of life that it gives every five
+seconds. A record counts whatever Slurm says. A job that has ended without one is lost: crashed, cancelled, preempted,
+out of time, its node gone. So is one that Slurm believes running but that gave no sign for 40 seconds, and one that
+had begun and is waiting in the queue again, since its node failed; these are cancelled. Lost ones are submitted again
+as often as the assignment's cluster section says, then reported as the machine's fault. When Slurm itself does not
+answer for a moment, the next look decides.
+
+If this process is killed, its jobs go on. The next run first takes in the records that they left and cancels those that
+are still going, since their orders may be of older rules.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.paths import shown
+from grader.base.progress import Silent
+from grader.base.verdict import Fault
+from grader.classes.batch.class_run import Outcome
+from grader.classes.batch.desk import Desk
+from grader.classes.batch.handins import Found
+from grader.classes.batch.policy import Policy
+from grader.classes.batch.roster import Student
+from grader.classes.batch.setup import Setup
+from grader.classes.batch.view import View, duration, first_line
+from grader.classes.batch.work import ReadTask, failed_build, unreadable
+from grader.classes.cluster.job_files import Order, RunFiles
+from grader.classes.cluster.job_states import WAITING, JobState, cancel, states
+from grader.classes.cluster.task import grade_one
+from grader.course.assignment import Cluster
+from grader.grading.pipeline import Grading, grade_built
+from grader.programs.submission import Submission
+from grader.records.record import Record
+from grader.store import Store
+from grader.store.exchange import conditions_of
+
+POLL_S = 2.0
+SILENT_S = 40.0
+"""Eight missed signs of life."""
+GRACE_S = 10.0
+"""How long a record may take to be seen here after its job has ended: NFS keeps directory listings for a while."""
+_UNANSWERED_S = 300.0
+_ARRAY = 500
+"""Tasks per array; Slurm's default MaxArraySize is 1001."""
+
+
+@dataclass(eq=False)
+class _Task:
+    """A submission on its way through the cluster. `job` is its present array task."""
+
+    number: int
+    found: Found
+    submission: Submission
+    stored_as: int
+    job: str = ""
+    began: float = 0.0
+    ended_at: float | None = None
+    lost: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class _Cluster:
+    desk: Desk
+    setup: Setup
+    rules: Cluster
+    files: RunFiles
+    grading: Grading
+    tasks: dict[int, _Task] = field(default_factory=dict)
+    nodes: dict[str, float] = field(default_factory=dict)
+
+    # ---- submitting ----
+
+    def take(self, found: Found) -> None:
+        """Read a hand-in and, if it is ours to grade, make it a task."""
+        try:
+            reading = ReadTask(found.student, found.path)(self.setup, self.grading)
+            submission, problem, whose = reading.submission, reading.problem, Fault.STUDENT
+        except MachineFault as fault:
+            submission, problem, whose = unreadable(found.student, found.path, str(fault)), str(fault), Fault.MACHINE
+        stored_as = self.desk.register(found, submission)
+        ours = self.desk.claim(stored_as)
+        if ours is None:
+            self.desk.view.say(f"{found.student} is left to another grader, who is at it now.")
+        if not ours:
+            return
+        task = _Task(len(self.tasks), found, submission, stored_as)
+        if problem:
+            self._finish_without_running(task, whose, problem)
+            return
+        self.tasks[task.number] = task
+        self.files.write_order(task.number, Order(self.setup, self.setup.engine.name, submission))
+
+    def submit(self, tasks: Sequence[_Task]) -> None:
+        """Submit tasks as arrays."""
+        for start in range(0, len(tasks), _ARRAY):
+            part = tasks[start : start + _ARRAY]
+            executor, files = self._executor(), self.files
+            try:
+                with executor.batch():
+                    jobs = [executor.submit(grade_one, str(files.folder), task.number, len(task.lost)) for task in part]
+            except Exception as error:  # submitit passes on whatever sbatch says, as several kinds of exception
+                raise MachineFault(f"Slurm did not take the jobs: {error}") from error
+            self.files.note_job(jobs[0].job_id.split("_")[0])
+            for task, job in zip(part, jobs, strict=True):
+                task.job, task.began, task.ended_at = job.job_id, time.monotonic(), None
+
+    def _executor(self) -> Any:
+        try:
+            from submitit import SlurmExecutor
+        except ImportError as error:
+            raise UsageError("--cluster slurm needs submitit: pip install 'cuda-homework-grader[slurm]'.") from error
+        rules = self.rules
+        parameters = {
+            "job_name": f"grader-{self.setup.assignment.name}",
+            "partition": rules.partition,
+            "account": rules.account,
+            "constraint": rules.constraint,
+            "gres": rules.gres,
+            "time": rules.time_minutes,
+            "cpus_per_task": rules.cpus,
+            "mem": f"{rules.memory_gb}GB" if rules.memory_gb else None,
+            "array_parallelism": rules.at_once,
+            "stderr_to_stdout": True,
+            "setup": [f"export PYTHONPATH={_quoted(Path(__file__).resolve().parents[3])}:$PYTHONPATH"],
+        }
+        try:
+            executor = SlurmExecutor(folder=self.files.logs, python=_quoted(Path(sys.executable)))
+        except RuntimeError as error:
+            raise UsageError(f"--cluster slurm runs where Slurm's commands are: {error}") from error
+        executor.update_parameters(**{name: value for name, value in parameters.items() if value is not None})
+        return executor
+
+    # ---- waiting ----
+
+    def wait(self) -> None:
+        """Until every task has its record."""
+        waiting = dict(self.tasks)
+        answered = time.monotonic()
+        while waiting:
+            self._collect(waiting)
+            if not waiting:
+                return
+            try:
+                known = states(task.job for task in waiting.values())
+                answered = time.monotonic()
+                self._look_for_lost(waiting, known)
+            except MachineFault as fault:
+                if time.monotonic() - answered > _UNANSWERED_S:
+                    raise MachineFault(
+                        f"Slurm has not answered for {duration(_UNANSWERED_S)}: {fault} The jobs go on; the same "
+                        "command takes in what they leave."
+                    ) from fault
+            time.sleep(POLL_S)
+
+    def _collect(self, waiting: dict[int, _Task]) -> None:
+        """Store the records that are there."""
+        for task in list(waiting.values()):
+            record = self.files.read_result(task.number)
+            fault = self.files.take_fault(task.number) if record is None else None
+            if record is not None:
+                again = record.infrastructure_failed and record.build.ok and len(task.lost) < self.rules.retries
+                self.desk.keep(task.stored_as, record)
+                if again and self.desk.claim(task.stored_as) is not False:
+                    self.files.result(task.number).unlink(missing_ok=True)
+                    self._lose(task, "the machine failed during a test")
+                    continue
+                seconds = time.monotonic() - task.began
+                self.nodes[record.machine.host] = self.nodes.get(record.machine.host, 0) + 1
+                self.desk.finish(task.found.student, record, f"job {task.job}, {record.engine.device}", seconds)
+                del waiting[task.number]
+            elif fault is not None and self._lose(task, fault):
+                del waiting[task.number]
+
+    def _look_for_lost(self, waiting: dict[int, _Task], known: dict[str, JobState]) -> None:
+        now = time.monotonic()
+        for task in list(waiting.values()):
+            job = known.get(task.job)
+            silent = self.files.silent_s(task.number, len(task.lost))
+            if job is not None and job.alive:
+                task.ended_at = None
+                if silent is None:  # it has not begun
+                    continue
+                if job.state in WAITING:  # Slurm would begin it again, some minutes later
+                    why = f"it had begun, and Slurm put it back into its queue ({job.reason or 'no reason given'})"
+                elif job.state == "RUNNING" and silent >= SILENT_S:
+                    why = f"it gave no sign of life for {silent:.0f} s on {job.node}, though Slurm calls it running"
+                else:
+                    continue
+                cancel([task.job])
+            else:
+                task.ended_at = task.ended_at or now
+                if now - task.ended_at < GRACE_S:
+                    continue
+                why = f"it ended without a result: {_ending(job)}"
+            if self._lose(task, why):
+                del waiting[task.number]
+
+    def _lose(self, task: _Task, why: str) -> bool:
+        """Note that a job is lost; it is submitted again or, if that was tried enough, recorded (True)."""
+        task.lost.append(f"job {task.job}: {why}")
+        if len(task.lost) <= self.rules.retries:
+            self.desk.view.say(f"{task.found.student}, job {task.job}: {first_line(why)}. It is submitted again.")
+            self.submit([task])
+            return False
+        told = f"Slurm lost it {len(task.lost)} times: {'; '.join(task.lost)}."
+        self._finish_without_running(task, Fault.MACHINE, told)
+        return True
+
+    def _finish_without_running(self, task: _Task, whose: Fault, problem: str) -> None:
+        record = grade_built(self.grading, task.submission, failed_build(whose, problem), Silent())
+        self.desk.keep(task.stored_as, record)
+        self.desk.finish(task.found.student, record, "the submitting machine", 0.0)
+
+
+def _ending(job: JobState | None) -> str:
+    if job is None:
+        return "Slurm knows nothing of it any more"
+    words = {
+        "CANCELLED": "it was cancelled",
+        "TIMEOUT": "it ran out of time (cluster.time_minutes)",
+        "NODE_FAIL": "its node failed",
+        "PREEMPTED": "it was preempted",
+        "OUT_OF_MEMORY": "it ran out of memory (cluster.memory_gb)",
+        "COMPLETED": "Slurm calls it completed",
+    }
+    return words.get(job.state, f"Slurm calls it {job.state}") + (f" on {job.node}" if job.node else "")
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "'\\''") + "'"
+
+
+def grade_on_slurm(
+    setup: Setup,
+    found: Sequence[Found],
+    store: Store,
+    *,
+    policy: Policy,
+    roster: dict[str, Student],
+    view: View,
+) -> Outcome:
+    """Grade the hand-ins `found` on the cluster that the assignment's `cluster:` describes, into `store`. The
+    testcases' files must be where jobs see them. Raises MachineFault or UsageError when Slurm cannot be used."""
+    rules = setup.assignment.cluster or Cluster()
+    base = Path(rules.folder).expanduser().resolve()
+    desk = Desk(setup, store, policy, roster, view)
+    began = time.monotonic()
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        for left in take_in(base, store):
+            view.say(left)
+        files = RunFiles(base / time.strftime(f"{setup.assignment.name}-%Y%m%d-%H%M%S-{time.time_ns() % 1000:03}"))
+        files.logs.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(
+            f"The cluster's folder {shown(base)} cannot be used: {error.strerror}; set cluster.folder in "
+            "assignment.yaml to a folder that all nodes share."
+        ) from error
+    with setup.grading() as grading:
+        cluster = _Cluster(desk, setup, rules, files, grading)
+        for one in desk.open(found):
+            cluster.take(one)
+        try:
+            cluster.submit(list(cluster.tasks.values()))
+            if cluster.tasks:
+                view.say(f"{len(cluster.tasks)} submissions are with Slurm; their files are in {shown(files.folder)}.")
+            cluster.wait()
+        except BaseException:
+            with suppress(Exception):
+                cancel(files.noted_jobs())
+            raise
+    files.jobs.unlink(missing_ok=True)
+    elapsed = duration(time.monotonic() - began)
+    shares = [f"{host}: {count:g} submissions in {elapsed}." for host, count in sorted(cluster.nodes.items())]
+    return Outcome(desk.tally, tuple(desk.faulted.items()), {}, (*shares, *desk.notes(found)))
+
+
+def take_in(base: Path, store: Store) -> list[str]:
+    """End what earlier runs, killed on this machine, left with Slurm, and store the records that their jobs made."""
+    said = []
+    for jobs in sorted(base.glob("*/jobs")):
+        files = RunFiles(jobs.parent)
+        cancel(files.noted_jobs())
+        added = 0
+        for result in sorted(files.folder.glob("result-*.json")):
+            with suppress(ValidationError, OSError, GraderFault):
+                record = Record.model_validate_json(result.read_bytes())
+                added += _store(store, record)
+        jobs.unlink(missing_ok=True)
+        said.append(f"{added} results of the interrupted run {files.folder.name} were taken in.")
+    return said
+
+
+def _store(store: Store, record: Record) -> bool:
+    number = store.find(record.assignment, record.submission.id, record.submission.sha256)
+    return number is not None and store.add_record(number, conditions_of(record), record)

@@ -1,0 +1,68 @@
+"""What runs in a Slurm job: grade one submission and leave its record where the submitting machine looks for it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.verdict import Verdict
+from grader.classes.batch.work import BuildTask, GradeTask
+from grader.classes.cluster.job_files import RunFiles
+from grader.programs.engine import select_engine
+
+BEAT_S = 5.0
+"""How often a job gives a sign of life."""
+
+
+ENDING = (signal.SIGTERM, signal.SIGUSR2)
+"""What every process of a job gets, the hand-in's program too, before Slurm kills it: SIGTERM when it is cancelled,
+preempted or out of time, SIGUSR2 some time before that (submitit asks for it)."""
+SETTLE_S = 1.0
+"""How long after a failure such a signal may come that was its cause."""
+
+
+class Ended(BaseException):
+    """Slurm ends this job. No Exception: nobody on the way up is to take it for a fault of what runs."""
+
+
+def grade_one(folder: str, task: int, attempt: int) -> str:
+    """Grade order `task` of the run in `folder`, for the `attempt`th time. What cannot be done is written down, not
+    raised: to Slurm a job that could say what is wrong has done its work. A job that Slurm ends leaves nothing, since
+    its program may have failed of that; raises Ended."""
+    files = RunFiles(Path(folder))
+    stop = threading.Event()
+    threading.Thread(target=_live, args=(files.beat(task, attempt), stop), daemon=True).start()
+    for number in ENDING:
+        signal.signal(number, _end)
+    try:
+        order = files.read_order(task)
+        engine = select_engine(order.engine, order.setup.assignment.build.emulator_target)
+        setup = replace(order.setup, engine=engine)
+        with setup.grading() as grading:
+            built = BuildTask(order.submission)(setup, grading)
+            record = GradeTask(order.submission, built)(setup, grading)
+        if any(test.verdict is not Verdict.PASSED for test in record.tests):
+            time.sleep(SETTLE_S)
+        files.write_result(task, record)
+        return "graded"
+    except (MachineFault, GraderFault, UsageError) as fault:
+        files.write_fault(task, str(fault))
+        return str(fault)
+    finally:
+        stop.set()
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise Ended(f"Slurm ends this job ({signal.Signals(number).name}).")
+
+
+def _live(beat: Path, stop: threading.Event) -> None:
+    while True:
+        beat.touch()
+        if stop.wait(BEAT_S):
+            return

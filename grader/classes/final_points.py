@@ -1,0 +1,124 @@
+"""From records and what assistants entered to final points: which attempt counts, manual parts, lateness.
+
+This is the one place where points are put together after grading. A record's points are never changed: lateness and
+manual points are beside it in the store, so a mistake in either is put right without grading again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from grader.classes.batch.policy import Which
+from grader.records.points import sum_of
+from grader.store import Attempt, Store
+from grader.store.database import Points, Student
+
+MODEL_PREFIX = "model:"
+"""Ids of model solutions begin with it; they are shown as such and are nobody's grade."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A student's standing. `parts` are points by part, manual ones included; None is not measured, or not entered.
+
+    `points` is the sum of what is known, after the penalty; `total` is that once nothing is missing, else None with
+    `missing` naming the parts. `unused` are parts that points were entered for and the record's rules do not have.
+    """
+
+    attempt: Attempt
+    attempts: int
+    parts: dict[str, float | None]
+    comments: dict[str, str]
+    points: float
+    total: float | None
+    max: float
+    missing: tuple[str, ...]
+    unused: tuple[str, ...] = ()
+
+    @property
+    def is_model(self) -> bool:
+        return self.attempt.student.id.startswith(MODEL_PREFIX)
+
+
+def gradebook(store: Store, assignment: str, which: Which = Which.LATEST) -> list[Line]:
+    """One line per student, by id: of the attempt that counts."""
+    entered = store.points(assignment)
+    lines: dict[str, Line] = {}
+    for attempt in store.attempts(assignment):
+        student = attempt.student.id
+        before = lines.get(student)
+        line = standing(attempt, entered.get(student, {}), 1 + (before.attempts if before else 0))
+        if before is not None and which is Which.BEST and _reach(line) < _reach(before):
+            line = replace(before, attempts=line.attempts)
+        lines[student] = line
+    return list(lines.values())
+
+
+def _reach(line: Line) -> tuple[bool, float]:
+    """By what the best attempt is chosen. Practice never takes the place of a graded result. An attempt that could not
+    be judged counts with all that it may still come to: nobody loses points to a fault of the machine unseen."""
+    record = line.attempt.record
+    open_points = [part.max for part in record.parts if line.parts[part.part] is None]
+    judged = line.points if not record.infrastructure_failed else sum_of([line.points, *open_points])
+    return not record.practice, judged
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Somebody of the class without a graded hand-in. `parts` are points that an assistant entered all the same;
+    `waiting`: there is a hand-in, which is not graded yet."""
+
+    student: Student
+    parts: dict[str, float]
+    comments: dict[str, str]
+    waiting: bool
+
+    @property
+    def points(self) -> float | None:
+        return sum_of(self.parts.values()) if self.parts else None
+
+
+def absent(store: Store, assignment: str) -> list[Absent]:
+    """Those of the class who are not in `gradebook`, by id."""
+    entered = store.points(assignment)
+    return [
+        Absent(
+            student,
+            {part: entry.points for part, entry in entered.get(student.id, {}).items()},
+            {part: entry.comment for part, entry in entered.get(student.id, {}).items() if entry.comment},
+            waiting,
+        )
+        for student, waiting in store.without_result(assignment)
+        if not student.id.startswith(MODEL_PREFIX)
+    ]
+
+
+def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> Line:
+    """One attempt's points."""
+    record = attempt.record
+    parts = {part.part: entered[part.part].points if part.part in entered else part.points for part in record.parts}
+    missing = tuple(name for name, points in parts.items() if points is None)
+    points = sum_of(parts.values(), attempt.penalty)
+    complete = not missing and not record.practice and not record.infrastructure_failed
+    return Line(
+        attempt=attempt,
+        attempts=attempts,
+        parts=parts,
+        comments={name: entry.comment for name, entry in entered.items() if entry.comment},
+        points=points,
+        total=points if complete else None,
+        max=record.scores.max,
+        missing=missing,
+        unused=tuple(sorted(set(entered) - set(parts))),
+    )
+
+
+def share_words(penalty: float) -> str:
+    """A penalty as people read it, and can compute with: 12.5%."""
+    return f"{round(100 * penalty, 4):g}%"
+
+
+def students_only(lines: Iterable[Line]) -> list[Line]:
+    """Without the model solutions."""
+    return [line for line in lines if not line.is_model]

@@ -1,0 +1,131 @@
+"""Results are looked at a second time before they get a place on the leaderboard: on values that nobody has seen.
+
+What is run again are the tests that the place rests on: those with a GPU time. Each must pass on a second draw, its
+trace must be believed, and on the same GPU model its time must be about what it was when it was graded. A class is not
+graded twice for that: repeating until a time is known well is what timing costs, and one run, three at most, tells
+whether a time repeats. Whoever ends up without a place, `--top` lower down, is not run again at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from grader.base.errors import MachineFault
+from grader.base.verdict import STUDENT_VERDICTS, Verdict
+from grader.records.record import RecheckedTest, RecheckRecord, Record, TestRecord
+
+SLOWER = 1.25
+"""A time repeats when one of the runs now takes at most so many times the longest run then, warm-up included. GPU times
+repeat within 0.3 % on an H200 (DESIGN.md), so this is generous; who cheats with times does it for more."""
+
+RUNS = 3
+
+Grade = Callable[[Sequence[str]], Record]
+"""Grades the same files on the named testcases of the second draw."""
+
+
+class Recheck(StrEnum):
+    """Whether a result may have a place."""
+
+    NOT_NEEDED = "not needed"
+    MISSING = "missing"
+    PASSED = "passed"
+    FAILED = "failed"
+
+
+def rests_on(record: Record, tests: Collection[str] = ()) -> tuple[str, ...]:
+    """The tests whose results a place by `tests` rests on: of those named, the passed ones with a GPU time. Without
+    names, as for points, those whose times were repeated, else all with a time."""
+    passed = [test for test in record.tests if test.verdict is Verdict.PASSED]
+    timed = [test for test in passed if test.gpu_ms is not None and not test.timing_refused]
+    if tests:
+        chosen = [test for test in timed if test.name in tests]
+    else:
+        chosen = [test for test in timed if test.timing is not None] or timed
+    return tuple(test.name for test in chosen)
+
+
+def state_of(record: Record, tests: Collection[str] = ()) -> Recheck:
+    """How far a record is for a place by `tests`. Points without any GPU time, as from the emulator, need no recheck:
+    the second draw that every grading makes (see `grader.grading.hidden_testcases`) is all there is to look at."""
+    needed = rests_on(record, tests)
+    if not needed:
+        return Recheck.NOT_NEEDED
+    if record.recheck is None:
+        return Recheck.MISSING
+    if not record.recheck.passed:
+        return Recheck.FAILED
+    return Recheck.PASSED if {test.name for test in record.recheck.tests}.issuperset(needed) else Recheck.MISSING
+
+
+def recheck(record: Record, tests: Sequence[str], draw: str, grade: Grade) -> RecheckRecord:
+    """Look at `tests` of a record again; `grade` runs them on the draw called `draw`. Raises MachineFault when the
+    grader or the machine failed: then nothing is known."""
+    graded = {test.name: test for test in record.tests}
+    found: dict[str, TestRecord] = {}
+    device, left = "", list(tests)
+    for _ in range(RUNS):
+        again = grade(left)
+        device = again.engine.device
+        for test in again.tests:
+            if test.verdict not in STUDENT_VERDICTS and test.verdict is not Verdict.PASSED:
+                raise MachineFault(f"{test.name}: {test.reason}")
+            found[test.name] = _better(found.get(test.name), test)
+        same = device == record.engine.device
+        left = [name for name in tests if same and _slower(found[name], graded[name])]
+        if not left:
+            break
+    looked_at = tuple(_rechecked(found[name], graded[name] if same else None) for name in tests)
+    reasons = [reason for test in looked_at if (reason := _problem(test))]
+    return RecheckRecord(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        draw=draw,
+        device=device,
+        passed=not reasons,
+        reason=" ".join(reasons[:3]),
+        tests=looked_at,
+    )
+
+
+def _better(before: TestRecord | None, now: TestRecord) -> TestRecord:
+    """Of two runs on the second draw, what failed or is doubted, else the faster."""
+    if before is None or now.gpu_ms is None:
+        return now
+    return now if before.gpu_ms is not None and now.gpu_ms < before.gpu_ms else before
+
+
+def _longest_ms(graded: TestRecord) -> float:
+    """Of all runs that its time came from, the warm-up included: the run now is a first one too."""
+    runs = graded.timing.runs if graded.timing is not None else ()
+    return max(graded.gpu_ms or 0.0, *(run.gpu_ms for run in runs), 0.0)
+
+
+def _slower(now: TestRecord, graded: TestRecord) -> bool:
+    """Whether another run is worth it: all is well but the time."""
+    return not now.flags and now.gpu_ms is not None and now.gpu_ms > SLOWER * _longest_ms(graded)
+
+
+def _rechecked(now: TestRecord, graded: TestRecord | None) -> RecheckedTest:
+    return RecheckedTest(
+        name=now.name,
+        verdict=now.verdict,
+        reason=now.reason,
+        gpu_ms=now.gpu_ms,
+        graded_ms=_longest_ms(graded) if graded is not None else None,
+        flags=now.flags,
+    )
+
+
+def _problem(test: RecheckedTest) -> str:
+    """Why a test did not pass the recheck, as a sentence, or ''."""
+    if test.verdict is not Verdict.PASSED:
+        return f"{test.name} on a second draw: {test.reason}"
+    if test.flags:
+        return f"{test.name} on a second draw: {test.flags[0]}"
+    if test.gpu_ms is None:
+        return f"{test.name} on a second draw left no GPU time."
+    if test.graded_ms is not None and test.gpu_ms > SLOWER * test.graded_ms:
+        return f"{test.name} took {test.gpu_ms:.4g} ms on a second draw, {test.graded_ms:.4g} ms at most when graded."
+    return ""

@@ -1,0 +1,215 @@
+"""The commands for classes: `grader store`, `leaderboard`, `site`, …; commands and their options, nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from grader.commands.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from grader.commands import classroom
+else:
+    classroom = on_demand("grader.commands.classroom")
+
+CLASS_RULE = (
+    "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
+    "class when two or more subfolders hold .cu files, or when it has no Makefile and all its .cu files, two or "
+    "more, are programs of their own and none has the name to be handed in. --class says that it is a class."
+)
+"""How a class is told from a submission; `grader.classes.batch.is_class` does it."""
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="FILE", help="The class's store; by default results/ASSIGNMENT.sqlite."),
+]
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store, an SQLite file.", show_default=False)]
+AssignmentOption = Annotated[
+    str | None, typer.Option("--assignment", metavar="NAME", help="Which assignment, where a store holds several.")
+]
+BestOption = Annotated[
+    bool, typer.Option("--best/--latest", help="Which attempt of a student counts; by default the latest.")
+]
+
+MetricOption = Annotated[
+    str, typer.Option("--metric", metavar="NAME", help="speedup, gpu_ms, wall_s, occupancy, total or a rubric part.")
+]
+BoardTestsOption = Annotated[
+    str | None, typer.Option("--tests", metavar="t23,t21..t30", help="Over these testcases; by default all in common.")
+]
+NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="What students are called.")]
+MixOption = Annotated[
+    bool,
+    typer.Option(
+        "--mix-gpus", help="Compare times of different GPU models, and speedups over different CPUs, all the same."
+    ),
+]
+
+points = typer.Typer(no_args_is_help=True, help="Points that assistants enter by hand.")
+gradescope = typer.Typer(no_args_is_help=True, help="An autograder for Gradescope.")
+store = typer.Typer(no_args_is_help=True, help="Look after the store that holds a class's results.")
+
+
+@store.command("export")
+def store_export(
+    path: StoreArgument,
+    target: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="Written as JSON lines.", show_default=False)],
+) -> None:
+    """Write everything as JSON lines: a backup, or what can be saved of a damaged store."""
+    print(classroom.export(path, target))
+
+
+@store.command("import")
+def store_import(
+    path: StoreArgument,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Exports, or what `grade --json` wrote.")],
+) -> None:
+    """Merge exports and records into a store; what is there already stays, once."""
+    print(classroom.merge(path, files))
+
+
+@store.command("check")
+def store_check(path: StoreArgument) -> None:
+    """Read everything again; exit 1 when something is damaged."""
+    report, sound = classroom.examine(path)
+    print(report)
+    if not sound:
+        raise typer.Exit(1)
+
+
+@store.command("vacuum")
+def store_vacuum(path: StoreArgument) -> None:
+    """Rewrite the file without free space."""
+    print(classroom.shrink(path))
+
+
+def leaderboard(
+    store: StoreOption = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="terminal|markdown|csv|json|latex", help="How it is written.")
+    ] = "terminal",
+    metric: MetricOption = "speedup",
+    tests: BoardTestsOption = None,
+    names: NamesOption = "nickname",
+    top: Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N students.")] = None,
+    best: BestOption = False,
+    mix_gpus: MixOption = False,
+    recheck: Annotated[
+        bool, typer.Option("--recheck", help="First run who is up for a place again, on a second draw of values.")
+    ] = False,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Rank a class. What the measurement cannot tell apart shares a rank; times get one once they were rechecked."""
+    options = classroom.BoardOptions(metric, tests, names, top, mix_gpus)
+    print(classroom.leaderboard(store, assignment, form=form, best=best, options=options, recheck=recheck))
+
+
+def site(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, or an older site.", show_default=False)],
+    store: StoreOption = None,
+    metric: MetricOption = "speedup",
+    best: BestOption = False,
+    mix_gpus: MixOption = False,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Write static pages: OUT/public to publish, OUT/assistants for the staff."""
+    print(classroom.site(out, store, assignment, metric=metric, best=best, mix=mix_gpus))
+
+
+def gradebook(
+    store: StoreOption = None,
+    form: Annotated[str, typer.Option("--format", metavar="csv|canvas|moodle", help="Who is to import it.")] = "csv",
+    columns: Annotated[
+        str, typer.Option("--columns", metavar="id,total,...", help="csv: these columns, in this order.")
+    ] = "",
+    partial: Annotated[
+        bool, typer.Option("--partial", help="canvas, moodle: points so far where there is no total yet.")
+    ] = False,
+    best: BestOption = False,
+    assignment: AssignmentOption = None,
+) -> None:
+    """The class's points as CSV: parts, lateness, totals."""
+    text = classroom.gradebook_csv(store, assignment, form=form, columns=columns, best=best, partial=partial)
+    print(text, end="")
+
+
+@points.command("import")
+def points_import(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="id, a column per part, PART_comment.")],
+    store: StoreOption = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Enter points of manual parts, such as the report's: all of the file or nothing."""
+    print(classroom.enter_points(file, store, assignment))
+
+
+@gradescope.command("build")
+def gradescope_build(
+    out: Annotated[Path, typer.Argument(metavar="OUT.zip", help="The autograder to upload.", show_default=False)],
+    tests: Annotated[str, typer.Option("--tests", metavar="public|all|t01,...", help="What it runs.")] = "public",
+    engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where.")] = "auto",
+    secret: Annotated[
+        Path | None,
+        typer.Option("--secret", metavar="FILE", help="The secret of hidden testcases, to go into the zip."),
+    ] = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Make the zip with setup.sh and run_autograder."""
+    print(classroom.gradescope_bundle(out, assignment, tests=tests, engine=engine, secret=secret))
+
+
+@gradescope.command("run", hidden=True)
+def gradescope_run(
+    root: Annotated[Path, typer.Option("--root", help="The folder that Gradescope calls /autograder.")],
+    tests: Annotated[str, typer.Option("--tests")] = "public",
+    engine: Annotated[str, typer.Option("--engine")] = "auto",
+    assignment: AssignmentOption = None,
+) -> None:
+    """What run_autograder calls inside the container."""
+    print(classroom.gradescope_run(root, assignment, tests=tests, engine=engine))
+
+
+def diff(
+    first: Annotated[str, typer.Argument(metavar="RECORD", help="A JSON file, an id in the store, or ID#ATTEMPT.")],
+    second: Annotated[str, typer.Argument(metavar="RECORD", help="Another one.")],
+    store: StoreOption = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Two results side by side, and what forbids comparing them."""
+    print(classroom.difference(first, second, store, assignment))
+
+
+def rerun(
+    student: Annotated[str, typer.Argument(metavar="ID", help="A student in the store, or ID#ATTEMPT.")],
+    twice: Annotated[bool, typer.Option("--twice", help="Two runs, and how they differ.")] = False,
+    engine: Annotated[str | None, typer.Option("--engine", help="By default the engine of the record.")] = None,
+    store: StoreOption = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """Grade a student's stored files again and say what differs; the store is not changed."""
+    print(classroom.rerun(student, store, assignment, engine=engine, twice=twice))
+
+
+def similarity(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A class's hand-ins.", show_default=False)],
+    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="So many pairs.")] = 20,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write them side by side here.")] = None,
+    assignment: AssignmentOption = None,
+) -> None:
+    """The hand-ins that resemble each other most: a hint for a person, never a score."""
+    print(classroom.similarity(folder, assignment, top=top, html=html))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands part of `grader`."""
+    app.command()(diff)
+    app.command()(rerun)
+    app.command()(similarity)
+    app.command()(gradebook)
+    app.add_typer(points, name="points")
+    app.add_typer(gradescope, name="gradescope")
+    app.command()(site)
+    app.command()(leaderboard)
+    app.add_typer(store, name="store")

@@ -1,0 +1,435 @@
+"""What the commands for a whole class do: each function is one command, from its words to the text it gives."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.base.errors import MachineFault, UsageError
+from grader.base.paths import course_root, shown
+from grader.base.progress import shown_progress
+from grader.base.workers import cores
+from grader.classes import similarity as similar
+from grader.classes.batch import Found, Outcome, Policy, Setup, Which, find_class, grade_class, is_class, view
+from grader.classes.batch.handins import describe
+from grader.classes.batch.late import lateness
+from grader.classes.batch.roster import Student, read_roster
+from grader.classes.cluster import grade_on_slurm
+from grader.classes.cluster.elsewhere import engine_of_jobs
+from grader.classes.comparable import mixed
+from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook, students_only
+from grader.classes.points_file import read_points
+from grader.commands import complaints
+from grader.commands.report_files import write_junit
+from grader.commands.second_draw import recheck_leaders, second_draw
+from grader.commands.submissions import grade_paths
+from grader.course.assignment import Assignment, assignment_names, chosen_assignment, load_assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.coherence import suite_of
+from grader.gradescope import build_bundle, grade_there
+from grader.gradescope.harness import write
+from grader.programs.engine import Engine, select_engines
+from grader.programs.oracle import ensure
+from grader.programs.submission import read_submission
+from grader.records.record import Record, write_records
+from grader.report import explain as explanation
+from grader.report import gradebook as gradebooks
+from grader.report import leaderboard as boards
+from grader.report.gradescope import message
+from grader.report.leaderboard import Board, Names
+from grader.sandbox import runner
+from grader.site import build_site
+from grader.site.record_page import similarity_page
+from grader.store import (
+    HandIn,
+    Store,
+    check_store,
+    default_store,
+    export_store,
+    import_files,
+    open_store,
+    vacuum_store,
+)
+from grader.store.exchange import conditions_of
+
+
+@dataclass(frozen=True)
+class ClassOptions:
+    """The options of `grade` that concern classes."""
+
+    store: Path | None = None
+    roster: Path | None = None
+    rerun: str | None = None
+    best: bool = False
+    as_class: bool = False
+    jobs: int | None = None
+    cluster: str | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """Which attempts, and what is graded again."""
+        return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
+
+
+@dataclass(frozen=True)
+class BoardOptions:
+    """What is ranked, and how students are called."""
+
+    metric: str = "speedup"
+    tests: str | None = None
+    names: str = "nickname"
+    top: int | None = None
+    mix_gpus: bool = False
+
+
+def wanted(paths: Sequence[Path], assignment: str | None, options: ClassOptions) -> bool:
+    """Whether `grade PATH...` means a class."""
+    rules = chosen_assignment(assignment, paths[0])
+    if options.as_class or any(is_class(path, rules) for path in paths):
+        return True
+    if options.roster is not None or options.rerun is not None or options.cluster is not None:
+        raise UsageError(
+            f"--roster, --rerun and --cluster are for classes, and {shown(paths[0])} is one submission: give the "
+            "folder that holds all, or say --class."
+        )
+    return False
+
+
+def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) -> tuple[list[Found], list[str]]:
+    """All hand-ins below `paths`, and notes on what was left aside."""
+    found: list[Found] = []
+    notes: list[str] = []
+    for path in paths:
+        if path.is_dir() and (options.as_class or is_class(path, rules)):
+            members, aside = find_class(path, rules)
+            is_reference = path.resolve() == rules.reference_folder.resolve()
+            found += [one for one in members if one.path.is_file() or not is_reference]  # wrong/ is no model solution
+            notes += aside
+        elif path.exists():
+            found.append(describe(path, rules))
+        else:
+            raise UsageError(f"{shown(path)} does not exist: give a submission, or the folder of a class.")
+    references = rules.reference_folder.resolve()
+    marked = [
+        replace(one, student=MODEL_PREFIX + one.student) if one.path.resolve().is_relative_to(references) else one
+        for one in found
+    ]
+    return marked, notes
+
+
+def grade(
+    paths: Sequence[Path],
+    *,
+    assignment: str | None,
+    tests: str | None,
+    engine: str,
+    options: ClassOptions,
+    json: Path | None = None,
+    junit: Path | None = None,
+) -> tuple[str, bool]:
+    """Grade a class into its store; `json` and `junit` get the records that count. Gives a summary, and whether
+    everything could be judged."""
+    if options.cluster not in (None, "slurm"):
+        raise UsageError(f"There is no cluster {options.cluster!r}: --cluster knows slurm.")
+    rules = chosen_assignment(assignment, paths[0])
+    found, notes = hand_ins(paths, rules, options)
+    roster = read_roster(options.roster) if options.roster else {}
+    if missing := options.policy.unknown(found):
+        raise UsageError(f"--rerun: nobody here is called {', '.join(sorted(missing))}; give an id as in the roster.")
+    suite = suite_of(rules)
+    engines: Sequence[Engine]
+    if options.cluster is not None:
+        engines = (engine_of_jobs(engine),)
+    else:
+        engines = select_engines(engine, rules.build.emulator_target)
+    if options.cluster is None and len(engines) == 1 and not engines[0].measures_time:
+        engines = tuple(engines) * (options.jobs or max(1, cores() // 2))
+    elif options.jobs is not None:
+        raise UsageError("--jobs is for the emulator: on GPUs, each runs one submission at a time.")
+    cases = suite.select(tests or ("all" if engines[0].measures_time else "public"))
+    files = TestcaseFiles.beside(suite)
+    path = options.store or default_store(rules.name)
+    with open_store(path, create=True) as store:
+        with shown_progress() as progress:
+            ensure(cases, suite, files, progress)
+        setup = Setup(rules, suite, files, cases, engines[0])
+        with view.shown() as seen:
+            if options.cluster is not None:
+                outcome = grade_on_slurm(setup, found, store, policy=options.policy, roster=roster, view=seen)
+            else:
+                outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
+        lines = gradebook(store, rules.name, options.policy.which)
+        notes += mixed(lines, rules.rules_sha256)
+        counting = [line.attempt.record for line in lines]
+        if json is not None:
+            write_records(counting, json)
+        if junit is not None:
+            write_junit(counting, junit)
+    return summary(outcome, path, notes), not outcome.faulted
+
+
+def keep(records: Sequence[Record], path: Path) -> None:
+    """Put records of single submissions into a store, late by their files' times. What the store knows of an attempt,
+    from a roster say, stays."""
+    with open_store(path, create=True) as store:
+        for record in records:
+            number = store.merge_submission(_handed_in(record))
+            store.add_record(number, conditions_of(record), record)
+
+
+def _handed_in(record: Record) -> HandIn:
+    graded, rules, place = record.submission, load_assignment(record.assignment), Path(record.submission.path)
+    hand_in = HandIn(record.assignment, graded.id, graded.sha256, graded.path)
+    if not place.exists():
+        return hand_in
+    handed_in = describe(place, rules).handed_in
+    days, penalty = lateness(handed_in, rules.deadline, Student(graded.id))
+    return replace(hand_in, handed_in=handed_in, days_late=days, penalty=penalty)
+
+
+def summary(outcome: Outcome, store: Path, notes: Sequence[str]) -> str:
+    """What a run came to, for people."""
+    tally = outcome.tally
+    counts = ", ".join(f"{count} {what}" for what, count in tally.outcomes.most_common())
+    lines = [f"{tally.total} hand-ins: {tally.graded} graded now{f' ({counts})' if counts else ''}."]
+    if tally.kept:
+        lines[0] = lines[0][:-1] + f", {tally.kept} were graded before."
+    lines += [f"note: {note}" for note in (*notes, *outcome.notes)]
+    if outcome.faulted:
+        lines.append("Not judged, through no fault of the students (again with --rerun machine-faults):")
+        lines += [f"  {student}: {view.first_line(reason)}" for student, reason in outcome.faulted]
+    lines.append(f"Everything is in {shown(store)}.")
+    return "\n".join(lines)
+
+
+def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]:
+    """The store that is meant and the assignment in it that is."""
+    if store is None:
+        names = [assignment] if assignment else [name for name in assignment_names() if default_store(name).exists()]
+        if len(names) != 1:
+            raise UsageError(
+                "Which store? Name one with --store: "
+                + (", ".join(str(default_store(name)) for name in names) or "there is none in results/ here")
+                + "."
+            )
+        store = default_store(names[0])
+    with open_store(store) as opened:
+        held = opened.assignments()
+    if assignment is None and len(held) != 1:
+        what = f"records of {', '.join(held)}: name one with --assignment" if held else "no record"
+        raise UsageError(f"{shown(store)} holds {what}.")
+    if assignment is not None and assignment not in held:
+        raise UsageError(f"{shown(store)} holds no record of {assignment}, but of {', '.join(held) or 'nothing'}.")
+    return store, assignment or held[0]
+
+
+def leaderboard(
+    store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions, recheck: bool = False
+) -> str:
+    """The leaderboard of a class as text. `recheck`: whoever is up for a place is run again first."""
+    path, name = chosen_store(store, assignment)
+    which = Which.BEST if best else Which.LATEST
+    with open_store(path) as opened:
+        lines = gradebook(opened, name, which)
+        if recheck:
+            _recheck(opened, name, lines, options)
+            lines = gradebook(opened, name, which)
+    board = board_of(lines, name, options)
+    tell(mixed(lines, _rules_now(name)))
+    return boards.render(board, form)
+
+
+def tell(notes: Sequence[str]) -> None:
+    """Notes for the person at the terminal: beside what a command prints, which may be on its way into a file."""
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _rules_now(assignment: str) -> str:
+    """The rules of the assignment as it stands; '' where this course has it no more."""
+    return load_assignment(assignment).rules_sha256 if assignment in assignment_names() else ""
+
+
+def _recheck(store: Store, assignment: str, lines: Sequence[Line], options: BoardOptions) -> None:
+    board = board_of(lines, assignment, replace(options, top=None))
+    attempts = [line.attempt for line in lines]
+    if not board.unchecked:
+        return
+    rules = load_assignment(assignment)
+    engine = select_engines("auto", rules.build.emulator_target)[0]
+    with shown_progress() as progress, second_draw(rules, engine, progress) as draw:
+        recheck_leaders(store, attempts, board, options.top, draw)
+
+
+def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> Board:
+    """Rank a class as the options say."""
+    tests: tuple[str, ...] = ()
+    if options.tests is not None:
+        suite = suite_of(load_assignment(assignment))
+        tests = tuple(case.name for case in suite.select(options.tests))
+    try:
+        names = Names(options.names)
+    except ValueError as error:
+        raise UsageError(f"--names {options.names}: choose one of {', '.join(Names)}.") from error
+    return boards.leaderboard(
+        lines, metric=options.metric, tests=tests, names=names, top=options.top, mix_devices=options.mix_gpus
+    )
+
+
+def site(out: Path, store: Path | None, assignment: str | None, *, metric: str, best: bool, mix: bool) -> str:
+    """Write the pages of a class."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        which = Which.BEST if best else Which.LATEST
+        notes = mixed(gradebook(opened, name, which), _rules_now(name))
+        built = build_site(opened, name, out, which=which, metric=metric, mix=mix, notes=notes)
+    lines = [f"{built.pages} pages of {built.students} students are in {shown(out)}."]
+    lines += [f"note: {note}" for note in built.notes]
+    lines.append(f"Publish {shown(out / 'public')}; {shown(out / 'assistants')} names everybody and is for the staff.")
+    return "\n".join(lines)
+
+
+def gradebook_csv(
+    store: Path | None, assignment: str | None, *, form: str, columns: str, best: bool, partial: bool
+) -> str:
+    """The gradebook as CSV, for spreadsheets and learning platforms."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        lines = students_only(gradebook(opened, name, Which.BEST if best else Which.LATEST))
+        others = absent(opened, name)
+    tell(mixed(lines, _rules_now(name)))
+    chosen = tuple(word.strip() for word in columns.split(",") if word.strip())
+    title = load_assignment(name).title
+    return gradebooks.render(lines, form, title=title, columns=chosen, partial=partial, absent=others)
+
+
+def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:
+    """Enter points from a CSV file."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        entries = read_points(file, load_assignment(name), opened.students())
+        opened.set_points(name, entries)
+    count = len({entry.student for entry in entries})
+    return f"Entered in {shown(path)}: points of {count} student{'s' * (count != 1)}."
+
+
+def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engine: str, secret: Path | None) -> str:
+    """Write the zip to upload as a Gradescope autograder."""
+    names = build_bundle(target, chosen_assignment(assignment), tests=tests, engine=engine, secret=secret)
+    words = f"{shown(target)}: {len(names)} files, for --tests {tests} on --engine {engine}."
+    return words + (" It holds the secret that determines the hidden testcases: do not publish it." if secret else "")
+
+
+def gradescope_run(root: Path, assignment: str | None, *, tests: str, engine: str) -> str:
+    """Inside Gradescope's container: grade, and leave results.json whatever happens."""
+    try:
+        rules = chosen_assignment(assignment)
+        suite = suite_of(rules)
+
+        def graded(path: Path) -> Record:
+            (record,) = grade_paths([path], assignment=rules.name, tests=tests, engine=engine, json=None)
+            return record
+
+        found = grade_there(root, rules, graded, lambda name: name in suite.cases and suite.cases[name].hidden)
+    except Exception as error:
+        found = message(f"The autograder failed. That is not your fault: please tell the course staff. {error}")
+        write(root, found)
+    return f"score {found['score']:g}: {view.first_line(found['output'])}"
+
+
+def explain(words: str, store: Path | None, assignment: str | None) -> str:
+    """Every number of a student's result back to its inputs."""
+    path, name = chosen_store(store, assignment)
+    with open_store(path) as opened:
+        return complaints.explain(opened, name, words)
+
+
+def difference(first: str, second: str, store: Path | None, assignment: str | None) -> str:
+    """Two records side by side, each a file or an id of the store."""
+    with ExitStack() as opened:
+
+        def of_class() -> tuple[Store, str]:
+            path, name = chosen_store(store, assignment)
+            return opened.enter_context(open_store(path)), name
+
+        records = [complaints.record_named(words, of_class) for words in (first, second)]
+    return explanation.compare(*records)
+
+
+def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str | None, twice: bool) -> str:
+    """Grade a student's stored files again on the testcases of their record."""
+    path, name = chosen_store(store, assignment)
+
+    def grade_again(folder: Path, record: Record) -> Record:
+        tests = ",".join(test.name for test in record.tests)
+        chosen = engine or record.engine.name
+        (again,) = grade_paths([folder], assignment=name, tests=tests, engine=chosen, json=None)
+        return again
+
+    with open_store(path) as opened:
+        return complaints.rerun(opened, name, words, grade_again, twice=twice)
+
+
+def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
+    """What of a class's hand-ins resembles what."""
+    rules = chosen_assignment(assignment, folder)
+    found, _ = find_class(folder, rules)
+    texts: dict[str, str] = {}
+    left_out = []
+    for one in found:
+        try:
+            shared = one.path.name != rules.submission.main
+            submission = read_submission(one.path, rules, runner(10), shared_folder=shared)
+        except UsageError:
+            left_out.append(one.student)
+            continue
+        name = one.student if one.student not in texts else f"{one.student} ({one.path.name})"
+        texts[name] = similar.joined(submission.files)
+    given = course_root() / "student_template" / rules.name
+    template = [path.read_text(errors="replace") for path in sorted(given.rglob("*")) if path.suffix in similar.SOURCES]
+    resembling = similar.resembling(texts, template, top=top)
+    text = similar.render(resembling)
+    if left_out:
+        text += f"\n{len(left_out)} left out, which hold nothing to compare: {', '.join(left_out)}."
+    if html is not None:
+        try:
+            html.write_text(similarity_page(resembling), encoding="utf-8")
+        except OSError as error:
+            raise MachineFault(f"The page could not be written to {shown(html)}: {error.strerror}.") from error
+        text += f"\nSide by side in {shown(html)}."
+    return text
+
+
+def export(store: Path, target: Path) -> str:
+    """Write a store as JSON lines."""
+    with open_store(store) as opened:
+        counts, lost = export_store(opened, target)
+    text = ", ".join(f"{count} {kind}{'' if kind == 'points' or count == 1 else 's'}" for kind, count in counts.items())
+    return "\n".join([f"{text or 'nothing'} written to {shown(target)}.", *(f"LOST: {what}" for what in lost)])
+
+
+def merge(store: Path, files: Sequence[Path]) -> str:
+    """Merge exports and records into a store."""
+    with open_store(store, create=True) as opened:
+        added, known = import_files(opened, files)
+    return f"{added} records added to {shown(store)}, {known} were there already."
+
+
+def examine(store: Path) -> tuple[str, bool]:
+    """Whether a store is sound, in words."""
+    with open_store(store) as opened:
+        problems = check_store(opened)
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in opened.counts().items())
+    if problems:
+        return "\n".join(problems), False
+    return f"{shown(store)} is sound: {counts}.", True
+
+
+def shrink(store: Path) -> str:
+    """Rewrite a store without free space."""
+    with open_store(store) as opened:
+        before, after = vacuum_store(opened)
+    return f"{shown(store)}: {before:,} bytes before, {after:,} after."

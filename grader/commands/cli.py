@@ -1,0 +1,433 @@
+"""The command `grader`: commands and their options, nothing else."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shlex
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.unwinding import never_drop_a_signal
+from grader.base.verdict import Verdict
+from grader.commands import class_cli
+from grader.commands.class_cli import CLASS_RULE, BestOption, StoreOption
+from grader.commands.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from grader import sandbox, sanitizers
+    from grader.commands import classroom, course_files, inspection, report_files, submissions
+    from grader.records.record import Record
+    from grader.report import explain as explanation
+    from grader.report import profile as profile_report
+    from grader.report import terminal
+else:
+    classroom = on_demand("grader.commands.classroom")
+    sandbox = on_demand("grader.sandbox")
+    sanitizers = on_demand("grader.sanitizers")
+    inspection = on_demand("grader.commands.inspection")
+    report_files = on_demand("grader.commands.report_files")
+    submissions = on_demand("grader.commands.submissions")
+    course_files = on_demand("grader.commands.course_files")
+    explanation = on_demand("grader.report.explain")
+    profile_report = on_demand("grader.report.profile")
+    terminal = on_demand("grader.report.terminal")
+
+_PROFILED_LAUNCHES = 48
+"""How many launches of a program are profiled, by default, however many it makes."""
+
+_STOPPED = 128 + signal.SIGINT
+"""The exit code after Ctrl-C, as shells have it."""
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS))
+
+# Typer before 0.16 builds on click, later ones on a copy of their own; the exception has one name in both.
+_WrongWords: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Builds, runs, checks, times and scores CUDA homework, on a GPU or on an emulator.",
+)
+testcases = typer.Typer(no_args_is_help=True, help="List, generate and verify the testcases of an assignment.")
+app.add_typer(testcases, name="testcases")
+
+AssignmentOption = Annotated[
+    str | None, typer.Option("--assignment", metavar="NAME", help="Which assignment; by default the one that fits.")
+]
+
+
+@app.callback()
+def every_command(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show tracebacks of grader faults.")] = False,
+) -> None:
+    pass  # `main` looks for --verbose itself
+
+
+EngineOption = Annotated[
+    str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run; auto takes the GPU if any.")
+]
+TestsOption = Annotated[
+    str | None,
+    typer.Option("--tests", metavar="all|public|t01,t05..t10", help="Testcases; by default all on a GPU, else public."),
+]
+JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result record here.")]
+RequireSandboxOption = Annotated[
+    bool, typer.Option("--require-sandbox", help="Refuse to run anything where it cannot be fully confined.")
+]
+ShowOption = Annotated[
+    int, typer.Option("--show", metavar="N", min=0, help="Print the first N rows and columns of every output tensor.")
+]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show tracebacks of grader faults.")]
+
+
+@app.command()
+def check(
+    submission: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A .cu file or a folder.", show_default=False)],
+    assignment: AssignmentOption = None,
+    tests: TestsOption = "public",
+    engine: EngineOption = "auto",
+    json: JsonOption = None,
+    sanitize: Annotated[
+        str | None,
+        typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
+    ] = None,
+    require_sandbox: RequireSandboxOption = False,
+    show: ShowOption = 0,
+    verbose: VerboseOption = False,
+) -> None:
+    """A student's quick look: the public testcases, exit 1 when one fails."""
+    checks = sanitizers.parse_checks(sanitize) if sanitize else ()
+    records = submissions.grade_paths(
+        [submission],
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
+        quick=True,
+    )
+    print(terminal.render_check(records[0], verbose=verbose))
+    found = 0
+    if checks and records[0].build.ok:
+        sample = inspection.sample_to_sanitize(records[0])
+        reports = inspection.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
+        print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
+        found = sum(report.errors for report in reports)
+    elif terminal.lacks_a_cause(records[0]):
+        print(f"What is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
+    if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
+        raise typer.Exit(1)
+
+
+@app.command(epilog=CLASS_RULE)
+def grade(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Submissions (.cu files or folders), or a class's folder.")
+    ],
+    assignment: AssignmentOption = None,
+    tests: TestsOption = None,
+    engine: EngineOption = "auto",
+    json: JsonOption = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to read here.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
+    store: StoreOption = None,
+    roster: Annotated[
+        Path | None, typer.Option("--roster", metavar="CSV", help="Class: ids, names, nicknames, extensions.")
+    ] = None,
+    rerun: Annotated[
+        str | None,
+        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: what to grade again."),
+    ] = None,
+    best: BestOption = False,
+    as_class: Annotated[bool, typer.Option("--class", help="The folder holds a class, whatever is in it.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
+    ] = None,
+    timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
+    show: ShowOption = 0,
+    require_sandbox: RequireSandboxOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores.
+
+    A class is graded into a store; the same command goes on where it was stopped.
+    """
+    if require_sandbox:
+        sandbox.require()
+    may_be_class = as_class or any(option is not None for option in (roster, rerun, cluster))
+    may_be_class |= any(path.is_dir() for path in paths)
+    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster) if may_be_class else None
+    if options is not None and classroom.wanted(paths, assignment, options):
+        if html is not None:
+            raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
+        summary, judged = classroom.grade(
+            paths, assignment=assignment, tests=tests, engine=engine, options=options, json=json, junit=junit
+        )
+        print(summary)
+    else:
+        records = submissions.grade_paths(
+            paths,
+            assignment=assignment,
+            tests=tests,
+            engine=engine,
+            json=json,
+            require_sandbox=require_sandbox,
+            show=show,
+        )
+        _keep(records, store=store, html=html, junit=junit)
+        print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
+        if timings:
+            print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
+        judged = not any(record.infrastructure_failed for record in records)
+    if not judged:
+        raise typer.Exit(1)
+
+
+def _keep(records: Sequence[Record], *, store: Path | None, html: Path | None, junit: Path | None) -> None:
+    """Write the records of single submissions wherever they are wanted beside."""
+    if store is not None:
+        classroom.keep(records, store)
+    if html is not None:
+        report_files.write_html(records, html)
+    if junit is not None:
+        report_files.write_junit(records, junit)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    program: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A CUDA program: a .cu file or a folder.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed to the program, options too.")
+    ] = None,
+    engine: EngineOption = "auto",
+    assignment: AssignmentOption = None,
+) -> None:
+    """Build and run any CUDA program; its output and exit code are the program's own.
+
+    What follows the program is the program's, but for --engine and --assignment; after -- those are its own, too.
+    """
+    given = {"--engine": engine, "--assignment": assignment}
+    rest = _without_options(arguments or [], given)
+    raise typer.Exit(
+        submissions.run_program(program, rest, engine=given["--engine"] or "auto", assignment=given["--assignment"])
+    )
+
+
+def _without_options(words: Sequence[str], options: dict[str, str | None]) -> list[str]:
+    """`words` without those of `options`, whose values are noted there, and without the first --, which ends them."""
+    rest: list[str] = []
+    waiting = iter(words)
+    for word in waiting:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            break
+        if name not in options:
+            rest.append(word)
+        elif equals:
+            options[name] = value
+        elif (following := next(waiting, None)) is not None:
+            options[name] = following
+        else:
+            raise UsageError(f"{name} needs a value; write it after -- if it is meant for the program.")
+    return [*rest, *waiting]
+
+
+@app.command()
+def profile(
+    submission: Annotated[Path, typer.Argument(metavar="FILE.cu", help="A .cu file or a folder.", show_default=False)],
+    test: Annotated[str, typer.Option("--test", metavar="t23", help="The testcase to profile it on.")],
+    assignment: AssignmentOption = None,
+    engine: EngineOption = "auto",
+    launches: Annotated[
+        int, typer.Option("--launches", metavar="N", min=1, help="Profile about so many launches.")
+    ] = _PROFILED_LAUNCHES,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the table here.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
+    roofline: Annotated[
+        Path | None, typer.Option("--roofline", metavar="FILE.png", help="Draw the kernels under the GPU's limits.")
+    ] = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Metrics per kernel from Nsight Compute, occupancy and what limits it."""
+    study = inspection.profile_program(submission, test, assignment=assignment, engine=engine, launches=launches)
+    print(profile_report.render(study))
+    if csv is not None:
+        csv.write_text(profile_report.as_csv(study), encoding="utf-8")
+    if json is not None:
+        json.write_text(profile_report.as_json(study), encoding="utf-8")
+    if roofline is not None:
+        profile_report.roofline(study, roofline)
+
+
+@app.command()
+def explain(
+    record: Annotated[
+        Path, typer.Argument(metavar="RECORD.json|ID", help="What grade --json wrote, or a student's id.")
+    ],
+    other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
+    store: StoreOption = None,
+) -> None:
+    """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
+    if other is None and not record.is_file() and record.suffix != ".json":
+        print(classroom.explain(str(record), store, None))
+    else:
+        print(submissions.explain_records(record, other))
+
+
+@app.command()
+def enter(
+    record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="A record of one submission.")],
+    given: Annotated[list[str], typer.Argument(metavar="PART=POINTS...", help="report=8.5")],
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; the student reads it.")] = "",
+) -> None:
+    """Enter an assistant's points into a record; grading again into the same file keeps them."""
+    print(terminal.render(submissions.enter_points(record, given, note)))
+
+
+@app.command()
+def baseline(
+    tests: TestsOption = "all",
+    assignment: AssignmentOption = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Time again, even what is in the cache.")] = False,
+) -> None:
+    """Time the sequential program on this machine, or show the times it has."""
+    print(course_files.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
+
+
+@app.command()
+def assignments() -> None:
+    """What can be graded."""
+    print(course_files.list_assignments())
+
+
+@app.command()
+def doctor() -> None:
+    """What this machine has, what is missing, how to get it."""
+    report, usable = submissions.examine_machine()
+    print(report)
+    if not usable:
+        raise typer.Exit(1)
+
+
+@testcases.command("list")
+def testcases_list(assignment: AssignmentOption = None) -> None:
+    """Shapes, sizes, limits, FLOPs and what is on disk."""
+    print(course_files.list_testcases(assignment))
+
+
+@testcases.command("generate")
+def testcases_generate(
+    tests: Annotated[
+        list[str], typer.Argument(metavar="TESTS...", help="Names or groups: t23, t01..t10, public, all.")
+    ],
+    assignment: AssignmentOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Write again what is there already.")] = False,
+    oracle: Annotated[
+        str, typer.Option("--oracle", metavar="auto|gpu|numpy", help="What computes the expected outputs.")
+    ] = "auto",
+) -> None:
+    """Write input files and expected outputs; what is there and right is kept."""
+    print(course_files.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
+
+
+@testcases.command("verify")
+def testcases_verify(
+    tests: Annotated[list[str] | None, typer.Argument(metavar="[TESTS]...", help="By default all on disk.")] = None,
+    assignment: AssignmentOption = None,
+    full: Annotated[bool, typer.Option("--full", help="Recompute every expected value, not a sample.")] = False,
+) -> None:
+    """Read files and expected outputs again; exit 1 when one is not what it should be."""
+    report, sound = course_files.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
+    print(report)
+    if not sound:
+        raise typer.Exit(1)
+
+
+class_cli.add_to(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; every failure ends in one sentence on stderr and the exit code that DESIGN.md gives it."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    _make_output_writable()
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    never_drop_a_signal()
+    signal.signal(signal.SIGINT, interrupt)
+    verbose = "--verbose" in _grader_words(words) or "-v" in _grader_words(words)
+    try:
+        code = app(args=words, standalone_mode=False)
+    except _WrongWords as error:
+        error.show()
+        code = 2
+    except UsageError as error:
+        code = _complain("error", error, verbose, 2)
+    except MachineFault as error:
+        code = _complain("this machine cannot do that", error, verbose, 1)
+    except GraderFault as error:
+        code = _complain("the grader failed, not you", error, verbose, 1)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _STOPPED
+    except BrokenPipeError:  # the reader of our output went away: grader … | head
+        sys.stderr.close()
+        code = 1
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            where = error.filename or "what our output goes to"
+            message = f"{where}: {error.strerror}; free some space, or write elsewhere."
+            code = _complain("this machine cannot do that", MachineFault(message), verbose, 1)
+        else:
+            message = (
+                f"{type(error).__name__}: {error}; this is a bug, please report it with what `grader -v …` prints."
+            )
+            code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
+    if interrupts and code == _STOPPED:  # some versions of typer turn the interrupt into an exit code themselves
+        print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _make_output_writable() -> None:
+    """Descriptors 0 to 2 are open, since a file that took their place would not reach what we start; and characters
+    that a terminal's encoding lacks are written as a question mark."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _grader_words(words: list[str]) -> list[str]:
+    """The words that are the grader's: those behind the command `run` are a program's."""
+    command = next((place for place, word in enumerate(words) if not word.startswith("-")), len(words))
+    return words[:command] if words[command : command + 1] == ["run"] else words
+
+
+def _complain(what: str, error: Exception, verbose: bool, code: int) -> int:
+    if verbose:
+        traceback.print_exc()
+    print(f"grader: {what}: {error}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    main()

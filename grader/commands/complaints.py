@@ -1,0 +1,104 @@
+"""For complaints: a record of the store explained, run again, or held against another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from grader.base.errors import UsageError
+from grader.base.names import student_id
+from grader.base.paths import shown
+from grader.classes.final_points import Line, share_words, standing
+from grader.records.record import Record, read_records
+from grader.report import explain as explanation
+from grader.store import Attempt, Store
+
+Grade = Callable[[Path, Record], Record]
+"""Grades the files in a folder under the same conditions as a record."""
+
+
+def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
+    """The record that a person means: a JSON file, or `ID` or `ID#ATTEMPT` in the store. Raises UsageError."""
+    path = Path(words)
+    if path.is_file():
+        found = read_records(path)
+        if len(found) != 1:
+            raise UsageError(f"{shown(path)} holds {len(found)} records: give a file of one, or an id of the store.")
+        return found[0]
+    opened, assignment = store()
+    return attempt_named(opened, assignment, words).record
+
+
+def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
+    """`ID` is the student's latest attempt, `ID#2` the second one."""
+    words = student_id(words)
+    student, number = words, ""
+    attempts = list(store.attempts(assignment, words))  # an id may hold # too
+    if not attempts and "#" in words:
+        student, _, number = words.rpartition("#")
+        attempts = list(store.attempts(assignment, student))
+    if not attempts:
+        raise UsageError(f"{words!r} is no file, and {shown(store.path)} has nobody called that in {assignment}.")
+    if not number:
+        return attempts[-1]
+    chosen = [attempt for attempt in attempts if str(attempt.number) == number]
+    if not chosen:
+        raise UsageError(f"{student} has attempts 1 to {len(attempts)}, not {number}.")
+    return chosen[0]
+
+
+def explain(store: Store, assignment: str, words: str) -> str:
+    """Every number of an attempt back to its inputs, and what the store adds to the record: lateness, manual points."""
+    attempt = attempt_named(store, assignment, words)
+    entered = store.points(assignment).get(attempt.student.id, {})
+    attempts = sum(1 for _ in store.attempts(assignment, attempt.student.id))
+    return f"{explanation.explain(attempt.record)}\n\n{_beside(standing(attempt, entered, attempts))}"
+
+
+def _beside(line: Line) -> str:
+    attempt = line.attempt
+    when = attempt.handed_in.isoformat(timespec="minutes") if attempt.handed_in else "at a time that is not known"
+    late = (
+        f"{attempt.days_late} days late, which costs {share_words(attempt.penalty)}" if attempt.days_late else "in time"
+    )
+    lines = [f"In the store: attempt {attempt.number} of {line.attempts}, handed in {when}, {late}."]
+    for name, points in line.parts.items():
+        comment = f" ({line.comments[name]})" if name in line.comments else ""
+        lines.append(f"  {name}: {'not known' if points is None else f'{points:g}'}{comment}")
+    known = " + ".join(f"{points:g}" for points in line.parts.values() if points is not None) or "0"
+    lines.append(f"  ({known}) x (1 - {attempt.penalty:g}) = {line.points:g}")
+    if line.total is None:
+        why = f"{', '.join(line.missing)} missing" if line.missing else "practice, or a fault of the machine"
+        lines.append(f"  There is no total: {why}.")
+    return "\n".join(lines)
+
+
+def rerun(store: Store, assignment: str, words: str, grade: Grade, *, twice: bool) -> str:
+    """Grade an attempt's stored files again, once or twice, and say what differs. The store is not changed."""
+    attempt = attempt_named(store, assignment, words)
+    with unpacked(store, attempt) as folder:
+        runs = [grade(folder, attempt.record) for _ in range(2 if twice else 1)]
+    parts = [f"Now against the record of {attempt.record.created}:\n{explanation.compare(attempt.record, runs[0])}"]
+    if twice:
+        parts.append(f"The second run now against the first:\n{explanation.compare(runs[0], runs[1])}")
+    return "\n\n".join(parts)
+
+
+@contextmanager
+def unpacked(store: Store, attempt: Attempt) -> Iterator[Path]:
+    """An attempt's files as they were handed in, in a folder of the student's name. Raises UsageError where the store
+    has none."""
+    files = store.sources(attempt.submission)
+    if not files:
+        raise UsageError(
+            f"The store has no files of {attempt.student.id}: it was imported from a record, or could not be read."
+        )
+    with TemporaryDirectory(prefix="grader-rerun-") as name:
+        folder = Path(name) / attempt.student.id.replace("/", "_")
+        for file, content in files:
+            target = folder / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        yield folder

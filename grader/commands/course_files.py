@@ -1,0 +1,111 @@
+"""What the commands for a course's own files do: its assignments, their testcases and sequential programs."""
+
+from __future__ import annotations
+
+from tabulate import tabulate
+
+from grader.base.errors import UsageError
+from grader.base.paths import shown
+from grader.base.progress import shown_progress
+from grader.course import catalogue
+from grader.course.assignment import assignment_names, chosen_assignment, load_assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.coherence import suite_of
+from grader.course.testcase import Case
+from grader.operators import shape_words
+from grader.programs.oracle import case_progress, ensure
+from grader.timing.baseline import baseline_of
+
+
+def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
+    """Time the sequential program on the chosen testcases, or show the times that are kept."""
+    rules = chosen_assignment(assignment)
+    suite = suite_of(rules)
+    rows = []
+    with shown_progress() as progress:
+        cases = suite.select(tests)
+        for number, case in enumerate(cases):
+            progress.stage(f"baseline {case.name}", total=len(cases))
+            progress.advance(number)
+            timed = baseline_of(rules, case, refresh=refresh)
+            rows.append((case.name, _shape(case), f"{timed.seconds:.3f}", timed.describe()))
+    return tabulate(
+        rows,
+        headers=("test", "shape", "seconds", "how"),
+        tablefmt="simple",
+        disable_numparse=True,
+        maxcolwidths=[None, None, None, 80],
+    )
+
+
+def list_assignments() -> str:
+    """A table of what can be graded here."""
+    rows = []
+    for name in assignment_names():
+        rules = load_assignment(name)
+        suite = suite_of(rules)
+        groups = ", ".join(f"{len(cases)} {group}" for group, cases in suite.groups.items())
+        rows.append((name, rules.title, rules.submission.main, groups, f"{rules.max_points:g}"))
+    return tabulate(rows, headers=("name", "title", "hand in", "testcases", "points"), tablefmt="simple")
+
+
+def list_testcases(assignment: str | None) -> str:
+    """A table of the testcases: shapes, sizes, limits, work, and what is on disk."""
+    rules = chosen_assignment(assignment)
+    suite = suite_of(rules)
+    files = TestcaseFiles.beside(suite)
+    limits = {case.name: rule.seconds for rule in reversed(rules.limits.wall_s) for case in suite.select(rule.tests)}
+    rows = [
+        (
+            case.name,
+            case.group,
+            _shape(case),
+            f"{case.input_bytes:,}",
+            f"{case.output_bytes:,}",
+            f"{limits[case.name]:g}" if case.name in limits else "-",
+            f"{case.flops / 1e9:,.3f}",
+            catalogue.state(case, files),
+        )
+        for case in suite.cases.values()
+    ]
+    dimensions = " x ".join(suite.operator.dimension_names)
+    headers = ("test", "group", dimensions, "input bytes", "output bytes", "limit s", "GFLOP", "on disk")
+    aligned = ("left", "left", "right", "right", "right", "right", "right", "left")
+    return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
+
+
+def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracle: str = "auto") -> str:
+    """Write the files of the chosen testcases; a sentence on what was done."""
+    rules = chosen_assignment(assignment)
+    suite = suite_of(rules)
+    cases = suite.select(tests)
+    files = TestcaseFiles.beside(suite)
+    with shown_progress() as progress:
+        made = ensure(cases, suite, files, progress, oracle=oracle, force=force)
+    kept = len(cases) - len(made)
+    return f"{len(made)} written, {kept} already there, in {shown(files.folder)}."
+
+
+def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
+    """Read files again; a report, and whether all are what they should be."""
+    rules = chosen_assignment(assignment)
+    suite = suite_of(rules)
+    files = TestcaseFiles.beside(suite)
+    if tests is None:
+        cases = tuple(case for case in suite.cases.values() if catalogue.state(case, files) != "missing")
+        if not cases:
+            raise UsageError(f"No testcase is on disk in {shown(files.folder)}: generate some first.")
+    else:
+        cases = suite.select(tests)
+    lines, sound = [], True
+    with shown_progress() as progress:
+        for case in cases:
+            found = catalogue.verify(case, files, suite.seed(case), full, case_progress(case, progress))
+            sound &= found.ok
+            lines += [f"{case.name}: ok, {found.values_recomputed:,} values recomputed"] if found.ok else []
+            lines += [f"{case.name}: {problem}" for problem in found.problems]
+    return "\n".join(lines), sound
+
+
+def _shape(case: Case) -> str:
+    return shape_words(case.shape)

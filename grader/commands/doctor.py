@@ -1,0 +1,168 @@
+"""What this machine has, what is missing, and how to get it; each finding is tried, not guessed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.paths import cache_folder, course_root
+from grader.programs import gpu_oracle
+from grader.programs.build import OWN_PROGRAM, compile_own
+from grader.programs.engine.cuda import CudaEngine, find_gpu, no_gpu_reason
+from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.toolkit import Toolkit, find_toolkit
+from grader.sandbox import bubblewrap
+from grader.sandbox.promises import try_promises
+from grader.sandbox.scratch import scratch_folder
+
+_LEAST_FREE_BYTES = 2 << 30
+
+_PROBE = """
+#include <cstdio>
+__global__ void add(int *sum, int value) { atomicAdd(sum, value + threadIdx.x); }
+int main() {
+    int *device = nullptr, sum = 0;
+    cudaMalloc(&device, sizeof sum);
+    cudaMemset(device, 0, sizeof sum);
+    add<<<2, 32>>>(device, 1);
+    cudaMemcpy(&sum, device, sizeof sum, cudaMemcpyDeviceToHost);
+    std::printf("%d %s\\n", sum, cudaGetErrorName(cudaGetLastError()));
+}
+"""
+_PROBE_SAYS = "1056 cudaSuccess"  # 2 blocks of sum over 32 threads of (1 + thread) = 2 * 528
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. `needed`: without it nothing can be graded here. `remedy` says what to do when not ok."""
+
+    what: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    needed: bool = False
+
+
+def examine() -> list[Finding]:
+    """Look at everything."""
+    return list(_findings())
+
+
+def render(findings: list[Finding]) -> str:
+    """One line per finding, and what to do about those that fail."""
+    width = max(len(finding.what) for finding in findings)
+    lines = []
+    for finding in findings:
+        mark = "ok     " if finding.ok else "MISSING" if finding.needed else "no     "
+        lines.append(f"{mark}  {finding.what:<{width}}  {finding.found}")
+        if not finding.ok and finding.remedy:
+            lines.append(f"{'':{9 + width}}  -> {finding.remedy}")
+    return "\n".join(lines)
+
+
+def _findings() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer", needed=True)
+    course, course_files = _course()
+    yield course_files
+    gxx = shutil.which("g++")
+    yield Finding("C++ compiler", gxx is not None, gxx or "no g++ on PATH", "apt install g++", needed=True)
+    make = shutil.which("make")
+    yield Finding("make", make is not None, make or "not on PATH", "apt install make (reads students' Makefiles)")
+    yield Finding("confinement", bubblewrap.problem() is None, sandbox.confinement(), "apt install bubblewrap")
+    for promise in try_promises(course):
+        found = f"{'held' if promise.held else 'not tried' if promise.held is None else 'BROKEN'} ({promise.how})"
+        remedy = "install bubblewrap, or grade only work that you trust on this machine"
+        yield Finding(f"  {promise.what}", promise.held is not False, found, remedy)
+    yield _space(cache_folder(), "room for builds")
+    yield _space(Path(tempfile.gettempdir()), "room for runs")
+    try:
+        toolkit = find_toolkit()
+    except MachineFault as fault:
+        yield Finding("nvcc", False, "not found", str(fault), needed=True)
+        return
+    yield Finding("nvcc", True, f"{toolkit.nvcc} {toolkit.version}", needed=True)
+    yield _emulator(toolkit)
+    yield from _gpu(toolkit)
+
+
+def _course() -> tuple[Path | None, Finding]:
+    try:
+        course = course_root()
+    except UsageError as error:
+        return None, Finding("course files", False, "not found", str(error), needed=True)
+    return course, Finding("course files", True, str(course), needed=True)
+
+
+def _space(folder: Path, what: str) -> Finding:
+    place = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    free = shutil.disk_usage(place).free
+    found = f"{free / 1e9:.1f} GB free in {place}"
+    return Finding(what, free >= _LEAST_FREE_BYTES, found, "free at least 2 GB there")
+
+
+def _emulator(toolkit: Toolkit) -> Finding:
+    remedy = (
+        "see the message; `make setup` installs what it needs; where g++ is newer than nvcc supports, install an older "
+        "one and set NVCC_CCBIN=g++-14, say"
+    )
+    found = _tried("emulator", EmulatorEngine(toolkit, "sm_80"), remedy)
+    return replace(found, needed=find_gpu() is None)
+
+
+def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
+    gpu = find_gpu()
+    if gpu is None:
+        remedy = "fine for checking work: the emulator runs it; times and occupancy need an NVIDIA GPU and its driver"
+        yield Finding("GPU", False, f"no NVIDIA GPU: {no_gpu_reason()}", remedy)
+        return
+    yield Finding("GPU", True, f"{gpu.name}, driver {gpu.driver}, {gpu.memory_bytes / 2**30:.0f} GiB")
+    engine = CudaEngine(toolkit, gpu)
+    yield _tried("CUDA programs", engine, "check the driver with nvidia-smi")
+    cupti = toolkit.cupti()
+    remedy = "GPU times are not measured without it: install the toolkit's CUPTI or pip install nvidia-cuda-cupti"
+    yield Finding("CUPTI", cupti is not None, str(cupti.library) if cupti else "not found", remedy)
+    if cupti is not None:
+        yield _check("GPU tracer", lambda: str(engine.tracer), "see the message; report it as a bug")
+    remedy = "pip install 'cuda-homework-grader[gpu]'; without it numpy makes expected outputs, slower"
+    without = gpu_oracle.unavailable()
+    yield Finding("pycuda", not without, without or "installed", remedy)
+    for name, what in (("ncu", "occupancy and metrics"), ("compute-sanitizer", "memory checks on the GPU")):
+        tool = toolkit.tool(name)
+        if tool is not None and (why := sandbox.tool_problem()):
+            yield Finding(name, False, why.partition(": ")[0], why.partition(": ")[2])
+        else:
+            yield Finding(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
+
+
+def _tried(what: str, engine: CudaEngine | EmulatorEngine, remedy: str) -> Finding:
+    return _check(what, lambda: _run_probe(engine), remedy)
+
+
+def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
+    with scratch_folder("doctor") as folder:
+        began = time.monotonic()
+        built = compile_own(engine, _PROBE, folder, ["-O1"])
+        if not built.ok:
+            raise GraderFault(f"a three-line kernel does not compile: {built.log.strip()[:400]}")
+        launch = engine.launch(folder / OWN_PROGRAM, [], str(folder / "trace.jsonl"))
+        job = sandbox.Job(launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices)
+        outcome = sandbox.run(job, sandbox.Limits(wall_s=60))
+        if outcome.stdout.strip() != _PROBE_SAYS:
+            said = (outcome.stdout + outcome.stderr).strip()[:300] or "nothing"
+            raise GraderFault(f"a three-line kernel ended with {outcome.ending} and said: {said}")
+        return f"{engine.device}: compiled and ran a kernel in {time.monotonic() - began:.1f} s"
+
+
+def _check(what: str, attempt: Callable[[], str], remedy: str) -> Finding:
+    try:
+        return Finding(what, True, attempt())
+    except (GraderFault, MachineFault, UsageError) as error:
+        return Finding(what, False, str(error), remedy)

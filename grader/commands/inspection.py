@@ -1,0 +1,281 @@
+"""The commands that look closer at one submission: its profile, and what sanitizers find in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.base.errors import UsageError
+from grader.base.paths import shown
+from grader.base.progress import shown_progress
+from grader.course.assignment import Assignment, chosen_assignment, load_assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.coherence import suite_of
+from grader.course.metrics import COUNTED, DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
+from grader.course.testcase import Case, Suite
+from grader.gpu.facts import GpuFacts, gpu_facts, known_limits
+from grader.gpu.lock import gpu_to_ourselves
+from grader.grading.bench import theory, theory_of
+from grader.grading.closer_look import case_to_look_at
+from grader.profiling.advice import advice, by_line
+from grader.profiling.counted_run import counted_run
+from grader.profiling.counters import counted_launches, instruction_mix
+from grader.profiling.kernel_profile import KernelProfile, Theory, kernel_profiles, plan
+from grader.profiling.ncu import Launch, NotProfiled, run_ncu
+from grader.profiling.profile_study import ProfileStudy
+from grader.profiling.roofline import device_roofs
+from grader.programs.build import Build, build, handed_in_name
+from grader.programs.engine import Engine, select_engine
+from grader.programs.engine.cuda import CudaEngine
+from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.oracle import ensure
+from grader.programs.run import run_program
+from grader.programs.submission import Submission, read_submission
+from grader.programs.toolkit import find_toolkit
+from grader.programs.trace import Trace
+from grader.records.record import Record
+from grader.sandbox import runner
+from grader.sanitizers import Check, Report, by_place, run_check, with_lines, without_echoes
+
+_MAKE_LIMIT_S = 10
+
+_BESIDE = (
+    "shared_load_bank_conflicts",
+    "shared_store_bank_conflicts",
+    "gld_sectors_per_request",
+    "gst_sectors_per_request",
+    "dram_throughput",
+    "dram_utilization",
+    "tensor_use",
+)
+"""Shown after the assignment's own metrics."""
+
+
+@dataclass(frozen=True)
+class _Subject:
+    rules: Assignment
+    suite: Suite
+    files: TestcaseFiles
+    engine: Engine
+    submission: Submission
+    case: Case
+
+
+def _subject(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
+    subject = _chosen(path, test, assignment, engine)
+    _make_files(subject)
+    return subject
+
+
+def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
+    rules = chosen_assignment(assignment, path)
+    suite = suite_of(rules)
+    cases = suite.select(test)
+    if len(cases) != 1:
+        raise UsageError(f"One testcase is looked at here; {test!r} names {len(cases)}: choose one, t23 for example.")
+    submission = read_submission(path, rules, runner(_MAKE_LIMIT_S))
+    files = TestcaseFiles.beside(suite)
+    return _Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
+
+
+def _make_files(subject: _Subject) -> None:
+    with shown_progress() as progress:
+        ensure([subject.case], subject.suite, subject.files, progress)
+
+
+def _built(subject: _Subject, submission: Submission) -> Build:
+    made = build(submission, subject.rules, subject.engine)
+    if made.program is None:
+        raise UsageError(f"{shown(submission.path)} was not built. {made.reason}\n{made.log}")
+    return made
+
+
+def _traced(subject: _Subject, program: Path) -> Trace:
+    limits = subject.rules.limits
+    with run_program(
+        subject.engine,
+        program,
+        subject.files.input(subject.case),
+        output_bytes=subject.case.output_bytes,
+        wall_s=limits.emulator_wall_s,
+        limits=limits,
+    ) as run:
+        if run.trace is None or not run.trace.kernels:
+            raise _nothing_to_see(subject, run.untraced_reason or f"it launched no kernel ({run.outcome.ending})")
+        return run.trace
+
+
+def _nothing_to_see(subject: _Subject, why: str) -> UsageError:
+    return UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to look at: {why}.")
+
+
+# ---- profile ----------------------------------------------------------------------------------------------------
+
+
+def profile_program(path: Path, test: str, *, assignment: str | None, engine: str, launches: int) -> ProfileStudy:
+    """Profile a submission on one testcase. Raises UsageError where it does not build or launches nothing."""
+    subject = _chosen(path, test, assignment, engine)
+    if isinstance(subject.engine, EmulatorEngine):
+        subject = replace(subject, engine=replace(subject.engine, count=True))
+    else:
+        _make_files(subject)
+    program = _built(subject, subject.submission).program
+    assert program is not None
+    names = dict.fromkeys((*(subject.rules.metrics or ("achieved_occupancy",)), *_BESIDE))
+    metrics = named_metrics(tuple(names))
+    if isinstance(subject.engine, CudaEngine):
+        return _profile_on_gpu(subject, subject.engine, program, metrics, launches)
+    return _counted(subject, program, metrics)
+
+
+def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
+    """What the emulator counts; the assignment's other metrics are left out and named."""
+    rules, who = subject.rules, subject.submission.id
+    with shown_progress() as progress:
+        counted = counted_run(subject.engine, program, subject.case, rules.limits, progress, who)
+    trace = counted.trace
+    if trace is None or not trace.kernels:
+        raise _nothing_to_see(subject, f"it launched no kernel ({counted.cut_off or counted.ending})")
+    limits = known_limits(_compute_capability(subject.rules.build.emulator_target))
+    kernels = counted_kernels(trace, theory_of(find_toolkit(), limits))
+    missing = [metric.name for metric in metrics if metric.name not in COUNTED]
+    units_name = subject.case.operator.units_name
+    stopped = f"Cut off {counted.cut_off}: the numbers are of what ran until then."
+    times = counted.whole / counted.units
+    part = (
+        f"Counted on {counted.units:,} of {counted.whole:,} {units_name} of the same size: the whole testcase has "
+        f"about {times:,.3g} times the blocks or launches, requests and instructions; ratios are the same."
+    )
+    notes = [
+        *([stopped] if counted.cut_off else []),
+        *([part] if counted.units < counted.whole else []),
+        "Counted by the emulator, exactly, for the PTX that nvcc made of the program: a GPU executes what the "
+        "assembler makes of that, with somewhat other instruction counts (docs/counters.md).",
+        f"not measured: {', '.join(missing)}: only a GPU's clock tells these (see grader doctor).",
+    ]
+    return _study(subject, named_metrics(COUNTED), kernels, notes, None)
+
+
+def counted_kernels(trace: Trace, theory: Theory | None) -> tuple[KernelProfile, ...]:
+    """The profiles of a program that counted, with what its source lines cost and what to do about them."""
+    profiles = kernel_profiles(trace, counted_launches(trace), named_metrics(COUNTED), theory)
+    return tuple(
+        replace(
+            profile,
+            mix=instruction_mix(trace, profile.name),
+            accesses=tuple(
+                replace(access, file=handed_in_name(access.file))
+                for access in by_line(access for access in trace.accesses if access.kernel == profile.name)
+            ),
+            advice=advice(trace, profile.name, handed_in_name),
+        )
+        for profile in profiles
+    )
+
+
+def _compute_capability(target: str) -> tuple[int, int]:
+    number = int(target.removeprefix("sm_").rstrip("af"))
+    return number // 10, number % 10
+
+
+def _profile_on_gpu(
+    subject: _Subject, engine: CudaEngine, program: Path, metrics: tuple[Metric, ...], most: int
+) -> ProfileStudy:
+    facts = gpu_facts(engine.gpu.uuid)
+    notes: list[str] = []
+    launches: tuple[Launch, ...] = ()
+    with shown_progress() as progress, gpu_to_ourselves(engine.gpu.uuid, progress.line):
+        progress.stage(f"{subject.submission.id}: {subject.case.name}, traced")
+        trace = _traced(subject, program)
+        chosen = plan(trace, most)
+        progress.stage(f"{subject.submission.id}: {subject.case.name}, profiled")
+        try:
+            launches, wall_s = run_ncu(
+                engine,
+                program,
+                subject.files.input(subject.case),
+                metrics=(*(m.ncu for m in metrics), DURATION, READ_BYTES, DRAM_BYTES, *FLOPS, STALLS),
+                invocations=chosen,
+                output_bytes=subject.case.output_bytes,
+                limits=subject.rules.limits,
+            )
+        except NotProfiled as why:
+            notes.append(f"not measured: {why} Below is what the trace and the launches say.")
+        else:
+            if chosen is not None:
+                notes.append(
+                    f"sampled: {len(launches):,} of {len(trace.kernels):,} launches, spread evenly over the run "
+                    "(--launches for more)."
+                )
+            notes.append(f"Nsight Compute took {wall_s:.1f} s; clocks were left alone.")
+    kernels = kernel_profiles(trace, launches, metrics, theory(engine, facts))
+    return _study(subject, metrics, kernels, notes, trace.gpu_ns / 1e6 if trace.complete else None, facts)
+
+
+def _study(
+    subject: _Subject,
+    metrics: tuple[Metric, ...],
+    kernels: tuple[KernelProfile, ...],
+    notes: Sequence[str],
+    gpu_ms: float | None,
+    facts: GpuFacts | None = None,
+) -> ProfileStudy:
+    return ProfileStudy(
+        submission=subject.submission.id,
+        test=subject.case.name,
+        shape=subject.case.shape,
+        device=subject.engine.device,
+        gpu_ms=gpu_ms,
+        metrics=metrics,
+        kernels=kernels,
+        notes=tuple(notes),
+        roofs=device_roofs(facts) if facts is not None else (),
+        bandwidth=facts.bandwidth if facts is not None else None,
+    )
+
+
+# ---- sanitizers -------------------------------------------------------------------------------------------------
+
+
+def sample_to_sanitize(record: Record) -> str:
+    """The name of the testcase to look at closely."""
+    return case_to_look_at(record.tests, suite_of(load_assignment(record.assignment)).cases).name
+
+
+def sanitize_program(
+    path: Path, checks: Sequence[Check], *, test: str, assignment: str | None, engine: str
+) -> tuple[Report, ...]:
+    """Run the sanitizers on one testcase."""
+    subject = _subject(path, test, assignment, engine)
+    if not isinstance(subject.engine, CudaEngine):
+        return _emulators_findings(subject, checks)
+    flags = with_lines(subject.submission.flags)
+    program = _built(subject, replace(subject.submission, flags=flags)).program
+    assert program is not None
+    source = subject.files.input(subject.case).resolve()
+    reports = []
+    with shown_progress() as progress, gpu_to_ourselves(subject.engine.gpu.uuid, progress.line):
+        kernels = len(_traced(subject, program).kernels)
+        for check in checks:
+            progress.stage(f"{subject.submission.id}: {subject.case.name} under the {check} sanitizer")
+            arguments = (str(source), "{output}")
+            reports.append(run_check(subject.engine, program, arguments, check, readable=(source,), kernels=kernels))
+    return tuple(reports)
+
+
+def _emulators_findings(subject: _Subject, checks: Sequence[Check]) -> tuple[Report, ...]:
+    """What the emulator reports in its trace, by tool, of a program built with these checks."""
+    if isinstance(subject.engine, EmulatorEngine):
+        subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
+    program = _built(subject, subject.submission).program
+    assert program is not None
+    told = without_echoes(_traced(subject, program).diagnostics)
+    return tuple(
+        Report(
+            check,
+            by_place(diagnostic for diagnostic in told if diagnostic.tool == check),
+            sum(diagnostic.tool == check and diagnostic.severity != "note" for diagnostic in told),
+        )
+        for check in checks
+    )

@@ -1,0 +1,129 @@
+"""Rechecks those of a class who are up for a place on the leaderboard (see `grader.classes.recheck`), best first.
+
+One draw serves all: its values are named in every record, and nobody can know them before it is made. Its files are
+made as they are needed, beside the usual ones, and removed at the end. Each recheck is stored at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.base.errors import MachineFault, UsageError
+from grader.base.progress import Progress
+from grader.classes.recheck import Recheck, recheck, rests_on
+from grader.commands.complaints import unpacked
+from grader.course.assignment import Assignment, HiddenInputs
+from grader.course.catalogue import TestcaseFiles
+from grader.course.coherence import suite_of
+from grader.course.testcase import Suite
+from grader.gpu.lock import gpu_to_ourselves
+from grader.grading.pipeline import Grading, grade
+from grader.programs.engine import Engine
+from grader.programs.engine.cuda import CudaEngine
+from grader.programs.oracle import ensure
+from grader.programs.submission import read_submission
+from grader.records.record import Record
+from grader.report.leaderboard import Board
+from grader.sandbox import runner
+from grader.sandbox.scratch import scratch_folder
+from grader.store import Attempt, Store
+from grader.timing.baseline import baselines_of
+
+_MAKE_LIMIT_S = 10
+
+
+@dataclass(frozen=True)
+class SecondDraw:
+    """The testcases of an assignment on values of their own, and the engine that runs them."""
+
+    rules: Assignment
+    suite: Suite
+    files: TestcaseFiles
+    engine: Engine
+    progress: Progress
+
+    @property
+    def name(self) -> str:
+        """Names the draw in records."""
+        return f"fresh {self.suite.nonce}"
+
+    def grade(self, folder: Path, tests: Sequence[str]) -> Record:
+        """Grade the files in `folder` on `tests` of this draw: one run of each, all of its output compared."""
+        cases = self.suite.select(",".join(tests))
+        ensure(cases, self.suite, self.files, self.progress)
+        submission = read_submission(folder, self.rules, runner(_MAKE_LIMIT_S))
+        grading = Grading(self.rules, self.suite, self.files, cases, self.engine, baselines_of(self.rules, self.engine))
+        with _to_ourselves(self.engine, self.progress):
+            return grade(grading, submission, self.progress)
+
+
+def _to_ourselves(engine: Engine, progress: Progress) -> contextlib.AbstractContextManager[object]:
+    if isinstance(engine, CudaEngine):
+        return gpu_to_ourselves(engine.gpu.uuid, progress.line)
+    return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def second_draw(rules: Assignment, engine: Engine, progress: Progress) -> Iterator[SecondDraw]:
+    """A new draw, whose files are removed when the block ends."""
+    suite = suite_of(rules).redrawn(secrets.token_hex(8))
+    once = rules.model_copy(update={"hidden_inputs": HiddenInputs(show=rules.hidden_inputs.show)})
+    place = TestcaseFiles.beside(suite).folder
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineFault(f"{place} cannot be made: {error.strerror}; the second draw's files go there.") from error
+    with scratch_folder("recheck", place) as folder:
+        yield SecondDraw(once, suite, TestcaseFiles(folder), engine, progress)
+
+
+def recheck_leaders(
+    store: Store,
+    attempts: Sequence[Attempt],
+    board: Board,
+    top: int | None,
+    draw: SecondDraw,
+) -> None:
+    """Recheck `attempts` in the order of `board`, until `top` students have a place or all have been looked at. What
+    cannot be rechecked now is said in a line, and left. Raises UsageError on a machine of another kind than the one
+    that graded."""
+    by_student = {attempt.student.id: attempt for attempt in attempts}
+    waiting = sum(row.recheck is Recheck.MISSING for row in board.rows)
+    placed = done = 0
+    for row in board.rows:
+        if row.mark or placed == (top or len(board.rows)):
+            continue
+        if row.recheck is not Recheck.MISSING:
+            placed += 1
+            continue
+        done += 1
+        draw.progress.stage(f"recheck {done} of {waiting}: {row.id}")
+        placed += _recheck_one(store, by_student[row.id], board.tests, draw)
+
+
+def _recheck_one(
+    store: Store,
+    attempt: Attempt,
+    tests: Sequence[str],
+    draw: SecondDraw,
+) -> bool:
+    """Whether the attempt passed; its recheck is stored, whatever it found."""
+    record, student = attempt.record, attempt.student.id
+    if record.engine.name != draw.engine.name:
+        raise UsageError(
+            f"{student} was graded on {record.engine.name}, and this machine has {draw.engine.name}: recheck on a "
+            "machine like the one that graded."
+        )
+    needed = rests_on(record, tests)
+    try:
+        with unpacked(store, attempt) as folder:
+            found = recheck(record, needed, draw.name, lambda names: draw.grade(folder, names))
+    except (MachineFault, UsageError) as problem:
+        draw.progress.line(f"{student} could not be rechecked: {problem}")
+        return False
+    store.add_recheck(attempt, found)
+    return found.passed

@@ -1,0 +1,120 @@
+"""What the commands for single submissions do: each function is one command of `cli`, from its words to the text or
+records it gives."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.errors import UsageError
+from grader.base.paths import shown
+from grader.base.progress import shown_progress
+from grader.commands import doctor
+from grader.course.assignment import chosen_assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.coherence import suite_of
+from grader.grading.bench import open_bench
+from grader.grading.pipeline import Grading, grade
+from grader.programs import run as running
+from grader.programs.build import build
+from grader.programs.engine import select_engine
+from grader.programs.oracle import ensure
+from grader.programs.submission import read_submission
+from grader.records import points
+from grader.records.record import Record, read_record, read_records, write_records
+from grader.report import explain as explanation
+from grader.sandbox import runner
+from grader.timing.baseline import baselines_of
+
+_MAKE_LIMIT_S = 10
+
+
+def grade_paths(
+    paths: Sequence[Path],
+    *,
+    assignment: str | None,
+    tests: str | None,
+    engine: str,
+    json: Path | None,
+    require_sandbox: bool = False,
+    show: int = 0,
+    quick: bool = False,
+) -> list[Record]:
+    """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
+    Points that a person entered into records that `json` holds already are kept. `show`: rows and columns of every
+    output tensor to keep in the records. `quick`: a student's own look, as `Grading` has it."""
+    if require_sandbox:
+        sandbox.require()
+    rules = chosen_assignment(assignment, paths[0])
+    suite = suite_of(rules)
+    folders = Counter(path.parent for path in paths)
+    submissions = [
+        read_submission(path, rules, runner(_MAKE_LIMIT_S), shared_folder=folders[path.parent] > 1) for path in paths
+    ]
+    chosen = select_engine(engine, rules.build.emulator_target)
+    cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
+    files = TestcaseFiles.beside(suite)
+    records: list[Record] = []
+    entered = read_records(json) if json is not None and json.is_file() else ()
+    with shown_progress() as progress, open_bench(chosen, rules, suite, files) as bench:
+        began = time.monotonic()
+        ensure(cases, suite, files, progress)
+        prepared_s = time.monotonic() - began
+        baselines = baselines_of(rules, chosen)
+        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show, quick)
+        for submission in submissions:
+            records.append(points.keep(entered, grade(grading, submission, progress)))
+            if json is not None:
+                write_records(records, json)
+    return records
+
+
+def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
+    """Write `PART=POINTS` words into the record at `path`. Raises UsageError for words it cannot use."""
+    wanted: dict[str, float] = {}
+    for word in given:
+        part, _, number = word.partition("=")
+        try:
+            wanted[part] = float(number)
+        except ValueError as error:
+            raise UsageError(f"{word!r}: write PART=POINTS, report=8.5 for example.") from error
+    record = points.enter(read_record(path), wanted, note)
+    write_records([record], path)
+    return record
+
+
+def explain_records(path: Path, other: Path | None) -> str:
+    """Where the numbers of the records in `path` come from; with `other`, how its first record compares."""
+    records = read_records(path)
+    if other is None:
+        return f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(record) for record in records)
+    return explanation.compare(records[0], read_records(other)[0])
+
+
+def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
+    """Build any CUDA program and run it here, with its own output and exit code."""
+    rules = chosen_assignment(assignment, program)
+    submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
+    chosen = select_engine(engine, rules.build.emulator_target)
+    free = rules.build.model_copy(update={"dynamic_parallelism": True})
+    built = build(submission, rules.model_copy(update={"build": free}), chosen)
+    if built.program is None:
+        quoted = built.reason.rpartition(": ")[2] in built.log
+        why = "" if quoted and built.log else f" {built.reason}"
+        raise UsageError("\n".join((f"{shown(program)} was not built.{why}", *submission.notes, built.log)))
+    if not built.cached:
+        for note in submission.notes:
+            print(f"grader: {note}", file=sys.stderr)
+    folder = program if program.is_dir() else program.parent
+    called = f"{folder}/{Path(submission.sources[0]).stem}"  # as if it had been compiled next to its source
+    return running.pass_through(chosen, built.program, arguments, called)
+
+
+def examine_machine() -> tuple[str, bool]:
+    """What this machine has; whether something can be graded here."""
+    findings = doctor.examine()
+    return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)

@@ -1,0 +1,119 @@
+"""A testcase's files on disk: their names, what they were made from, and whether they are still that."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader.base.paths import shown
+from grader.course.seeds import GENERATOR, Seed
+from grader.course.testcase import Case, Suite
+
+SIDECAR_VERSION = 1
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""
+
+_CHUNK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True)
+class TestcaseFiles:
+    """Owns the names of a suite's generated files, all in one folder."""
+
+    __test__ = False  # for pytest: not a test class
+    folder: Path
+
+    @staticmethod
+    def beside(suite: Suite) -> TestcaseFiles:
+        """The usual place: a folder named after the assignment, beside the YAML."""
+        return TestcaseFiles(suite.path.parent / suite.assignment)
+
+    def of(self, case: Case) -> tuple[Path, Path, Path]:
+        """Input, expected output, sidecar."""
+        return self.input(case), self.expected(case), self.sidecar(case)
+
+    def input(self, case: Case) -> Path:
+        return self.folder / f"{case.name}.in"
+
+    def expected(self, case: Case) -> Path:
+        return self.folder / f"{case.name}.out"
+
+    def sidecar(self, case: Case) -> Path:
+        return self.folder / f"{case.name}.json"
+
+
+def provenance(case: Case, seed: Seed) -> dict[str, Any]:
+    """What determines a case's files, as the sidecar keeps it."""
+    return {
+        "version": SIDECAR_VERSION,
+        "assignment": case.assignment,
+        "name": case.name,
+        "operator": case.operator.name,
+        "shape": list(case.shape),
+        "distribution": str(case.distribution),
+        "generator": GENERATOR,
+        "seed": {"kind": seed.kind, "id": seed.id},
+    }
+
+
+def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
+    """The sidecar of a case, or None where there is none that can be read."""
+    try:
+        content = json.loads(files.sidecar(case).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
+    """ "ready", "missing", or why the files there are not this case's ("other seed", "other size", …).
+
+    Looks at the sidecar, sizes and the input's header only; `verify` reads everything. Without `seed` any seed will do.
+    """
+    sidecar = read_sidecar(case, files)
+    here = [path.exists() for path in (files.input(case), files.expected(case))]
+    if sidecar is None:
+        return "unfinished" if any(here) else "missing"
+    if not all(here):
+        return "missing"
+    for path, size in ((files.input(case), case.input_bytes), (files.expected(case), case.output_bytes)):
+        if path.stat().st_size != size:
+            return "other size"
+    with files.input(case).open("rb") as file:
+        header = case.operator.encode_header(case.shape)
+        if file.read(len(header)) != header:
+            return "other header"
+    wanted = provenance(case, seed or Seed("public", b""))
+    for key, value in wanted.items():
+        if key == "seed" and seed is None:
+            continue
+        if sidecar.get(key) != value:
+            return f"other {key}"
+    return "ready"
+
+
+def changed_files(
+    case: Case, files: TestcaseFiles, progress: Callable[[int], None] = lambda read: None
+) -> tuple[str, ...]:
+    """What is no longer what was generated, by SHA-256, in sentences. `progress` is told the bytes read so far."""
+    sidecar = read_sidecar(case, files) or {}
+    problems, read = [], 0
+    for key, path in (("input", files.input(case)), ("expected", files.expected(case))):
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while data := file.read(_CHUNK_BYTES):
+                digest.update(data)
+                read += len(data)
+                progress(read)
+        recorded = sidecar.get(key, {}).get("sha256")
+        if digest.hexdigest() != recorded:
+            problems.append(
+                f"{shown(path)}: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
+                f"{str(recorded)[:12]}…; it was changed, generate {case.name} again with --force."
+            )
+    return tuple(problems)

@@ -1,0 +1,116 @@
+"""Reading a testcase's files again: against their SHA-256, the seed, and the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.base.paths import shown
+from grader.course.catalogue.testcase_files import Progress, TestcaseFiles, changed_files, state
+from grader.course.seeds import Seed, draw_unit
+from grader.course.testcase import Case
+from grader.operators import Location, Operator, Shape
+from grader.operators.base import BYTES_PER_VALUE, Rows, Tensors
+
+_SAMPLED_UNITS = 8
+_SAMPLED_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What re-reading a case's files found. No problems: all is well."""
+
+    case: Case
+    problems: tuple[str, ...]
+    values_recomputed: int
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def verify(
+    case: Case,
+    files: TestcaseFiles,
+    seed: Seed | None = None,
+    full: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Verification:
+    """Reads a case's files again: sidecar, sizes, header, SHA-256, inputs against the seed where it is given, and
+    the expected output against the oracle, on sampled rows or (`full`) all of them.
+    """
+    kind = state(case, files, seed)
+    if kind != "ready":
+        reason = {"missing": "is not there", "unfinished": "has no NAME.json that says what it is"}
+        text = reason.get(kind, f"was made from something else ({kind})")
+        return Verification(case, (f"{shown(files.input(case))} {text}; generate {case.name} again.",), 0)
+    size = case.input_bytes + case.output_bytes
+    total = 2 * size if full else size  # recomputing everything is counted as reading everything again
+    problems = changed_files(case, files, lambda read: progress(read, total))
+    recomputed, wrong = _recompute(
+        case, files, seed, full, lambda done, units: progress(size + size * done // units, total)
+    )
+    return Verification(case, (*problems, *wrong), recomputed)
+
+
+def _recompute(
+    case: Case, files: TestcaseFiles, seed: Seed | None, full: bool, progress: Progress
+) -> tuple[int, list[str]]:
+    """Recomputes expected values; (how many, problems). Units and rows to look at are spread evenly."""
+    operator, shape = case.operator, case.shape
+    units = operator.units(shape)
+    recomputed = 0
+    with files.input(case).open("rb") as source, files.expected(case).open("rb") as target:
+        for number, unit in enumerate(range(units) if full else _spread(units, _SAMPLED_UNITS).tolist()):
+            if full:
+                progress(number + 1, units)
+            tensors = operator.read_unit(source, shape, unit)
+            if seed is not None and not _is_drawn(case, seed, unit, tensors):
+                label = operator.unit_label(shape, unit)
+                return recomputed, [f"{shown(files.input(case))}: {label} is not what the seed gives."]
+            count = operator.outputs(shape)[0].rows
+            rows = slice(None) if full or not operator.independent_rows else _spread(count, _SAMPLED_ROWS)
+            for tensor, result in enumerate(operator.oracle(shape, tensors, rows)):
+                recomputed += result.size
+                kept = _read_output(operator, shape, target, tensor, unit)[rows]
+                # Another BLAS may sum in another order: float32's own spacing and a little is allowed.
+                if not np.allclose(kept, result, rtol=2**-22, atol=1e-9):
+                    errors = np.abs(kept - result)
+                    place = _worst(operator, shape, tensor, unit, rows, errors)
+                    return recomputed, [
+                        f"{shown(files.expected(case))}: {place} differs from the oracle by {errors.max():.3g}; "
+                        f"generate {case.name} again."
+                    ]
+    return recomputed, []
+
+
+def _spread(count: int, most: int) -> NDArray[np.intp]:
+    """At most `most` of the numbers below `count`, evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, most).astype(np.intp))
+
+
+def _is_drawn(case: Case, seed: Seed, unit: int, tensors: Tensors) -> bool:
+    """Whether the input `tensors` of a unit are what `seed` gives."""
+    values = np.concatenate([tensor.ravel() for tensor in tensors])
+    return np.array_equal(values, draw_unit(seed, case.identity, unit, len(values), case.distribution))
+
+
+def _read_output(operator: Operator, shape: Shape, file: IO[bytes], tensor: int, unit: int) -> NDArray[np.float32]:
+    """An output tensor of a unit, (rows, columns), from an open expected output."""
+    layout = operator.outputs(shape)[tensor]
+    file.seek(operator.output_offset(shape, tensor, unit))
+    values = np.frombuffer(file.read(BYTES_PER_VALUE * layout.size), dtype="<f4")
+    return values.reshape(layout.rows, layout.columns)
+
+
+def _worst(
+    operator: Operator, shape: Shape, tensor: int, unit: int, rows: Rows, errors: NDArray[np.float64]
+) -> Location:
+    """Where the largest of `errors`, an output tensor's at `rows`, is."""
+    row, column = np.unravel_index(int(errors.argmax()), errors.shape)
+    real_row = int(row) if isinstance(rows, slice) else int(rows[row])
+    offset = operator.output_offset(shape, tensor, unit, real_row) // BYTES_PER_VALUE + int(column)
+    return operator.locate(shape, offset)

@@ -1,0 +1,123 @@
+"""An assignment's two YAML files held against each other, its operator, and the files they name.
+
+Each file is right in itself when it is read (`assignment`, `testcase`). Here is what only both together can be wrong
+in: a rubric for testcases that do not exist, or that do not count, would otherwise show up in the middle of a class.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from grader.base.errors import UsageError
+from grader.base.paths import course_root, shown
+from grader.base.yaml_model import place
+from grader.base.yaml_text import Location
+from grader.course.assignment import Assignment, FailedTests, ReferenceRatio
+from grader.course.metrics import named_metrics
+from grader.course.testcase import Suite, load_suite
+
+_Words = tuple[Location, str]
+
+
+def suite_of(rules: Assignment) -> Suite:
+    """The testcases of an assignment. Raises UsageError, with file, line and key, where they do not fit its rules."""
+    if not rules.testcases_file.is_file():
+        raise UsageError(
+            f"{shown(rules.testcases_file)} is missing: it holds the testcases of the assignment {rules.name}."
+        )
+    suite = load_suite(rules.testcases_file)
+    for key, found, expected in (
+        ("assignment", suite.assignment, rules.name),
+        ("operator", suite.operator.name, rules.operator),
+    ):
+        if found != expected:
+            raise UsageError(
+                f"{place(suite.path, [key])}: expected {expected!r}, as in assignment.yaml, found {found!r}."
+            )
+    if not suite.graded:
+        raise UsageError(f"{place(suite.path, ['groups'])}: no group is graded: say `graded: true` of one.")
+    _check_selections(rules, suite)
+    _check_rubric(rules, suite)
+    _check_names(rules, suite)
+    return suite
+
+
+def _where(rules: Assignment, location: Location) -> str:
+    return place(course_root() / "assignment" / rules.name / "assignment.yaml", location)
+
+
+def _selections(rules: Assignment) -> Iterator[_Words]:
+    """Every place whose words name testcases."""
+    for number, limit in enumerate(rules.limits.wall_s):
+        yield ("limits", "wall_s", number, "tests"), limit.tests
+    yield ("hidden_inputs", "fresh_from"), rules.hidden_inputs.fresh_from
+    if rules.timing.tests is not None:
+        yield ("timing", "tests"), rules.timing.tests
+    yield from _scored(rules)
+
+
+def _scored(rules: Assignment) -> Iterator[_Words]:
+    for number, part in enumerate(rules.rubric):
+        if (words := getattr(part, "tests", None)) is not None:
+            yield ("rubric", number, "tests"), words
+
+
+def _check_selections(rules: Assignment, suite: Suite) -> None:
+    for location, words in _selections(rules):
+        try:
+            suite.select(words)
+        except UsageError as error:
+            raise UsageError(f"{_where(rules, location)}: {error}") from error
+
+
+def _check_rubric(rules: Assignment, suite: Suite) -> None:
+    for location, words in _scored(rules):
+        if ungraded := [case.name for case in suite.select(words) if not case.graded]:
+            raise UsageError(
+                f"{_where(rules, location)}: {ungraded[0]} is not graded, so these points could never be given: name "
+                "testcases of a graded group."
+            )
+    for number, part in enumerate(rules.rubric):
+        if isinstance(part, FailedTests) and part.per_failure * len(suite.graded) < part.points:
+            left = part.points - part.per_failure * len(suite.graded)
+            raise UsageError(
+                f"{_where(rules, ['rubric', number, 'per_failure'])}: with all {len(suite.graded)} graded testcases "
+                f"failed {left:g} of {part.points:g} points are left; expected at least "
+                f"{part.points / len(suite.graded):.4g}, found {part.per_failure:g}."
+            )
+
+
+def _check_names(rules: Assignment, suite: Suite) -> None:
+    """Output tensors, metrics, and files of the reference folder (which students may not have)."""
+    if isinstance(rules.tolerance, dict):
+        tensors = [tensor.name for tensor in suite.operator.outputs(suite.graded[0].shape)]
+        unknown = [name for name in rules.tolerance if name not in tensors]
+        missing = [name for name in tensors if name not in rules.tolerance]
+        if unknown or missing:
+            location: Location = ["tolerance", *unknown[:1]]
+            raise UsageError(
+                f"{_where(rules, location)}: expected a number for each of {', '.join(tensors)}, the output tensors of "
+                f"{rules.operator}, found {', '.join(rules.tolerance)}."
+            )
+    for number, name in enumerate(rules.metrics):
+        try:
+            named_metrics([name])
+        except UsageError as error:
+            raise UsageError(f"{_where(rules, ['metrics', number])}: {error}") from error
+    if not rules.reference_folder.is_dir():
+        return
+    wanted: list[_Words] = [(["baseline", "source"], rules.baseline.source)]
+    wanted += [
+        (["rubric", number, "reference"], part.reference)
+        for number, part in enumerate(rules.rubric)
+        if isinstance(part, ReferenceRatio)
+    ]
+    for location, name in wanted:
+        if not (rules.reference_folder / name).is_file():
+            there = sorted(path.name for path in rules.reference_folder.iterdir() if path.suffix in (".c", ".cu"))
+            close = difflib.get_close_matches(name, there, n=1)
+            raise UsageError(
+                f"{_where(rules, location)}: there is no file {name!r} in {shown(rules.reference_folder)}, which has "
+                f"{', '.join(there) or 'none'}.{f' Did you mean {close[0]}?' if close else ''}"
+            )

@@ -1,0 +1,217 @@
+"""Where the numbers of a testcase come from: seeds, the secret, and the generator of one unit.
+
+Every unit (batch) of every input has a key of its own,
+
+    HMAC-SHA256(seed, "grader/input/1" ‖ identity of the case ‖ number of the unit),
+
+whose first 16 bytes key a Philox4x64-10 counter generator (Salmon et al., 2011; numpy.random.Philox, counter
+starting at 0). Its 64-bit words, cut into little-endian 32-bit halves, give u = (half >> 8) / 2^24 and the
+distribution turns u into a value. Any unit can so be made alone, no unit says anything about another, and without
+the seed nothing can be made at all. For a public case the seed is the text in the YAML; for a hidden one it is
+the secret of the course. The two are hashed under different domains, so that a public seed that happens to equal
+the secret would still regenerate nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from grader.base.errors import MachineFault, UsageError
+from grader.base.paths import shown
+from grader.base.yaml_model import StrictModel
+
+GENERATOR = "philox4x64-u24-1"
+"""Names how bits become values; files made by another generator are made again."""
+
+MIN_SECRET_CHARACTERS = 32
+"""Shorter than 128 bits of hexadecimal is refused: it could be searched."""
+
+
+# ---- distributions ----------------------------------------------------------------------------------------
+
+
+_Float32 = Annotated[float, Field(ge=-1e38, le=1e38)]
+"""A value, or a bound of values, whose differences float32 holds."""
+
+
+class Uniform(StrictModel):
+    """Uniform in [low, high), rounded to float32."""
+
+    kind: Literal["uniform"] = "uniform"
+    low: _Float32
+    high: _Float32
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Uniform:
+        if not self.low < self.high:
+            raise ValueError("low must be less than high")
+        return self
+
+    def __str__(self) -> str:
+        return f"uniform({self.low:g}, {self.high:g})"
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of a value."""
+        return max(abs(self.low), abs(self.high))
+
+    def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Turns multiples of 2^-24 in [0, 1) into values, in place."""
+        u *= np.float32(self.high - self.low)
+        u += np.float32(self.low)
+        return u
+
+
+class Constant(StrictModel):
+    """Every value the same: for hand-made cases whose answer is known."""
+
+    kind: Literal["constant"]
+    value: _Float32
+
+    def __str__(self) -> str:
+        return f"constant({self.value:g})"
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of a value."""
+        return abs(self.value)
+
+    def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
+        u[:] = self.value
+        return u
+
+
+Distribution = Uniform | Constant
+
+
+# ---- seeds ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seed:
+    """The key that a case's values are drawn with. Printing one never shows it."""
+
+    kind: Literal["public", "hidden", "fresh"]
+    key: bytes = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        """Names the seed without revealing it: 12 hex digits of a hash for nothing else."""
+        return hmac.new(self.key, b"grader/seed-id/1", hashlib.sha256).hexdigest()[:12]
+
+    def fresh(self, nonce: str) -> Seed:
+        """Another seed, determined by this one and `nonce`: for inputs that no earlier file holds."""
+        return Seed("fresh", hmac.new(self.key, b"grader/fresh/1\0" + nonce.encode(), hashlib.sha256).digest())
+
+
+def public_seed(text: str) -> Seed:
+    """The seed of a public case, from the text in the YAML."""
+    return Seed("public", hashlib.sha256(b"grader/public/1\0" + text.encode()).digest())
+
+
+def hidden_seed(secret: str) -> Seed:
+    """The seed of a hidden case, from the secret."""
+    return Seed("hidden", hashlib.sha256(b"grader/hidden/1\0" + secret.encode()).digest())
+
+
+def draw_unit(seed: Seed, identity: str, unit: int, count: int, distribution: Distribution) -> NDArray[np.float32]:
+    """The `count` float32 values of unit number `unit` of the case called `identity`."""
+    message = b"grader/input/1\0" + identity.encode() + b"\0" + str(unit).encode()
+    digest = hmac.new(seed.key, message, hashlib.sha256).digest()
+    generator = np.random.Philox(key=int.from_bytes(digest[:16], "little"))
+    words = generator.random_raw((count + 1) // 2)
+    bits = np.asarray(words, dtype="<u8").view("<u4")[:count]
+    bits >>= 8
+    u = bits.astype(np.float32)
+    u *= np.float32(2.0**-24)
+    return distribution.values(u)
+
+
+# ---- the secret -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Secret:
+    """The seed of hidden cases, where it came from, and a sentence when it was made just now."""
+
+    seed: Seed
+    source: str
+    notice: str = ""
+
+    @property
+    def id(self) -> str:
+        """What a record may say of it."""
+        return self.seed.id
+
+
+def load_secret(beside: Path) -> Secret:
+    """The secret: GRADER_SECRET, else the file GRADER_SECRET_FILE, else the file `secret` in the folder `beside`.
+
+    The last is made when it is missing (32 random bytes in hexadecimal, readable by its owner only); `notice` then
+    says so. Raises UsageError for an empty or short secret or an unreadable file, MachineFault where none can be
+    written.
+    """
+    text = os.environ.get("GRADER_SECRET")
+    if text is not None:
+        return Secret(hidden_seed(_checked(text, "GRADER_SECRET")), "GRADER_SECRET")
+    named = os.environ.get("GRADER_SECRET_FILE")
+    path = Path(named).expanduser() if named else beside / "secret"
+    if named or path.exists():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise UsageError(
+                f"{path}: the secret of the hidden testcases cannot be read ({reason}); "
+                f"{'correct GRADER_SECRET_FILE' if named else 'make the file readable'} or set GRADER_SECRET."
+            ) from error
+        return Secret(hidden_seed(_checked(text, shown(path))), shown(path))
+    return _make_secret(path)
+
+
+def _checked(text: str, source: str) -> str:
+    text = text.strip()
+    if len(text) < MIN_SECRET_CHARACTERS:
+        raise UsageError(
+            f"{source}: the secret must have at least {MIN_SECRET_CHARACTERS} characters, found {len(text)}; "
+            "make one with `openssl rand -hex 32`."
+        )
+    return text
+
+
+def _make_secret(path: Path) -> Secret:
+    text = secrets.token_hex(32)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)  # unlike rename, never replaces one that another process made meanwhile
+        except FileExistsError:
+            return load_secret(path.parent)
+    except OSError as error:
+        raise MachineFault(
+            f"{path}: a secret for the hidden testcases cannot be written ({error.strerror}); "
+            "set GRADER_SECRET or GRADER_SECRET_FILE."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    notice = (
+        f"A new secret for the hidden testcases was written to {shown(path)}: keep it and keep it private, the "
+        "same hidden testcases cannot be made again without it."
+    )
+    return Secret(hidden_seed(text), shown(path), notice)

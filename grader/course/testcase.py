@@ -1,0 +1,195 @@
+"""Testcases by name: `testcases/<assignment>.yaml` read into a Suite, and words that select some of them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from grader.base.errors import UsageError
+from grader.base.yaml_model import StrictModel, place, read_yaml_model
+from grader.course.seeds import Constant, Secret, Seed, Uniform, load_secret, public_seed
+from grader.operators import Operator, Shape, load_operator
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_RESERVED = frozenset({"all", "secret"})
+
+
+class GroupModel(StrictModel):
+    """One group of cases in the YAML."""
+
+    name: str
+    graded: bool
+    hidden: bool
+    seed: str | None = None
+    distribution: Uniform | Constant = Field(discriminator="kind")
+    cases: dict[str, tuple[int | float, ...]] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> GroupModel:
+        if self.hidden and self.seed is not None:
+            raise ValueError("a hidden group is drawn with the secret: remove its seed")
+        if not self.hidden and not self.seed:
+            raise ValueError("a group that is not hidden needs a seed, any text")
+        for name in (self.name, *self.cases):
+            if not _NAME.fullmatch(name) or (name in _RESERVED):
+                raise ValueError(
+                    f"{name!r} cannot be a name: use lower-case letters, digits, - and _, starting with a letter, "
+                    f"and none of {', '.join(sorted(_RESERVED))}"
+                )
+        return self
+
+
+class SuiteModel(StrictModel):
+    """The whole YAML."""
+
+    assignment: str
+    operator: str
+    groups: tuple[GroupModel, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One testcase: what determines its input, but for the seed of a hidden one."""
+
+    assignment: str
+    name: str
+    group: str
+    graded: bool
+    hidden: bool
+    operator: Operator
+    shape: Shape
+    distribution: Uniform | Constant
+    public_seed: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """What the values depend on beside the seed and the number of the unit."""
+        dims = ",".join(map(str, self.shape))
+        return f"{self.assignment}/{self.name}/{self.operator.name}/{dims}/{self.distribution}"
+
+    @property
+    def input_bytes(self) -> int:
+        return self.operator.input_bytes(self.shape)
+
+    @property
+    def output_bytes(self) -> int:
+        return self.operator.output_bytes(self.shape)
+
+    @property
+    def flops(self) -> int:
+        return self.operator.flops(self.shape)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The testcases of an assignment, in the order of the YAML."""
+
+    path: Path
+    assignment: str
+    operator: Operator
+    cases: dict[str, Case]
+    groups: dict[str, tuple[str, ...]]
+    nonce: str = ""
+    """Not empty: the same testcases on other values, determined by their usual seeds and this word."""
+
+    @cached_property
+    def secret(self) -> Secret:
+        """Read (or made) on first need: grading on public cases needs none."""
+        return load_secret(self.path.parent)
+
+    def seed(self, case: Case) -> Seed:
+        """The seed that a case's values are drawn with."""
+        assert case.hidden or case.public_seed is not None
+        usual = self.secret.seed if case.hidden else public_seed(case.public_seed or "")
+        return usual.fresh(self.nonce) if self.nonce else usual
+
+    def redrawn(self, nonce: str) -> Suite:
+        """The same testcases on another draw of values, which `nonce` names."""
+        return replace(self, nonce=nonce)
+
+    def fresh_seed(self, case: Case, nonce: str) -> Seed:
+        """A seed for another draw of a case, determined by its own seed and `nonce`."""
+        return self.seed(case).fresh(nonce)
+
+    @property
+    def graded(self) -> tuple[Case, ...]:
+        """The cases that count."""
+        return tuple(case for case in self.cases.values() if case.graded)
+
+    def select(self, words: str) -> tuple[Case, ...]:
+        """The cases that `words` name, in the suite's order, each once.
+
+        Comma-separated: a case (t23), a range in the suite's order (t05..t10), a group (public), or `all`, the
+        graded cases. Raises UsageError for what is not known, with the closest names.
+        """
+        order = list(self.cases)
+        chosen: set[str] = set()
+        parts = [part.strip() for part in words.split(",") if part.strip()]
+        if not parts:
+            raise UsageError(f"No testcase is named; there are {self._what_exists()}.")
+        for part in parts:
+            if part == "all":
+                chosen.update(case.name for case in self.graded)
+            elif part in self.groups:
+                chosen.update(self.groups[part])
+            elif ".." in part:
+                first, last = (self._known(end.strip()) for end in part.split("..", 1))
+                start, stop = order.index(first), order.index(last)
+                if start > stop:
+                    raise UsageError(f"The range {part} runs backwards: write {last}..{first}.")
+                chosen.update(order[start : stop + 1])
+            else:
+                chosen.add(self._known(part))
+        return tuple(self.cases[name] for name in order if name in chosen)
+
+    def _known(self, name: str) -> str:
+        if name in self.cases:
+            return name
+        close = difflib.get_close_matches(name, [*self.cases, *self.groups, "all"], n=3)
+        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        raise UsageError(f"{self.assignment} has no testcase {name!r}; there are {self._what_exists()}.{hint}")
+
+    def _what_exists(self) -> str:
+        groups = [
+            f"{names[0]}..{names[-1]} ({group})" if len(names) > 1 else f"{names[0]} ({group})"
+            for group, names in self.groups.items()
+        ]
+        return f"{', '.join(groups)} and all (the graded ones)"
+
+
+def load_suite(path: Path) -> Suite:
+    """Reads a suite. Raises UsageError naming file, key, value and what is allowed."""
+    model = read_yaml_model(path, SuiteModel)
+    try:
+        operator = load_operator(model.operator)
+    except UsageError as error:
+        raise UsageError(f"{place(path, ['operator'])}: {error}") from error
+    cases: dict[str, Case] = {}
+    groups: dict[str, tuple[str, ...]] = {}
+    for number, group in enumerate(model.groups):
+        if group.name in groups or group.name in cases:
+            raise UsageError(f"{place(path, ['groups', number, 'name'])}: {group.name!r} is used twice; rename one.")
+        groups[group.name] = tuple(group.cases)
+        for name, shape in group.cases.items():
+            location = ("groups", number, "cases", name)
+            if name in cases or name in groups:
+                raise UsageError(f"{place(path, location)}: the name {name!r} is used twice; rename one.")
+            if problem := operator.problem(shape):
+                raise UsageError(f"{place(path, location)}: the shape {list(shape)} is not legal: {problem}.")
+            cases[name] = Case(
+                model.assignment,
+                name,
+                group.name,
+                group.graded,
+                group.hidden,
+                operator,
+                operator.canonical(shape),
+                group.distribution,
+                group.seed,
+            )
+    return Suite(path, model.assignment, operator, cases, groups)

@@ -1,0 +1,82 @@
+"""One submission on one GPU at a time, across processes: times of programs that share a GPU say nothing.
+
+The lock is flock(2) on a file named by the GPU's UUID, so the kernel gives it back when its holder ends, however it
+ends. The file is in a folder of the machine that everybody may write to, so that graders of all users share it;
+GRADER_LOCKS names another.
+
+The file holds the process that had the lock last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from grader.base.errors import MachineFault
+
+PLACES = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
+"""Where everybody may write. The first is Debian's and Ubuntu's for locks, and root's alone elsewhere."""
+
+
+@contextlib.contextmanager
+def gpu_to_ourselves(uuid: str, waiting: Callable[[str], None]) -> Iterator[None]:
+    """Hold the GPU's lock while the block runs. `waiting` gets one sentence when another grader has it.
+
+    Raises MachineFault where the lock's file cannot be made.
+    """
+    with _opened(uuid) as descriptor:
+        if not _try(descriptor):
+            holder = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip() or "?"
+            waiting(f"waiting for the GPU: process {holder} is timing another submission on it")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+
+
+@contextlib.contextmanager
+def _opened(uuid: str) -> Iterator[int]:
+    path = lock_folder() / f"cuda-homework-grader-{uuid}.lock"
+    try:
+        descriptor = _open(path)
+    except OSError as error:
+        raise MachineFault(
+            f"{path}: the lock of the GPU cannot be opened ({error.strerror}); remove that file, or set GRADER_LOCKS "
+            "to a folder that everybody who grades on this machine can write to."
+        ) from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def lock_folder() -> Path:
+    """GRADER_LOCKS, else the first place in which everybody on this machine may make files."""
+    if configured := os.environ.get("GRADER_LOCKS"):
+        return Path(configured)
+    return next((place for place in PLACES if place.is_dir() and place.stat().st_mode & stat.S_IWOTH), PLACES[-1])
+
+
+def _open(path: Path) -> int:
+    """Open a file that may belong to another user, or make it for everybody. In a shared folder O_CREAT on another
+    user's file is refused (protected_regular), and so must be links."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, flags)
+        with contextlib.suppress(FileExistsError):  # another grader made it meanwhile
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL)
+            os.fchmod(descriptor, 0o666)  # whatever the umask
+            return descriptor
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

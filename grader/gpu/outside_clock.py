@@ -1,0 +1,162 @@
+"""How long a GPU was busy, read by the grader outside the program: a clock that the program cannot set.
+
+The trace is written inside the program's process, so a program can forge it, pause it, or do its work where the
+tracer doesn't look. The GPU's own counters are read here, before and after a series of runs. They say how long the
+GPU was busy, not with what; `grader.timing.evidence` compares that with what the traces explain.
+
+Two sources, the first that the GPU has:
+
+    GPM          counters of Hopper and later, NVML's nvmlGpm functions; an ordinary user may read them (seen on an
+                 H200, driver 580). Busy time is the graphics utilisation times the interval. They also give the share
+                 of active warps on busy SMs, which is achieved occupancy.
+    utilisation  NVML's buffer of utilisation samples: the share of each sampling period, 1/6 to 1 s, in which a kernel
+                 ran. Any GPU since Kepler; whole per cents.
+
+Both tick: what a program did shows up to 0.1 s after its end, so a reading waits that long (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pynvml
+
+from grader.gpu.nvml import nvml_device
+
+SETTLE_S = 0.1
+"""After the last work. On an H200, readings 0.1 s after a program's end gave 0.79 to 1.11 times what they gave 0.2 s
+later (232 runs); 0.06 s after it, 0.13 times in the worst case."""
+TICK_S = 0.1
+"""The counters are refreshed at about this rate, so the interval that they cover may be so much longer or shorter than
+the one between two readings."""
+
+
+@dataclass(frozen=True)
+class Busy:
+    """What the GPU did between two marks. `busy_s` of `interval_s`; `occupancy` is the share of warps active on SMs
+    that had any, 0..1, None where the source doesn't say."""
+
+    source: str
+    interval_s: float
+    busy_s: float
+    occupancy: float | None = None
+
+
+class OutsideClock(Protocol):
+    """Reads one GPU. A mark is a point in time."""
+
+    def mark(self, last_work: float = 0.0) -> Any:
+        """A mark no earlier than `SETTLE_S` after `last_work` (on `time.monotonic`); by default at once."""
+
+    def between(self, first: Any, second: Any) -> Busy | None:
+        """What was done between two marks; None where the GPU gives no answer."""
+
+
+def settle(last_work: float) -> None:
+    """Wait until the counters hold what was done before `last_work`."""
+    time.sleep(max(0.0, last_work + SETTLE_S - time.monotonic()))
+
+
+@contextlib.contextmanager
+def outside_clock(uuid: str) -> Iterator[OutsideClock | None]:
+    """The clock of the GPU with this UUID; None where it has none."""
+    with nvml_device(uuid) as handle:
+        yield None if handle is None else _gpm_clock(handle) or _utilisation_clock(handle)
+
+
+# ---- GPM --------------------------------------------------------------------------------------------------------
+
+
+class _Sample:
+    """NVML's memory for the counters at one time, given back when nobody needs them any more."""
+
+    def __init__(self, counters: Any) -> None:
+        self.counters = counters
+        self.at = 0.0
+        weakref.finalize(self, pynvml.nvmlGpmSampleFree, counters)
+
+
+class GpmClock:
+    """NVML's GPM counters of one device."""
+
+    _METRICS = (
+        pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL,
+        pynvml.NVML_GPM_METRIC_SM_UTIL,
+        pynvml.NVML_GPM_METRIC_SM_OCCUPANCY,
+    )
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def mark(self, last_work: float = 0.0) -> _Sample:
+        settle(last_work)
+        sample = _Sample(pynvml.nvmlGpmSampleAlloc())
+        pynvml.nvmlGpmSampleGet(self._handle, sample.counters)
+        sample.at = time.monotonic()
+        return sample
+
+    def between(self, first: _Sample, second: _Sample) -> Busy | None:
+        asked = pynvml.c_nvmlGpmMetricsGet_t()
+        asked.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        asked.numMetrics = len(self._METRICS)
+        asked.sample1, asked.sample2 = first.counters, second.counters
+        for place, metric in enumerate(self._METRICS):
+            asked.metrics[place].metricId = metric
+        try:
+            pynvml.nvmlGpmMetricsGet(asked)
+        except pynvml.NVMLError:
+            return None
+        if any(asked.metrics[place].nvmlReturn for place in range(len(self._METRICS))):
+            return None
+        busy, sms, warps = (asked.metrics[place].value / 100 for place in range(len(self._METRICS)))
+        interval_s = second.at - first.at
+        return Busy("GPM", interval_s, busy * interval_s, warps / sms if sms > 0 else None)
+
+
+def _gpm_clock(handle: Any) -> GpmClock | None:
+    try:
+        supported = pynvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice
+    except pynvml.NVMLError:
+        return None
+    return GpmClock(handle) if supported else None
+
+
+# ---- utilisation samples ----------------------------------------------------------------------------------------
+
+
+class UtilisationClock:
+    """NVML's buffer of utilisation samples: (microseconds, per cent of the period that ended then)."""
+
+    def __init__(self, read: Callable[[int], list[tuple[int, int]]]) -> None:
+        self._read = read
+
+    def mark(self, last_work: float = 0.0) -> tuple[float, int]:
+        settle(last_work)
+        return time.monotonic(), time.time_ns() // 1000
+
+    def between(self, first: tuple[float, int], second: tuple[float, int]) -> Busy | None:
+        samples = sorted(self._read(first[1]))
+        if len(samples) < 2:
+            return None
+        busy_us, before = 0.0, first[1]
+        for at, percent in samples:
+            end = min(at, second[1])
+            busy_us += max(0, end - before) * percent / 100
+            before = max(before, end)
+        return Busy("utilisation", second[0] - first[0], busy_us / 1e6)
+
+
+def _utilisation_clock(handle: Any) -> UtilisationClock | None:
+    def read(since_us: int) -> list[tuple[int, int]]:
+        try:
+            _, samples = pynvml.nvmlDeviceGetSamples(handle, pynvml.NVML_GPU_UTILIZATION_SAMPLES, since_us)
+        except pynvml.NVMLError:
+            return []
+        return [(int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in samples]
+
+    return UtilisationClock(read) if read(0) else None

@@ -1,0 +1,143 @@
+"""The state of a GPU while something runs on it, read through NVML: clocks, temperature, power, throttling.
+
+A thread samples every 20 ms; one sample takes some 50 µs of host time and none of the GPU's. Constants are NVML's
+(nvml.h, nvmlClocksEventReason*).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import pynvml
+
+from grader.gpu.nvml import nvml_device
+
+SAMPLE_EVERY_S = 0.02
+
+SLOWED: dict[int, str] = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x20: "temperature (driver)",
+    0x40: "temperature (hardware)",
+    0x80: "power brake",
+}
+"""Reasons that mean the GPU ran slower than it was asked to. The others, idle (0x1), chosen application clocks
+(0x2), sync boost (0x10) and display clocks (0x100), are no slowdown."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One reading. Clocks in MHz, temperature in °C, power in W; `reasons` is NVML's bit mask."""
+
+    sm_mhz: int
+    memory_mhz: int
+    temperature_c: int
+    power_w: float
+    reasons: int
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """All samples of one run. `slowed` names why it was throttled, if it was; `sm_mhz` is the median."""
+
+    samples: int
+    sm_mhz: int
+    sm_mhz_min: int
+    memory_mhz: int
+    temperature_c: int
+    power_w: float
+    slowed: tuple[str, ...]
+
+    @property
+    def throttled(self) -> bool:
+        return bool(self.slowed)
+
+
+def summarise(samples: Sequence[Sample]) -> GpuState | None:
+    """What the samples of one run say; None without any. Clocks are of samples in which the GPU was not idle, where
+    there are such; a reason counts when one sample has it."""
+    if not samples:
+        return None
+    busy = [sample for sample in samples if not sample.reasons & 0x1] or list(samples)
+    reasons = 0
+    for sample in samples:
+        reasons |= sample.reasons
+    return GpuState(
+        samples=len(samples),
+        sm_mhz=round(median(sample.sm_mhz for sample in busy)),
+        sm_mhz_min=min(sample.sm_mhz for sample in busy),
+        memory_mhz=round(median(sample.memory_mhz for sample in busy)),
+        temperature_c=max(sample.temperature_c for sample in samples),
+        power_w=max(sample.power_w for sample in samples),
+        slowed=tuple(name for bit, name in SLOWED.items() if reasons & bit),
+    )
+
+
+class Watch:
+    """Collects samples until it is stopped; `state` afterwards."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self.ended = threading.Event()
+
+    def stop(self) -> None:
+        """What is watched has ended, even if the block goes on."""
+        self.ended.set()
+
+    @property
+    def state(self) -> GpuState | None:
+        return summarise(self.samples)
+
+
+Reader = Callable[[], Sample | None]
+
+
+@contextlib.contextmanager
+def watching(read: Reader | None, every_s: float = SAMPLE_EVERY_S) -> Iterator[Watch]:
+    """Samples with `read` (None: not at all) from a thread until the block ends, and once at its beginning."""
+    watch = Watch()
+    if read is None:
+        yield watch
+        return
+
+    def sample() -> None:
+        while True:
+            reading = read()
+            if reading is None:
+                return
+            watch.samples.append(reading)
+            if watch.ended.wait(every_s):
+                return
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
+        thread.join()
+
+
+@contextlib.contextmanager
+def nvml_reader(uuid: str) -> Iterator[Reader | None]:
+    """Reads the GPU with this UUID; None where NVML does not answer for it."""
+    with nvml_device(uuid) as handle:
+        yield None if handle is None else lambda: _sample(handle)
+
+
+def _sample(handle: Any) -> Sample | None:
+    try:
+        return Sample(
+            sm_mhz=int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
+            memory_mhz=int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
+            temperature_c=int(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
+            power_w=pynvml.nvmlDeviceGetPowerUsage(handle) / 1000,
+            reasons=int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),
+        )
+    except pynvml.NVMLError:
+        return None

@@ -1,0 +1,324 @@
+"""What grading on a GPU has beside the engine: the GPU's facts and state, floors, repeated timing, profiling.
+
+A Bench is opened once for a session on the cuda engine; there is none for the emulator, whose times mean nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+
+from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.paths import shown
+from grader.base.progress import Progress
+from grader.base.stopwatch import Stopwatch
+from grader.course.assignment import Assignment, Occupancy, ReferenceRatio
+from grader.course.catalogue import TestcaseFiles
+from grader.course.metrics import named_metrics
+from grader.course.testcase import Case, Suite
+from grader.gpu.facts import GpuFacts, SmLimits, gpu_facts, known_limits
+from grader.gpu.idle import IdleWait, use_reader
+from grader.gpu.lock import gpu_to_ourselves
+from grader.gpu.outside_clock import OutsideClock, outside_clock
+from grader.gpu.state import Reader, nvml_reader
+from grader.profiling.kernel_profile import (
+    SCORE_METRICS,
+    KernelProfile,
+    ScoredOccupancy,
+    Theory,
+    kernel_profiles,
+    plan,
+    scored_occupancy,
+)
+from grader.profiling.ncu import NotProfiled, run_ncu
+from grader.profiling.occupancy import Demand, calculator, occupancy
+from grader.profiling.occupancy import Occupancy as LaunchOccupancy
+from grader.programs.build import build
+from grader.programs.engine import Engine
+from grader.programs.engine.cuda import CudaEngine
+from grader.programs.submission import read_submission
+from grader.programs.toolkit import Toolkit
+from grader.programs.trace import Trace
+from grader.records.record import (
+    FloorRecord,
+    FloorTerm,
+    KernelRecord,
+    OutsideRecord,
+    ProfileRecord,
+    ReferenceRecord,
+    TimedRunRecord,
+    TimingRecord,
+)
+from grader.sandbox import runner
+from grader.timing.evidence import Outside, other_kernel
+from grader.timing.floors import Floor, least_time
+from grader.timing.fresh_inputs import FreshInput, fresh_input
+from grader.timing.measurement import TimedRun, Timing, measure_case, rule_of
+
+SCORED_LAUNCHES = 24
+"""Launches profiled for the score: achieved occupancy hardly differs between launches of a kernel."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One GPU, and the rules by which submissions are measured on it."""
+
+    engine: CudaEngine
+    rules: Assignment
+    suite: Suite
+    files: TestcaseFiles
+    reading: Future[GpuFacts | None]
+    """The GPU's facts: asking for them initialises CUDA, which is done while something compiles."""
+    starting: Future[float | None]
+    """Processor time that the least CUDA program needs here, s."""
+    read: Reader | None
+    clock: OutsideClock | None
+    wait_until_idle: IdleWait
+    _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def to_ourselves(self, progress: Progress) -> Iterator[None]:
+        """No other grader uses this GPU while the block runs."""
+        with gpu_to_ourselves(self.engine.gpu.uuid, progress.line):
+            yield
+
+    def is_timed(self, case: Case) -> bool:
+        """Whether the assignment wants the case's time repeated until it is known well."""
+        words = self.rules.timed_tests
+        return words is not None and case in self.suite.select(words)
+
+    def floor(self, case: Case) -> Floor | None:
+        """The least time of `case` on this GPU; None where the GPU's rates are not known."""
+        facts = self.reading.result()
+        if facts is None:
+            return None
+        return least_time(case.operator, case.shape, facts, self.rules.floor.units)
+
+    def fresh_input(self, case: Case) -> AbstractContextManager[FreshInput]:
+        """Inputs for timed runs of `case`, drawn from now on in the background."""
+        return fresh_input(case, self.files, lambda nonce: self.suite.fresh_seed(case, nonce))
+
+    def time(
+        self, program: Path, case: Case, fresh: FreshInput, *, wall_s: float, first: TimedRun | None = None
+    ) -> Timing:
+        """Time `program` on inputs of `case` from `fresh`."""
+        return measure_case(
+            self.engine,
+            program,
+            case,
+            self.rules,
+            fresh,
+            wall_s=wall_s,
+            first=first,
+            read=self.read,
+            clock=self.clock,
+        )
+
+    # ---- the reference solution ---------------------------------------------------------------------------------
+
+    def reference(self, case: Case, wall_s: float) -> ReferenceRecord | None:
+        """The reference solution's time on `case`, measured once in this session; None where no part of the rubric
+        compares with one. Raises GraderFault when the reference cannot be timed: that is nobody's fault who is
+        graded."""
+        parts = (part for part in self.rules.rubric if isinstance(part, ReferenceRatio))
+        part = next((part for part in parts if case in self.suite.select(part.tests)), None)
+        if part is None:
+            return None
+        if case not in self._references:
+            self._references[case] = self._time_reference(part.reference, case, wall_s)
+        return self._references[case]
+
+    def _time_reference(self, name: str, case: Case, wall_s: float) -> ReferenceRecord:
+        path = self.rules.reference_folder / name
+        submission = read_submission(path, self.rules, runner(10))
+        built = build(submission, self.rules, self.engine)
+        if built.program is None:
+            raise GraderFault(f"{shown(path)}: the reference solution does not compile: {built.reason}")
+        with self.fresh_input(case) as fresh:
+            timing = self.time(built.program, case, fresh, wall_s=wall_s)
+        record = timing_record(timing, self.rules)
+        if record is None:
+            why = f"{shown(path)}: the reference solution could not be timed on {case.name}: {timing.problem}."
+            raise GraderFault(why)
+        return ReferenceRecord(name=name, sha256=submission.sha256, timing=record)
+
+    # ---- occupancy ----------------------------------------------------------------------------------------------
+
+    def scored_tests(self) -> frozenset[str]:
+        """Names of the tests that are profiled for the rubric."""
+        parts = [part.tests for part in self.rules.rubric if isinstance(part, Occupancy)]
+        return frozenset(case.name for words in parts for case in self.suite.select(words))
+
+    def profile(
+        self, program: Path, case: Case, trace: Trace, outside: OutsideRecord | None, watch: Stopwatch
+    ) -> ProfileRecord:
+        """The profile of `program` on `case` for the score; `trace` is that of its graded run, `outside` what was seen
+        of its timed runs."""
+        reason = ""
+        metrics = named_metrics(("achieved_occupancy",))
+        try:
+            launches, wall_s = run_ncu(
+                self.engine,
+                program,
+                self.files.input(case),
+                metrics=SCORE_METRICS,
+                invocations=plan(trace, SCORED_LAUNCHES),
+                output_bytes=case.output_bytes,
+                limits=self.rules.limits,
+            )
+            watch.add("profiled run", wall_s)
+        except NotProfiled as why:
+            launches, reason = (), str(why)
+        profiles = kernel_profiles(trace, launches, metrics, theory(self.engine, self.reading.result()))
+        scored = ScoredOccupancy(None, reason, ()) if reason else scored_occupancy(profiles, trace.kernels)
+        seen = outside.occupancy if outside is not None else None
+        flag = other_kernel(scored.achieved, seen) if scored.achieved is not None and seen is not None else ""
+        return ProfileRecord(
+            test=case.name,
+            achieved=seen if flag else scored.achieved,
+            reason=scored.reason,
+            counted=scored.kernels,
+            kernels=tuple(kernel_record(profile) for profile in profiles),
+            flag=flag,
+        )
+
+
+@contextlib.contextmanager
+def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseFiles) -> Iterator[Bench | None]:
+    """The bench of the cuda engine; None for any other. Raises UsageError where a reference solution is missing."""
+    if not isinstance(engine, CudaEngine):
+        yield None
+        return
+    for part in rules.rubric:
+        if isinstance(part, ReferenceRatio) and not (rules.reference_folder / part.reference).is_file():
+            raise UsageError(
+                f"assignment/{rules.name}/assignment.yaml: rubric part {part.part} compares with {part.reference}, "
+                f"which is not in {shown(rules.reference_folder)}: put it there, or name another file."
+            )
+    uuid = engine.gpu.uuid
+    with (
+        nvml_reader(uuid) as read,
+        outside_clock(uuid) as clock,
+        use_reader(uuid) as used,
+        ThreadPoolExecutor(1) as background,
+    ):
+        facts, starting = background.submit(gpu_facts, uuid), background.submit(engine.start_up_cpu_s)
+        yield Bench(engine, rules, suite, files, facts, starting, read, clock, IdleWait(used))
+
+
+def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:
+    """Theoretical occupancy on the engine's GPU; None where it cannot be computed."""
+    return theory_of(engine.toolkit, facts.limits if facts is not None else known_limits(engine.gpu.compute_capability))
+
+
+def theory_of(toolkit: Toolkit, limits: SmLimits | None) -> Theory | None:
+    """Theoretical occupancy on an SM with these limits; None where it cannot be computed."""
+    if limits is None:
+        return None
+    try:
+        blocks = calculator(toolkit, limits)
+        occupancy(Demand(32, 128), limits, blocks)  # an architecture the header does not know is found out here
+    except (MachineFault, GraderFault):
+        return None
+
+    def of(demand: Demand) -> LaunchOccupancy:
+        return occupancy(demand, limits, blocks)
+
+    return of
+
+
+# ---- records ----------------------------------------------------------------------------------------------------
+
+
+def kernel_record(profile: KernelProfile) -> KernelRecord:
+    """One kernel as a record has it."""
+    return KernelRecord(
+        name=profile.name,
+        launches=profile.launches,
+        profiled=profile.profiled,
+        gpu_ms=profile.gpu_ns / 1e6,
+        share=profile.share,
+        theoretical=profile.theoretical.theoretical if profile.theoretical else None,
+        limiter=profile.theoretical.sentence if profile.theoretical else "",
+        metrics={name: (found.low, found.high, found.mean) for name, found in profile.ranges.items()},
+    )
+
+
+def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
+    """A timing as a record has it; None when there is no time."""
+    if timing.median_ms is None:
+        return None
+    interval, rule = timing.interval, rule_of(rules.timing)
+    return TimingRecord(
+        runs=tuple(_run_record(run) for run in timing.runs),
+        median_ms=timing.median_ms,
+        low_ms=interval.low if interval else None,
+        high_ms=interval.high if interval else None,
+        confidence=interval.confidence if interval else None,
+        stopped=timing.stopped,
+        rule=(
+            f"until the 95 % interval of the median is within {rule.within:.2%} of it, or {rule.budget_s:g} s, "
+            f"or {rule.most} runs; {rule.warm_up} warm-up, the graded run the first of them; fresh inputs"
+        ),
+        notes=timing.notes,
+        outside=_outside_record(timing.outside),
+    )
+
+
+def _outside_record(outside: Outside | None) -> OutsideRecord | None:
+    if outside is None:
+        return None
+    return OutsideRecord(
+        source=outside.busy.source,
+        interval_s=round(outside.busy.interval_s, 4),
+        busy_ms=round(outside.busy.busy_s * 1e3, 3),
+        traced_ms=round(outside.explained_s * 1e3, 3),
+        allowed_ms=round(outside.allowed_s * 1e3, 3),
+        occupancy=outside.busy.occupancy,
+    )
+
+
+def _run_record(run: TimedRun) -> TimedRunRecord:
+    state = run.state
+    return TimedRunRecord(
+        gpu_ms=run.gpu_ms,
+        copy_ms=run.copy_ms,
+        idle_ms=run.idle_ms,
+        cpu_s=round(run.cpu_s, 4),
+        wall_s=round(run.wall_s, 4),
+        use=run.use,
+        outlier=run.outlier,
+        sm_mhz=state.sm_mhz if state else None,
+        memory_mhz=state.memory_mhz if state else None,
+        temperature_c=state.temperature_c if state else None,
+        power_w=state.power_w if state else None,
+        slowed=state.slowed if state else (),
+    )
+
+
+def floor_record(floor: Floor, gpu_ms: float | None) -> FloorRecord:
+    """A floor as a record has it, with what was achieved."""
+    return FloorRecord(
+        ms=floor.ms,
+        refuse_below_ms=floor.refuse_below_ms,
+        limit=floor.limit.name,
+        terms=tuple(FloorTerm(name=term.name, ms=term.ms, source=term.source) for term in floor.terms),
+        share=floor.share(gpu_ms) if gpu_ms else None,
+        tflops=floor.tflops(gpu_ms) if gpu_ms else None,
+        gbytes_per_s=floor.min_bytes / gpu_ms / 1e6 if gpu_ms else None,
+    )
+
+
+def mean_occupancy(profiles: tuple[ProfileRecord, ...]) -> tuple[float | None, str]:
+    """(achieved occupancy over the profiled tests, why there is none)."""
+    if not profiles:
+        return None, "none of its tests was profiled"
+    missing = next((profile for profile in profiles if profile.achieved is None), None)
+    if missing is not None:
+        return None, f"{missing.test}: {missing.reason}"
+    return fmean(profile.achieved for profile in profiles if profile.achieved is not None), ""

@@ -1,0 +1,110 @@
+"""Hidden testcases: in what order they run, on what values beside their own, and what a student reads of them.
+
+Their values come from the secret. Should a file of them get out all the same, or a program find something in them to go
+by, a second draw shows it: every grading runs a few of the testcases, other ones each time, on values that no file
+held before and no grading will use again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import secrets
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from grader.base.errors import MachineFault
+from grader.base.verdict import STUDENT_VERDICTS, Verdict
+from grader.course.assignment import HiddenInputs
+from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.testcase import Case, Suite
+from grader.records.record import TestRecord
+from grader.sandbox.scratch import remove_soon, scratch_folder
+
+_dice = random.SystemRandom()
+
+NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
+"""What a record loses whose time is found not to be believed after it was compared."""
+
+
+def shuffled(cases: Sequence[Case]) -> list[Case]:
+    """The cases in an order that cannot be foreseen."""
+    return _dice.sample(cases, len(cases))
+
+
+def to_draw_again(rules: HiddenInputs, suite: Suite, tests: Mapping[str, TestRecord]) -> list[Case]:
+    """Which of the hidden cases that passed are run on a second draw, in the suite's order."""
+    passed = [
+        case
+        for case in suite.select(rules.fresh_from)
+        if case.hidden and case.name in tests and tests[case.name].verdict is Verdict.PASSED
+    ]
+    chosen = _dice.sample(passed, min(rules.fresh, len(passed)))
+    return [case for case in passed if case in chosen]
+
+
+class _GivenUp(Exception):
+    """Nobody wants the files any more."""
+
+
+@contextlib.contextmanager
+def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[Case, TestcaseFiles]]]:
+    """Each case with files of values of their own, which are there until the next is asked for. They are made in the
+    background, one case ahead, from now on."""
+    given_up = threading.Event()
+
+    def go_on(done: int, total: int) -> None:
+        if given_up.is_set():
+            raise _GivenUp
+
+    def make(place: Path, case: Case) -> TestcaseFiles:
+        files = TestcaseFiles(place / case.name)
+        try:
+            files.folder.mkdir()
+        except OSError as error:
+            raise MachineFault(f"No folder could be made in {place}: {error.strerror}; free some space.") from error
+        generate(case, files, suite.fresh_seed(case, secrets.token_hex(16)), go_on)
+        return files
+
+    def each(ahead: Future[TestcaseFiles] | None) -> Iterator[tuple[Case, TestcaseFiles]]:
+        for case, following in itertools.zip_longest(cases, cases[1:]):
+            assert ahead is not None
+            files = ahead.result()
+            if following is not None:
+                ahead = background.submit(make, folder, following)
+            yield case, files
+            remove_soon(files.folder)
+
+    with scratch_folder("fresh", linger=True) as folder, ThreadPoolExecutor(1) as background:
+        try:
+            yield each(background.submit(make, folder, cases[0]) if cases else None)
+        finally:
+            given_up.set()
+
+
+def both(fixed: TestRecord, fresh: TestRecord) -> TestRecord:
+    """The record of a case that was run on two draws: it passes when both do."""
+    if fresh.verdict not in STUDENT_VERDICTS:
+        refused = fixed.timing_refused or fresh.timing_refused
+        doubted = {"timing_refused": refused, **NO_TIMES} if fresh.timing_refused else {}
+        return fixed.model_copy(update={"flags": tuple(dict.fromkeys((*fixed.flags, *fresh.flags))), **doubted})
+    reason = f"Right on the testcase's usual values, but not on others of the same shape: {fresh.reason}"
+    return fresh.model_copy(update={"reason": reason})
+
+
+def drawn_sentence(drawn: Sequence[Case], cases: Sequence[Case], missed: str = "") -> str:
+    """What the record says of it, `missed` why there should have been more; '' where nothing was hidden."""
+    hidden = sum(case.hidden for case in cases)
+    if not hidden:
+        return ""
+    names = f" ({', '.join(case.name for case in drawn)})" if drawn else ""
+    said = f"{len(drawn)} of {hidden} hidden testcases{names} were also run on values drawn for this grading alone."
+    return f"{said} There were to be more, but the machine could not: {missed}" if missed else said
+
+
+def shows_diagnosis(rules: HiddenInputs, case: Case) -> bool:
+    """Whether a student may read the likely cause of a wrong answer on `case`."""
+    return not case.hidden or rules.show == "diagnosis"

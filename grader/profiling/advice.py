@@ -1,0 +1,189 @@
+"""What to do about a kernel's counters: sentences with the source line, its stride and a remedy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from grader.programs.trace import AccessEvent, BranchEvent, KernelEvent, Trace
+
+_BANKS = 32
+_WORD_BYTES = 4
+_SECTOR_BYTES = 32
+_LEAST_SHARE = 0.05
+"""Of a kernel's excess wavefronts, sectors or divergent branches: a line below it is not worth a sentence."""
+_POOR = 1.1
+"""Times what would do: from here on a line is worth a sentence."""
+_MOST_LINES = 3
+_LEAST_EFFICIENCY = 0.9
+"""Of a warp's lanes: above it divergent branches cost little."""
+_SAME_ADDRESS = 4
+"""Lanes of a warp that wait for one another at an atomic, on average."""
+
+Named = Callable[[str], str]
+"""A source file by the name the student knows."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    file: str
+    line: int
+
+
+def advice(trace: Trace, kernel: str, named: Named) -> tuple[str, ...]:
+    """Sentences about one kernel, what costs most first; none where nothing is poor or nothing was counted."""
+    accesses = [access for access in trace.accesses if access.kernel == kernel]
+    branches = [branch for branch in trace.branches if branch.kernel == kernel]
+    events = [event for event in trace.kernels if event.name == kernel]
+    return (
+        *_lines(accesses, "shared", ("load", "store", "async_copy"), _conflicts, named),
+        *_lines(accesses, "global", ("load", "store", "async_copy"), _uncoalesced, named),
+        *_atomics(accesses, named),
+        *_local(accesses, named),
+        *_divergence(branches, events, named),
+    )
+
+
+def by_line(accesses: Iterable[AccessEvent]) -> list[AccessEvent]:
+    """Accesses of one source line, kind and stride added up, the largest excess first."""
+    sums: dict[tuple[object, ...], AccessEvent] = {}
+    for access in accesses:
+        key = (access.kernel, access.file, access.line, access.space, access.operation, access.bytes, access.stride)
+        known = sums.get(key)
+        sums[key] = access if known is None else _together(known, access)
+    return sorted(sums.values(), key=lambda each: (-each.excess, -each.units, each.file, each.line))
+
+
+def _together(a: AccessEvent, b: AccessEvent) -> AccessEvent:
+    return replace(
+        a,
+        requests=a.requests + b.requests,
+        lanes=a.lanes + b.lanes,
+        units=a.units + b.units,
+        excess=a.excess + b.excess,
+        worst=max(a.worst, b.worst),
+    )
+
+
+def _lines(
+    accesses: Iterable[AccessEvent],
+    space: str,
+    operations: tuple[str, ...],
+    sentence: Callable[[AccessEvent, float], str],
+    named: Named,
+) -> Iterator[str]:
+    lines = by_line(a for a in accesses if a.space == space and a.operation in operations)
+    total = sum(access.excess for access in lines)
+    for access in lines[:_MOST_LINES]:
+        needed = access.units - access.excess
+        if total and access.excess >= _LEAST_SHARE * total and access.units >= _POOR * needed:
+            yield f"{named(access.file)}:{access.line}: {sentence(access, access.excess / total)}"
+
+
+def _conflicts(access: AccessEvent, share: float) -> str:
+    needed = (access.units - access.excess) / access.requests
+    text = (
+        f"{_what(access)} take {_number(access.units / access.requests)} wavefronts a request where "
+        f"{_number(needed)} would do ({access.excess:,} bank conflicts, {share:.0%} of the kernel's)"
+    )
+    if access.stride is None:
+        return f"{text}: the lanes' addresses are not evenly spaced. Let neighbouring lanes use neighbouring words."
+    banks = _banks(access.stride)
+    rows = abs(access.stride) // _WORD_BYTES
+    remedy = (
+        f"Pad rows of {rows} words to {rows + 1}, or let neighbouring lanes use neighbouring words."
+        if access.bytes <= _WORD_BYTES
+        else f"Pad rows of {rows} words to {rows + access.bytes // _WORD_BYTES}, so that rows stay aligned."
+    )
+    return f"{text}: lanes are {access.stride} bytes apart and meet in {banks} of {_BANKS} banks. {remedy}"
+
+
+def _banks(stride: int) -> int:
+    """Banks in which the first bytes of lanes `stride` bytes apart lie."""
+    return _BANKS // math.gcd(abs(stride) // _WORD_BYTES, _BANKS)
+
+
+def _uncoalesced(access: AccessEvent, share: float) -> str:
+    needed = (access.units - access.excess) / access.requests
+    text = (
+        f"{_what(access)} touch {_number(access.units / access.requests)} sectors of {_SECTOR_BYTES} bytes a request "
+        f"where {_number(needed)} would do ({share:.0%} of the kernel's excess)"
+    )
+    if access.operation == "async_copy" and access.stride == access.bytes:
+        return (
+            f"{text}: the lanes are neighbours, but in global or in shared memory they start within a sector. Let rows "
+            f"begin at multiples of {_SECTOR_BYTES} bytes in both (the shared array with __align__(128))."
+        )
+    if access.stride is not None and abs(access.stride) == access.bytes:
+        return (
+            f"{text}: the lanes are neighbours but start within a sector. Let rows begin at multiples of "
+            f"{_SECTOR_BYTES} bytes (cudaMallocPitch, padding)."
+        )
+    how = (
+        "the lanes' addresses are not evenly spaced"
+        if access.stride is None
+        else f"lanes are {access.stride} bytes apart"
+    )
+    remedy = "Let threadIdx.x walk along the row: neighbouring lanes, neighbouring elements"
+    if access.operation == "load":
+        remedy += "; where columns are needed, load rows into a shared tile and read that transposed"
+    else:
+        remedy += "; transpose in a shared tile before storing"
+    if access.bytes < 16 and access.stride is not None and abs(access.stride) >= 16:
+        remedy += "; or let each thread take 16 bytes at once (float4)"
+    return f"{text}: {how}. {remedy}."
+
+
+def _atomics(accesses: Iterable[AccessEvent], named: Named) -> Iterator[str]:
+    shared = by_line(a for a in accesses if a.space == "shared" and a.operation in ("atomic", "reduction"))
+    for access in shared[:_MOST_LINES]:
+        waiting = access.excess / access.requests
+        if waiting >= _SAME_ADDRESS:
+            yield (
+                f"{named(access.file)}:{access.line}: at this shared atomic {_number(waiting)} lanes of a warp wait "
+                "for others with the same address. Combine within the warp first (__shfl_down_sync, "
+                "__reduce_add_sync), or give each warp its own counters."
+            )
+
+
+def _local(accesses: Iterable[AccessEvent], named: Named) -> Iterator[str]:
+    local = by_line(a for a in accesses if a.space == "local")
+    if local:
+        most = max(local, key=lambda each: each.requests)
+        requests = sum(each.requests for each in local)
+        yield (
+            f"{named(most.file)}:{most.line}: local memory, which lies in device memory, is used in {requests:,} "
+            "requests, most of them here. Arrays stay in registers when every index is known at compile time "
+            "(#pragma unroll)."
+        )
+
+
+def _divergence(branches: Iterable[BranchEvent], events: Iterable[KernelEvent], named: Named) -> Iterator[str]:
+    instructions = sum(event.counters.get("instructions", 0) for event in events)
+    lanes = sum(event.counters.get("thread_instructions", 0) for event in events)
+    if not instructions or lanes / instructions >= 32 * _LEAST_EFFICIENCY:
+        return
+    found: dict[_Place, tuple[int, int]] = {}
+    for branch in branches:
+        place = _Place(branch.file, branch.line)
+        reached, divergent = found.get(place, (0, 0))
+        found[place] = (reached + branch.reached, divergent + branch.divergent)
+    total = sum(divergent for _, divergent in found.values())
+    ordered = sorted(found.items(), key=lambda item: -item[1][1])
+    for place, (reached, divergent) in ordered[:_MOST_LINES]:
+        if divergent and divergent >= _LEAST_SHARE * total:
+            yield (
+                f"{named(place.file)}:{place.line}: lanes of a warp part here {divergent:,} of {reached:,} times, and "
+                f"on average {lanes / instructions:.1f} of 32 lanes work. Let whole warps take one way: decide by "
+                "threadIdx.x / 32, or sort the work."
+            )
+
+
+def _what(access: AccessEvent) -> str:
+    names = {"load": "loads", "store": "stores", "async_copy": "asynchronous copies"}
+    return f"{access.space} {names[access.operation]} of {access.bytes} bytes"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"

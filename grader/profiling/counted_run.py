@@ -1,0 +1,82 @@
+"""A run that counts, on as many batches as a student waits for.
+
+Counting takes a program several times as long as a plain run on the emulator, and a testcase's batches all cost the
+same. So one batch is run first, then as many as fit into the budget, and what was counted is said to be of so many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.base.progress import Progress
+from grader.course.assignment import Limits
+from grader.course.testcase import Case
+from grader.profiling.kernel_profile import normal_name
+from grader.programs.engine import Engine
+from grader.programs.run import Run, run_program
+from grader.programs.trace import Trace
+from grader.sandbox.scratch import scratch_folder
+from grader.timing.baseline import write_sample
+
+BUDGET_S = 10.0
+"""All batches are run where that is likely to take no longer."""
+_WORTH_ANOTHER = 2
+"""Fewer than so many times the batches of the first run are not worth a second."""
+
+
+@dataclass(frozen=True)
+class CountedRun:
+    """What `units` of the `whole` case gave. `trace` is None where nothing was traced, for the reason `ending`;
+    `cut_off` says what ran, where the program was stopped."""
+
+    trace: Trace | None
+    units: int
+    whole: int
+    ending: str
+    cut_off: str = ""
+
+
+def counted_run(engine: Engine, program: Path, case: Case, limits: Limits, progress: Progress, who: str) -> CountedRun:
+    """Run `program`, built to count, on the first units of `case`, by inputs made for it."""
+    operator, whole = case.operator, case.operator.units(case.shape)
+    units = 0
+    with scratch_folder("counted") as folder:
+        wanted = 1
+        while True:
+            source = folder / f"in{wanted}"
+            shape = write_sample(operator, case.shape, wanted, case.distribution, source)
+            units = operator.units(shape)
+            of = f"{units} of {whole} {operator.units_name}" if units < whole else "all of it"
+            progress.stage(f"{who}: {case.name}, counted on the emulator, {of}")
+            with run_program(
+                engine,
+                program,
+                source,
+                output_bytes=operator.output_bytes(shape),
+                wall_s=limits.emulator_wall_s,
+                limits=limits,
+            ) as run:
+                counted = CountedRun(run.trace, units, whole, run.outcome.ending, _cut_off(run))
+                spent_s = run.outcome.wall_s
+            source.unlink()
+            wanted = min(whole, int(units * BUDGET_S / max(spent_s, 1e-3)))
+            if units == whole or counted.cut_off or (wanted < whole and wanted < _WORTH_ANOTHER * units):
+                return counted
+            if spent_s > BUDGET_S / _WORTH_ANOTHER:
+                return counted
+
+
+def _cut_off(run: Run) -> str:
+    """What ran of a program that was stopped; '' of one that ended."""
+    kernels = run.trace.kernels if run.trace is not None else ()
+    stopped = next((kernel for kernel in kernels if "blocks_begun" in kernel.counters), None)
+    if stopped is not None:
+        blocks = stopped.grid[0] * stopped.grid[1] * stopped.grid[2]
+        begun = int(stopped.counters["blocks_begun"])
+        launch = f"launch {kernels.index(stopped) + 1:,} ({normal_name(stopped.name)})"
+        share = f"{begun:,} of {blocks:,} blocks had begun ({begun / blocks:.1%})"
+        return f"after {run.outcome.wall_s:.0f} s, in {launch}, of which {share}"
+    if run.outcome.timed_out:
+        return f"after {run.outcome.wall_s:.0f} s, when {len(kernels):,} launches had finished"
+    return ""

@@ -1,0 +1,243 @@
+"""The profile of a program: per kernel, counters from Nsight Compute beside what the trace and the launch say.
+
+Long programs are sampled: of each kernel some launches, spread evenly over the run (a classic kernel makes 12,800, and
+ncu takes 50 ms to 250 ms for each). What was profiled of how many is part of the result.
+
+Achieved occupancy for the score. Each kernel counts by its share of GPU time; kernels under 1 % of it, and kernels
+that read no global memory (fills, say), are left out: they do none of the work and would be a cheap way to a good
+average. No kernel counts for more than its theoretical occupancy, which follows from the launch. While several run, the
+one of lowest occupancy counts; and where the median by time is lower than the mean, the median does. So a kernel that
+is launched for its occupancy alone changes nothing until it takes as long as all the others, one after the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from grader.course.metrics import DRAM_BYTES, FLOPS, OCCUPANCY, READ_BYTES, Metric, stall_reasons
+from grader.profiling.kernel_time import counted_ns, weighted_median
+from grader.profiling.ncu import Launch
+from grader.profiling.occupancy import Demand, Occupancy
+from grader.programs.trace import AccessEvent, KernelEvent, Trace
+
+LEAST_SHARE = 0.01
+"""Of GPU time: a kernel below it has no say in the occupancy score."""
+
+_LEAST_PER_KERNEL = 3
+_TOP_STALLS = 3
+_SPARE = 1.02
+"""Counters may exceed what follows from the launch by 2 %: they are averages over a few SMs in several passes."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A metric over the profiled launches of one kernel."""
+
+    low: float
+    high: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """One kernel. `gpu_ns` is the sum over all its launches in the trace, `share` its part of the sum over all
+    kernels. `ranges` holds the metrics that were measured; `intensity` is FP32 operations per byte of device
+    memory traffic and `tflops` their rate, None where not measured. Only the emulator gives `mix`, the shares (0..1) of
+    its warps' instructions by class, `accesses`, what its source lines cost, and `advice` on them."""
+
+    name: str
+    launches: int
+    profiled: int
+    gpu_ns: int
+    share: float
+    theoretical: Occupancy | None
+    ranges: Mapping[str, Range]
+    stalls: tuple[tuple[str, str, float], ...] = ()
+    intensity: float | None = None
+    tflops: float | None = None
+    reads: bool | None = None
+    mix: Mapping[str, float] = field(default_factory=dict)
+    accesses: tuple[AccessEvent, ...] = ()
+    advice: tuple[str, ...] = ()
+
+    @property
+    def achieved(self) -> float | None:
+        """Achieved occupancy, 0..1, no more than the launch allows."""
+        found = self.ranges.get("achieved_occupancy")
+        if found is None:
+            return None
+        return min(found.mean, self.theoretical.theoretical) if self.theoretical else found.mean
+
+    @property
+    def implausible(self) -> bool:
+        """Whether the counters say more than the launch allows: they were tampered with, or are another kernel's."""
+        found = self.ranges.get("achieved_occupancy")
+        return found is not None and self.theoretical is not None and found.mean > _SPARE * self.theoretical.theoretical
+
+
+Theory = Callable[[Demand], Occupancy]
+
+
+def plan(trace: Trace, launches: int) -> tuple[int, ...] | None:
+    """Which launches of each kernel to profile, counted from 1; None for all of them."""
+    counts = [summary.launches for summary in trace.kernel_summaries()]
+    if sum(counts) <= launches:
+        return None
+    each = max(_LEAST_PER_KERNEL, launches // len(counts))
+    chosen: set[int] = set()
+    for count in counts:
+        chosen.update(1 + index * count // each for index in range(min(each, count)))
+    return tuple(sorted(chosen))
+
+
+def kernel_profiles(
+    trace: Trace, launches: Sequence[Launch], metrics: Sequence[Metric], theory: Theory | None
+) -> tuple[KernelProfile, ...]:
+    """One for each kernel of the trace, the longest first. `launches` may be empty: what the trace and the launch
+    say remains."""
+    found: dict[str, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(normal_name(launch.kernel), []).append(launch)
+    first: dict[str, KernelEvent] = {}
+    for kernel in trace.kernels:
+        first.setdefault(kernel.name, kernel)
+    return tuple(
+        _profile(
+            summary.name,
+            summary.launches,
+            summary.total_ns,
+            summary.share,
+            found.get(normal_name(summary.name), []),
+            metrics,
+            theory(_demand(first[summary.name])) if theory is not None else None,
+        )
+        for summary in trace.kernel_summaries()
+    )
+
+
+def normal_name(kernel: str) -> str:
+    """A kernel's name in a form that CUPTI's and ncu's have in common: `void attention<32, 4>(float const*)` and
+    `attention<(int)32, (int)4>(const float *)` are both `attention<32,4>`; ncu's `(bool)0` is `false`. Overloads cannot
+    be told apart, nor can namespaces, which ncu does not always print."""
+    name = re.sub(r"\((?:unsigned |signed )?(?:int|long|short|char|bool)\)(?=-?\w)", "", kernel.strip())
+    if name.endswith(")"):
+        depth = 0
+        for place in range(len(name) - 1, -1, -1):
+            depth += {")": 1, "(": -1}.get(name[place], 0)
+            if depth == 0:
+                name = name[:place]
+                break
+    stem, bracket, arguments = name.removeprefix("void ").replace(" ", "").partition("<")
+    arguments = re.sub(r"\b(?:false|true)\b", lambda word: str(int(word[0] == "true")), arguments)
+    return stem.rpartition("::")[2] + bracket + arguments
+
+
+def _demand(kernel: KernelEvent) -> Demand:
+    x, y, z = kernel.block
+    return Demand(kernel.registers, x * y * z, kernel.static_shared_bytes, kernel.dynamic_shared_bytes)
+
+
+def _profile(
+    name: str,
+    count: int,
+    gpu_ns: int,
+    share: float,
+    launches: Sequence[Launch],
+    metrics: Sequence[Metric],
+    theoretical: Occupancy | None,
+) -> KernelProfile:
+    ranges = {}
+    for metric in metrics:
+        values = [value for launch in launches if (value := metric.value(launch.values)) is not None]
+        if values:
+            ranges[metric.name] = Range(min(values), max(values), fmean(values))
+    flops = sum(times * launch.values.get(word, 0.0) for launch in launches for word, times in FLOPS.items())
+    traffic = sum(launch.values.get(DRAM_BYTES, 0.0) for launch in launches)
+    seconds = sum(launch.duration_ns for launch in launches) / 1e9
+    reads = [launch.values[READ_BYTES] > 0 for launch in launches if READ_BYTES in launch.values]
+    return KernelProfile(
+        name=name,
+        launches=count,
+        profiled=len(launches),
+        gpu_ns=gpu_ns,
+        share=share,
+        theoretical=theoretical,
+        ranges=ranges,
+        stalls=_stalls(launches),
+        intensity=flops / traffic if flops and traffic else None,
+        tflops=flops / seconds / 1e12 if flops and seconds else None,
+        reads=any(reads) if reads else None,
+    )
+
+
+def _stalls(launches: Sequence[Launch]) -> tuple[tuple[str, str, float], ...]:
+    """The states in which the kernel's warps spend most of their waiting, weighed by the launches' durations."""
+    weights: dict[tuple[str, str], float] = {}
+    total = sum(launch.duration_ns for launch in launches) or 1.0
+    for launch in launches:
+        for word, meaning, value in stall_reasons(launch.values):
+            weights[word, meaning] = weights.get((word, meaning), 0.0) + value * launch.duration_ns / total
+    ordered = sorted(weights.items(), key=lambda item: -item[1])
+    return tuple((word, meaning, value) for (word, meaning), value in ordered[:_TOP_STALLS])
+
+
+@dataclass(frozen=True)
+class ScoredOccupancy:
+    """Achieved occupancy for the score, or why there is none. `kernels` says what counted with which weight, and
+    what was left out and why, in sentences."""
+
+    achieved: float | None
+    reason: str
+    kernels: tuple[str, ...]
+
+
+def scored_occupancy(profiles: Sequence[KernelProfile], kernels: Sequence[KernelEvent] = ()) -> ScoredOccupancy:
+    """The mean of the kernels' achieved occupancies, weighed by GPU time, over those that do the work; their median
+    where that is lower. `kernels` are the launches as the trace has them: without them, none overlaps another."""
+    said, working = [], []
+    for profile in profiles:
+        short = normal_name(profile.name)
+        if profile.share < LEAST_SHARE:
+            said.append(f"{short}: left out, {profile.share:.2%} of the GPU time")
+        elif profile.reads is False:
+            said.append(f"{short}: left out, it reads no global memory")
+        elif profile.implausible:
+            most = profile.theoretical.theoretical if profile.theoretical else 1.0
+            reason = (
+                f"{short} reports {profile.ranges['achieved_occupancy'].mean:.3f} where its launch allows {most:.3f}: "
+                "a person should look at this"
+            )
+            return ScoredOccupancy(None, reason, (*said, reason))
+        elif profile.achieved is None:
+            reason = f"{short}, {profile.share:.0%} of the GPU time, was not profiled"
+            return ScoredOccupancy(None, reason, (*said, reason))
+        else:
+            working.append(profile)
+    if not working:
+        return ScoredOccupancy(None, "no kernel that reads global memory took 1 % of the GPU time", tuple(said))
+    return _weighed(working, kernels, said)
+
+
+def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], said: list[str]) -> ScoredOccupancy:
+    achieved = {profile.name: profile.achieved or 0.0 for profile in working}
+    times = counted_ns(kernels, achieved) if kernels else {profile.name: profile.gpu_ns for profile in working}
+    total = sum(times.values())
+    for profile in working:
+        limit = f" of {profile.theoretical.theoretical:.3f} possible" if profile.theoretical else ""
+        weight = times[profile.name] / total
+        said.append(
+            f"{normal_name(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {weight:.1%}, "
+            f"{profile.profiled:,} of {profile.launches:,} launches profiled"
+        )
+    mean = sum(achieved[name] * time for name, time in times.items()) / total
+    median = weighted_median([(achieved[name], time) for name, time in times.items()])
+    if median < mean:
+        said.append(f"half of that time has {median:.3f} or less: this counts, not the mean of {mean:.3f}")
+    return ScoredOccupancy(min(mean, median), "", tuple(said))
+
+
+SCORE_METRICS = (OCCUPANCY, READ_BYTES)
+"""All that the score needs: ncu collects them in few passes."""

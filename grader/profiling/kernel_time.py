@@ -1,0 +1,51 @@
+"""Which kernel a moment of GPU time counts for in the occupancy score: of those that run, the one of lowest occupancy.
+
+A kernel that is launched for its occupancy alone could otherwise run beside the others on a stream of its own, asleep
+in warps that they leave free, and have a share of the time that costs none. So it has a say only in time that it takes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+from grader.programs.trace import KernelEvent
+
+
+def counted_ns(kernels: Iterable[KernelEvent], occupancy: Mapping[str, float]) -> dict[str, int]:
+    """Nanoseconds that count for each kernel named in `occupancy` (0..1); other kernels are as if they had not run."""
+    ours = [kernel for kernel in kernels if kernel.name in occupancy]
+    times = dict.fromkeys(occupancy, 0)
+    running: Counter[str] = Counter()
+    before = 0
+    for now, begins, name in _edges(ours):
+        if running:
+            times[min(running, key=occupancy.__getitem__)] += now - before
+        before = now
+        running[name] += 1 if begins else -1
+        if not running[name]:
+            del running[name]
+    return times
+
+
+def _edges(kernels: Sequence[KernelEvent]) -> list[tuple[int, bool, str]]:
+    """(ns, whether it begins, name) of all beginnings and ends; ends come first, so that no time is counted between
+    one kernel and the next."""
+    begins = ((kernel.start_ns, True, kernel.name) for kernel in kernels)
+    ends = ((kernel.end_ns, False, kernel.name) for kernel in kernels)
+    return sorted(chain(begins, ends))
+
+
+def weighted_median(values: Sequence[tuple[float, float]]) -> float:
+    """Of (value, weight) pairs, the least value that half of the weight does not exceed.
+
+    >>> weighted_median([(0.9, 2.0), (0.1, 1.0), (0.5, 1.0)])
+    0.5
+    """
+    half, so_far = sum(weight for _, weight in values) / 2, 0.0
+    for value, weight in sorted(values):
+        so_far += weight
+        if so_far >= half:
+            return value
+    raise ValueError("There is no median of nothing.")

@@ -1,0 +1,179 @@
+"""Runs Nsight Compute on a built program and reads what it measured.
+
+ncu runs in the same confinement as the program alone: an H200's counters could be read there (2026-11-21; ncu
+2025.3.1, driver 580), since it works through a library loaded into the program and the sandbox's own loopback, not
+through ptrace. What its Job adds is ncu's folder, readable, and a folder for its log.
+
+ncu writes to its stdout, a socket that the program has no descriptor of and cannot open through /proc; what the program
+prints goes elsewhere. (A log file is found in /proc/PID/cmdline, and can be replaced by a link.) The counters of a
+program that reaches into ncu's memory are still its own: anyone who uses these numbers for points must check them
+against what the launch could reach (`grader.profiling.kernel_profile` does).
+
+Clocks are left alone (--clock-control none) as in timed runs, and so are caches (--cache-control none).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.errors import MachineFault
+from grader.course.assignment import Limits
+from grader.course.metrics import DURATION
+from grader.programs.engine.cuda import CudaEngine
+from grader.sandbox import memory_share
+from grader.sandbox.scratch import scratch_folder
+
+WALL_S = 240.0
+"""For the whole run under ncu: it runs each profiled launch several times over."""
+
+_LOG_BYTES = 32 << 20
+"""A profiled launch takes some 2 KB."""
+_SPARE_BYTES = 256 << 20
+_TOOLS = Path("/opt/nvidia")
+"""Where NVIDIA's packages put Nsight Compute; the toolkit's bin/ncu is a script that calls it there."""
+_NO_PERMISSION = "ERR_NVGPUCTRPERM"
+_KNOWN = re.compile(rf"==ERROR== (?:{_NO_PERMISSION}|Profiling is not supported on device \d{{1,3}})")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One profiled launch. `values` are ncu's, by ncu's name, in base units (bytes, nanoseconds, per second)."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    values: dict[str, float]
+
+    @property
+    def duration_ns(self) -> float:
+        return self.values.get(DURATION, 0.0)
+
+
+class NotProfiled(MachineFault):
+    """Why there are no counters here, with the fix; what can be had without them is the caller's to say."""
+
+
+def run_ncu(
+    engine: CudaEngine,
+    program: Path,
+    input_file: Path,
+    *,
+    metrics: Sequence[str],
+    invocations: Sequence[int] | None,
+    output_bytes: int,
+    limits: Limits,
+) -> tuple[tuple[Launch, ...], float]:
+    """(profiled launches in order, wall seconds). `invocations`: which launches of each kernel, counted from 1, or
+    None for all. Raises NotProfiled where counters cannot be had."""
+    ncu = engine.toolkit.tool("ncu")
+    if ncu is None:
+        raise NotProfiled(
+            "Nsight Compute (ncu) is not installed: install the CUDA toolkit's nsight-compute, or put ncu on PATH."
+        )
+    if why := sandbox.tool_problem():
+        raise NotProfiled(f"Nsight Compute was not run: {why}.")
+    with scratch_folder("ncu") as scratch:
+        folder = scratch / "run" / "work"
+        folder.mkdir(parents=True)
+        launch = engine.launch(program, (str(input_file.resolve()), str(folder / "output")), "", traced=False)
+        job = sandbox.Job(
+            command=(*ncu_options(ncu, metrics, invocations), *sandbox.apart(launch.command)),
+            folder=folder,
+            environment=launch.environment,
+            readable=(program, input_file.resolve(), engine.toolkit.root, *nvidia_tools(ncu), *launch.readable),
+            devices=launch.devices,
+            starts_programs=True,
+        )
+        outcome = sandbox.run(
+            job,
+            sandbox.Limits(
+                wall_s=WALL_S,
+                memory_bytes=memory_share.of_a_program(
+                    limits.memory_bytes + (8 << 30)
+                ),  # ncu keeps what it restores between passes
+                processes=limits.processes,
+                file_bytes=output_bytes + _SPARE_BYTES,
+                folder_bytes=2 * (output_bytes + _SPARE_BYTES),
+                kept_output_bytes=_LOG_BYTES,
+            ),
+        )
+        launches = parse_csv(outcome.stdout)
+        if not launches:
+            raise NotProfiled(_why_nothing(outcome.stdout + _known_words(outcome.stderr), outcome.timed_out))
+        return launches, outcome.wall_s
+
+
+def ncu_options(ncu: Path, metrics: Sequence[str], invocations: Sequence[int] | None) -> tuple[str, ...]:
+    """The command line up to the program: raw numbers as CSV to stdout, of all processes, clocks and caches left
+    alone. `invocations` as in `run_ncu`."""
+    options = [str(ncu), "--csv", "--page", "raw", "--print-units", "base"]
+    options += ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
+    options += ["--metrics", ",".join(metrics)]
+    if invocations is not None:
+        options += ["--kernel-id", f":::{'|'.join(map(str, invocations))}"]
+    return tuple(options)
+
+
+def nvidia_tools(tool: Path) -> tuple[Path, ...]:
+    """The folders that a tool of NVIDIA's is made of, for the sandbox to show."""
+    return tuple(folder for folder in (tool.resolve().parent, _TOOLS) if folder.is_dir())
+
+
+def parse_csv(text: str) -> tuple[Launch, ...]:
+    """What `ncu --csv --page raw` wrote: a line of names, a line of units, a line per launch; ncu's own messages
+    (==PROF==) and whatever else stands around them is skipped. A line that is cut short is left out."""
+    rows = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
+    if len(rows) < 3 or rows[0][:1] != ["ID"]:
+        return ()
+    names = rows[0]
+    launches = []
+    for row in rows[2:]:
+        if len(row) != len(names) or not row[0].isdigit():
+            continue
+        cells = dict(zip(names, row, strict=True))
+        values = {name: number for name, cell in cells.items() if (number := _number(cell)) is not None}
+        grid, block = _triple(cells.get("Grid Size", "")), _triple(cells.get("Block Size", ""))
+        launches.append(Launch(cells.get("Kernel Name", "?"), grid, block, values))
+    return tuple(launches)
+
+
+def _number(cell: str) -> float | None:
+    """A number, with the thousands separators ncu writes in some locales."""
+    try:
+        return float(cell.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def _triple(cell: str) -> tuple[int, int, int]:
+    parts = [int(part) for part in cell.strip("() ").split(",") if part.strip().isdigit()]
+    x, y, z = [*parts, 1, 1, 1][:3]
+    return x, y, z
+
+
+def _known_words(stderr: str) -> str:
+    """Of stderr, where the program prints too, only sentences that ncu is known to have."""
+    return "".join(f"\n{found}" for found in dict.fromkeys(_KNOWN.findall(stderr)))
+
+
+def _why_nothing(said: str, timed_out: bool) -> str:
+    if _NO_PERMISSION in said:
+        return (
+            "The driver lets only administrators read performance counters: put `options nvidia "
+            "NVreg_RestrictProfilingToAdminUsers=0` into a file in /etc/modprobe.d and reboot, or run the grader as "
+            "root (https://developer.nvidia.com/ERR_NVGPUCTRPERM)."
+        )
+    if timed_out:
+        return f"Profiling took longer than {WALL_S:g} s: profile a smaller test, or fewer launches with --launches."
+    errors = [line.strip() for line in said.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
+    words = " ".join(line.split("==")[2].strip() for line in errors if "unmodified GPU clocks" not in line)
+    if "not supported" in words:
+        return (
+            f"This Nsight Compute does not know this GPU: {words[:300]} Install the ncu of an older or newer toolkit."
+        )
+    return f"Nsight Compute measured no kernel: {words[:400] or said.strip()[-300:] or 'it did not say why'}"

@@ -1,0 +1,189 @@
+"""Theoretical occupancy of a launch: how many warps an SM can hold at once, and what limits it, in a sentence.
+
+The arithmetic is NVIDIA's (cuda_occupancy.h of the toolkit, see occupancy.cpp), built once into the cache. It needs
+no GPU: the limits of an architecture come from `grader.gpu.facts`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.paths import cache_folder
+from grader.gpu.facts import SmLimits
+from grader.programs.toolkit import Toolkit
+
+_SOURCE = Path(__file__).with_name("occupancy.cpp")
+_LEAST_REGISTERS = 16
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one launch asks for: `registers` per thread, `threads` and shared bytes per block."""
+
+    registers: int
+    threads: int
+    static_shared: int = 0
+    dynamic_shared: int = 0
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How a launch fills an SM. `by` says how many blocks each resource alone would allow; `limiters` are those that
+    allow the fewest; `sentence` explains it."""
+
+    blocks: int
+    warps: int
+    most_warps: int
+    by: dict[str, int]
+    limiters: tuple[str, ...]
+    sentence: str
+
+    @property
+    def theoretical(self) -> float:
+        """Warps an SM can hold of this launch, as a share (0..1) of the most it can hold of any."""
+        return self.warps / self.most_warps
+
+
+Blocks = Callable[[Demand], tuple[int, dict[str, int]]]
+"""(blocks per SM, what each resource alone allows) of a demand, on some SM."""
+
+
+def occupancy(demand: Demand, limits: SmLimits, blocks: Blocks) -> Occupancy:
+    """The occupancy of one launch. Raises GraderFault when the architecture is not known to the calculator."""
+    count, by = blocks(demand)
+    warps_per_block = -(-demand.threads // limits.warp)
+    fewest = min(by.values())
+    limiters = tuple(name for name, most in by.items() if most == fewest)
+    return Occupancy(
+        blocks=count,
+        warps=count * warps_per_block,
+        most_warps=limits.threads // limits.warp,
+        by=by,
+        limiters=limiters,
+        sentence=_sentence(demand, limits, blocks, count, limiters),
+    )
+
+
+def _sentence(demand: Demand, limits: SmLimits, blocks: Blocks, count: int, limiters: tuple[str, ...]) -> str:
+    shared = demand.static_shared + demand.dynamic_shared
+    causes = {
+        "registers": f"{demand.registers} registers × {demand.threads} threads",
+        "shared memory": f"{shared / 1024:.4g} KiB of shared memory a block",
+        "warps": f"{demand.threads} threads a block, of {limits.threads:,} an SM holds",
+        "blocks": f"{limits.blocks} blocks, the most an SM holds, of {demand.threads} threads each",
+    }
+    text = f"{' and '.join(causes[name] for name in limiters)}: {_blocks(count)} per SM"
+    changes = []
+    if "registers" in limiters:
+        changes += _fewer_registers(demand, blocks, count)
+    if limiters != ("blocks",) and demand.threads >= 128 and demand.threads % 64 == 0:
+        half = replace(demand, threads=demand.threads // 2)
+        changes.append(f"at {half.threads} threads {_number(blocks(half)[0])}")
+    if limiters == ("shared memory",):
+        changes += _less_shared(demand, blocks, count)
+    return f"{text}; {', '.join(changes)}" if changes else text
+
+
+def _fewer_registers(demand: Demand, blocks: Blocks, count: int) -> list[str]:
+    """What saving registers would bring: a step that does not help yet, if there is one, and the one that does."""
+    better = next(
+        (
+            registers
+            for registers in range((demand.registers - 1) // 8 * 8, _LEAST_REGISTERS - 1, -8)
+            if blocks(replace(demand, registers=registers))[0] > count
+        ),
+        None,
+    )
+    said = []
+    halfway = demand.registers * 3 // 4 // 8 * 8
+    if halfway >= _LEAST_REGISTERS and (better is None or halfway > better):
+        said.append(f"at {halfway} registers still {_number(count)}")
+    if better is not None:
+        said.append(f"at {better} registers {_number(blocks(replace(demand, registers=better))[0])}")
+    return said
+
+
+def _less_shared(demand: Demand, blocks: Blocks, count: int) -> list[str]:
+    shared = demand.static_shared + demand.dynamic_shared
+    for kib in range((shared - 1) // 1024, 0, -1):
+        more = blocks(replace(demand, static_shared=0, dynamic_shared=kib * 1024))[0]
+        if more > count:
+            return [f"at {kib} KiB {_number(more)}"]
+    return []
+
+
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+
+
+def _blocks(count: int) -> str:
+    return f"{_number(count)} block{'' if count == 1 else 's'}"
+
+
+# ---- the toolkit's calculator -----------------------------------------------------------------------------------
+
+
+def calculator(toolkit: Toolkit, limits: SmLimits) -> Blocks:
+    """cuda_occupancy.h for SMs with these limits, built on first use. Raises MachineFault where the toolkit lacks
+    the header or there is no g++."""
+    library = ctypes.CDLL(str(_library(toolkit)))
+    major, minor = limits.compute_capability
+    device = (ctypes.c_longlong * 11)(
+        major,
+        minor,
+        limits.threads_per_block,
+        limits.threads,
+        limits.registers_per_block,
+        limits.registers,
+        limits.warp,
+        limits.shared_per_block,
+        limits.shared,
+        limits.shared_per_block_optin,
+        limits.reserved_shared,
+    )
+
+    def blocks(demand: Demand) -> tuple[int, dict[str, int]]:
+        kernel = (ctypes.c_longlong * 4)(demand.registers, demand.static_shared, demand.threads, demand.dynamic_shared)
+        result = (ctypes.c_longlong * 6)()
+        error = library.grader_occupancy(device, kernel, result)
+        if error != 0:
+            why = "this toolkit does not know the architecture" if error == 2 else "the numbers make no sense"
+            raise GraderFault(f"cuda_occupancy.h refused {demand} on compute capability {major}.{minor}: {why}.")
+        by = dict(zip(("registers", "shared memory", "warps", "blocks"), list(result)[1:5], strict=True))
+        return int(result[0]), by
+
+    return blocks
+
+
+def _library(toolkit: Toolkit) -> Path:
+    header = toolkit.include / "cuda_occupancy.h"
+    if not header.is_file():
+        raise MachineFault(f"{header} is not there: theoretical occupancy needs the headers of the CUDA toolkit.")
+    content = _SOURCE.read_bytes() + header.read_bytes() + platform.machine().encode()
+    library = cache_folder() / "native" / f"libgrader_occupancy-{hashlib.sha256(content).hexdigest()[:16]}.so"
+    if library.exists():
+        return library
+    library.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = library.with_name(f".{library.name}.{os.getpid()}")
+    command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]
+    command += ["-isystem", str(toolkit.include), "-o", str(unfinished), str(_SOURCE)]
+    try:
+        done = sandbox.runner(60, readable=(toolkit.root, _SOURCE))(command, library.parent)
+        if done.exit_code != 0:
+            raise MachineFault(
+                f"The occupancy calculator could not be built from {header}: {done.output.strip()[:500]}; "
+                "install g++ and the CUDA toolkit's headers."
+            )
+        unfinished.replace(library)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return library

@@ -1,0 +1,271 @@
+"""Submission → Build: a program to run, or the compiler's words. Builds are cached by content.
+
+The cache's key covers the files, the flags, the engine and its compiler, so a build is reused exactly when
+compiling again would give the same program. A failed build is not kept: its cause may be the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.errors import MachineFault
+from grader.base.machine import cpu_features
+from grader.base.names import spelled_out
+from grader.base.paths import cache_folder
+from grader.base.verdict import Fault
+from grader.course.assignment import Assignment
+from grader.programs.engine import Compiled, Engine
+from grader.programs.submission import Submission
+from grader.sandbox import quarantine
+from grader.sandbox.cache import forget_unused, mark_used
+from grader.sandbox.scratch import scratch_folder
+
+_LIBRARY_PREFIXES = {
+    "cublasLt": "cuBLASLt",
+    "cublas": "cuBLAS",
+    "cudnn": "cuDNN",
+    "cufft": "cuFFT",
+    "curand": "cuRAND",
+    "cusolver": "cuSOLVER",
+    "cusparse": "cuSPARSE",
+    "cutensor": "cuTENSOR",
+    "nccl": "NCCL",
+    "nvrtc": "NVRTC",
+    "nppc": "NPP",
+}
+SOURCE_FOLDER = "source"
+"""The folder that a snapshot is laid out in to be compiled."""
+_CANARY = """\
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef __CUDACC__
+#include <vector>
+__global__ void root(float *values) { values[threadIdx.x] = sqrtf(values[threadIdx.x]); }
+#endif
+int main(void) { return 0; }
+"""
+"""What every compiler here must compile, or the machine is at fault: its g++ or its C library may be newer than nvcc
+can read, or files of the toolkit may be missing."""
+OWN_PROGRAM = "program"
+"""What `compile_own` calls the program that it makes."""
+_OWN_LIMIT_S = 120
+_NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
+"""The beginning of what nvcc calls an intermediate file; the rest is the source's name."""
+_LACKING_CURAND = re.compile(
+    r"\bgrader_lacks_curand::(\w+)|grader_lacks_curand\d+(curand_?[a-z0-9_]*|skipahead[a-z_]*)"
+)
+"""A function of grader/programs/stubs/include/curand_kernel.h that something calls, as a linker names it."""
+_UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
+_REFUSALS = (
+    (
+        re.compile(r"kernel launch from __device__ or __global__ functions requires separate compilation mode"),
+        "It launches kernels from a kernel (dynamic parallelism): launch them all from the host.",
+    ),
+    (
+        re.compile(r"requires --extended-lambda nvcc flag"),
+        "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that gives it.",
+    ),
+    (
+        re.compile(r"fatal error: (\S+): No such file or directory"),
+        r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or do without.",
+    ),
+)
+"""What a compiler says of a program that needs more than its code, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """`program` is None when compiling failed, and `fault` then says whose failure it is. `reason` is the
+    sentence for the student; `log` is all that the compiler said; `seconds` is what compiling took, also when
+    this build came from the cache."""
+
+    program: Path | None
+    fault: Fault | None
+    reason: str
+    log: str
+    seconds: float
+    cached: bool
+    key: str
+
+    @property
+    def ok(self) -> bool:
+        return self.program is not None
+
+
+def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
+    """Compile `submission` for `engine`, or find it compiled. Raises MachineFault when the machine cannot."""
+    key = _key(submission, assignment, engine)
+    folder = cache_folder() / "builds" / key
+    if (kept := _read_cached(folder, key)) is not None:
+        mark_used(folder)
+        return kept
+    try:
+        forget_unused(folder.parent)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with scratch_folder("build", folder.parent) as scratch:
+            return _compile(submission, assignment, engine, key, scratch, folder)
+    except OSError as error:
+        raise MachineFault(
+            f"The build of {submission.id} could not be written to {folder.parent}: {error.strerror}; "
+            "free some space, or set GRADER_CACHE to another folder."
+        ) from error
+
+
+def _compile(
+    submission: Submission, assignment: Assignment, engine: Engine, key: str, scratch: Path, folder: Path
+) -> Build:
+    sources, product = scratch / SOURCE_FOLDER, scratch / "build"
+    sources.mkdir()
+    product.mkdir()
+    submission.write_to(sources)
+    began = time.monotonic()
+    run = sandbox.runner(assignment.build.limit_s, readable=(*engine.build_paths, scratch), writable=(product,))
+    made = engine.compile(
+        submission.sources, _flags(submission, assignment), folder=sources, output=product / "program", run=run
+    )
+    seconds = time.monotonic() - began
+    log = _in_their_names(made.log, sources, scratch)
+    if not made.ok:
+        doubtful = made.fault is Fault.STUDENT and not _names_their_line(log, submission)
+        machine = _canary(engine, scratch.parent) if doubtful else ""
+        if lacking := _LACKING_CURAND.search(log):
+            machine = (
+                f"Its kernels call {lacking[1] or lacking[2]} of cuRAND, and the CUDA toolkit here has no "
+                "curand_kernel.h: install it with `pip install nvidia-curand`, or take a full toolkit "
+                "(NVCC=…/bin/nvcc)."
+            )
+        fault = Fault.MACHINE if machine else made.fault
+        reason = machine or _failure_sentence(log, fault, assignment)
+        return Build(None, fault, reason, log, seconds, cached=False, key=key)
+    kept = Path(tempfile.mkdtemp(dir=scratch))  # no compiler could write to it
+    kept.chmod(0o755)
+    if not quarantine.claim(product, "program", kept / "program", program=True):
+        reason = "It does not compile: the compiler ended without an error, and left no program."
+        return Build(None, Fault.STUDENT, reason, log, seconds, cached=False, key=key)
+    (kept / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
+    try:
+        kept.rename(folder)
+    except OSError:  # another grader built the same at the same time, or a broken entry is in the way
+        if _read_cached(folder, key) is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            kept.rename(folder)
+    return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
+
+
+def _in_their_names(log: str, sources: Path, scratch: Path) -> str:
+    """`log` with files as they were handed in, and without the folders and numbers of nvcc's intermediate ones."""
+    log = spelled_out(log)
+    for folder in dict.fromkeys((sources, sources.resolve())):
+        log = log.replace(f"{folder}/", "")
+    places = "|".join(re.escape(str(place)) for place in dict.fromkeys((scratch, scratch.resolve())))
+    log = re.sub(rf"(?:{places})/[^\s:'\"`,()]*/|^(?:\./)+", "", log, flags=re.MULTILINE)
+    return _NVCC_TEMPORARY.sub("", log).strip()
+
+
+def _names_their_line(log: str, submission: Submission) -> bool:
+    """Whether the compiler found an error in a line of the submission's own."""
+    names = "|".join(re.escape(name) for name, _ in submission.files)
+    return re.search(rf"^(?:{names})(?:\(\d+\)|:\d+).*\b[Ee]rror\b", log, re.MULTILINE) is not None
+
+
+def _canary(engine: Engine, place: Path) -> str:
+    """Why this machine compiles nothing at all, as a sentence; '' when it does. Nothing of a submission is in reach."""
+    with scratch_folder("canary", place) as folder:
+        made = compile_own(engine, _CANARY, folder)
+    if made.ok:
+        return ""
+    errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
+    said = (errors[0] if errors else _first_line(made.log)).strip()
+    if "Unsupported gpu architecture" in said:
+        remedy = "This nvcc knows no such GPU: install a toolkit that does (CUDA 12 for GPUs before Turing, 2018)"
+        remedy += ", or use --engine emulator."
+    else:
+        remedy = "Where g++ is newer than nvcc supports, install an older one and set NVCC_CCBIN=g++-14, say."
+    return f"This machine does not compile even a kernel of one line: {said[:300]}; see `grader doctor`. {remedy}"
+
+
+def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] = ()) -> Compiled:
+    """Compile a small program of the grader's own, confined like any, into `folder`/OWN_PROGRAM: to see whether this
+    machine can, or to have something that is known to run. Not cached."""
+    sources, product = folder / SOURCE_FOLDER, folder / "build"
+    sources.mkdir()
+    product.mkdir()
+    (sources / "program.cu").write_text(source, encoding="utf-8")
+    run = sandbox.runner(_OWN_LIMIT_S, readable=(*engine.build_paths, folder), writable=(product,))
+    made = engine.compile(("program.cu",), flags, folder=sources, output=product / OWN_PROGRAM, run=run)
+    if made.ok and not quarantine.claim(product, OWN_PROGRAM, folder / OWN_PROGRAM, program=True):
+        return Compiled(Fault.MACHINE, "The compiler ended without an error, and left no program.")
+    return made
+
+
+def handed_in_name(file: str) -> str:
+    """A source file by the name that the student knows, from where it was compiled."""
+    return file.rpartition(f"/{SOURCE_FOLDER}/")[2]
+
+
+def _read_cached(folder: Path, key: str) -> Build | None:
+    try:
+        facts = json.loads((folder / "build.json").read_text())
+        log, seconds = str(facts["log"]), float(facts["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    program = folder / "program"
+    return Build(program, None, "", log, seconds, cached=True, key=key) if os.access(program, os.X_OK) else None
+
+
+def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
+    """nvcc's flags: the submission's, and without the library that lets kernels launch kernels where they must not."""
+    return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
+
+
+def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
+    native = any("native" in flag for flag in submission.flags)  # a cache may be shared by machines that differ
+    processor = cpu_features() if native else platform.machine()
+    flags = _flags(submission, assignment)
+    parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *flags]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> str:
+    """One sentence on why there is no program."""
+    if fault is Fault.GRADER:
+        return f"The emulator cannot run this program: {_first_line(log)}"
+    if "__cudaCDP" in log:
+        return (
+            "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
+            "from the host."
+        )
+    for found, sentence in _REFUSALS:
+        if (match := found.search(log)) is not None:
+            return match.expand(sentence)
+    undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
+    for name in undefined:
+        for prefix, library in _LIBRARY_PREFIXES.items():
+            if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
+                function = re.sub(r"_v\d+$", "", name)
+                return (
+                    f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
+                )
+    if undefined:
+        return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
+    if "was stopped after" in log:
+        return f"Compiling took longer than {assignment.build.limit_s:g} s: make the code, or its templates, smaller."
+    errors = [line for line in log.splitlines() if re.search(r"\b[Ee]rror\b(?! detected)", line)]
+    count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
+    return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
+
+
+def _first_line(log: str) -> str:
+    return next((line.strip() for line in log.splitlines() if line.strip()), "the compiler said nothing")

@@ -1,0 +1,257 @@
+"""Runs submissions on an NVIDIA GPU, traced by our CUPTI library."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from grader import sandbox
+from grader.base.paths import cache_folder
+from grader.base.process import Runner
+from grader.base.verdict import Fault
+from grader.gpu.nvml import keep_open, opened
+from grader.programs import trace
+from grader.programs.engine import probe
+from grader.programs.engine.interface import Compiled, Launch
+from grader.programs.makefile import CPP_IS_CUDA
+from grader.programs.stubs import STUB_HEADERS, header_flags
+from grader.programs.toolkit import Toolkit
+from grader.programs.trace.tracer import SOURCES, build_tracer
+from grader.sandbox.scratch import scratch_folder
+
+_PROBE_S = 60.0
+_STANDARD = re.compile(r"--?std=")
+_WINDOWS_NODE = "dxg"
+"""The device node of all GPUs in Windows' subsystem for Linux, instead of NVIDIA's."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as NVML describes it. `compute_capability` is (major, minor), `node` the number of its device node, which
+    is not its place among the GPUs in a container or a Slurm job that was given some of them."""
+
+    node: int
+    uuid: str
+    name: str
+    driver: str
+    compute_capability: tuple[int, int]
+    memory_bytes: int
+
+    @property
+    def architecture(self) -> str:
+        """nvcc's name for its code: sm_90a where the chip has architecture-specific instructions, else sm_86."""
+        major, minor = self.compute_capability
+        return f"{major}{minor}{'a' if major >= 9 else ''}"
+
+
+def find_gpu() -> Gpu | None:
+    """The first GPU this process may use (CUDA_VISIBLE_DEVICES is honoured); None without a GPU or driver."""
+    return next(iter(find_gpus()), None)
+
+
+def find_gpus() -> tuple[Gpu, ...]:
+    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. Left out is one that does not answer, and
+    one that is cut into slices (MIG), which have device nodes of their own that the sandbox does not know."""
+    found = []
+    with opened() as there:
+        if not there:
+            return ()
+        keep_open()
+        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        for index in dict.fromkeys(_visible(pynvml.nvmlDeviceGetCount())):
+            with contextlib.suppress(pynvml.NVMLError):
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                if _is_sliced(handle):
+                    continue
+                gpu = Gpu(
+                    node=_node(handle, index),
+                    uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+                    name=_text(pynvml.nvmlDeviceGetName(handle)),
+                    driver=driver,
+                    compute_capability=tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle)),
+                    memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+                )
+                found.append(gpu)
+    return tuple(found)
+
+
+def no_gpu_reason() -> str:
+    """Why `find_gpus` finds none, as a phrase."""
+    with opened() as there:
+        if not there:
+            return "there is no NVIDIA driver"
+        if (count := pynvml.nvmlDeviceGetCount()) == 0:
+            return "the driver sees none"
+        wanted = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        if "MIG-" in wanted:
+            return f"CUDA_VISIBLE_DEVICES={wanted} names a slice of one (MIG), and only whole GPUs can be used"
+        if not (visible := _visible(count)):
+            return f"CUDA_VISIBLE_DEVICES={wanted} leaves none of {count}"
+        if any(_is_sliced(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in visible):
+            return "it is cut into slices (MIG), and only whole GPUs can be used"
+        return "none answers (see nvidia-smi)"
+
+
+def _node(handle: Any, index: int) -> int:
+    try:
+        return int(pynvml.nvmlDeviceGetMinorNumber(handle))
+    except pynvml.NVMLError:  # Windows' subsystem for Linux has none
+        return index
+
+
+def _is_sliced(handle: Any) -> bool:
+    try:
+        return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
+    except pynvml.NVMLError:  # most GPUs cannot be cut
+        return False
+
+
+def _visible(count: int) -> list[int]:
+    """Device indices in the order CUDA_VISIBLE_DEVICES gives, all when it is unset."""
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return list(range(count))
+    indices: list[int] = []
+    for item in filter(None, (part.strip() for part in wanted.split(","))):
+        if item.isdigit():
+            indices.append(int(item))
+        elif item.startswith("GPU-"):
+            with contextlib.suppress(pynvml.NVMLError):
+                indices.append(pynvml.nvmlDeviceGetIndex(pynvml.nvmlDeviceGetHandleByUUID(item)))
+        else:  # CUDA stops at the first entry that names no device: -1 hides all that follow
+            break
+    return [index for index in indices if index < count]
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@dataclass(frozen=True)
+class CudaEngine:
+    """The `cuda` engine on one GPU."""
+
+    toolkit: Toolkit
+    gpu: Gpu
+    name: str = "cuda"
+    measures_time: bool = True
+
+    @property
+    def device(self) -> str:
+        return self.gpu.name
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        major, minor = self.gpu.compute_capability
+        return {
+            "driver": self.gpu.driver,
+            "compute_capability": f"{major}.{minor}",
+            "gpu_uuid": self.gpu.uuid,
+            "compiler": f"nvcc {self.toolkit.version}",
+        }
+
+    def identity(self) -> str:
+        return f"cuda {self.gpu.architecture} {self.toolkit.identity} {platform.machine()}"
+
+    @property
+    def build_paths(self) -> tuple[Path, ...]:
+        return (self.toolkit.root, *self.toolkit.added_headers, STUB_HEADERS)
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        architecture = self.gpu.architecture
+        own = [str(self.toolkit.nvcc), *(flag for flag in flags if flag != CPP_IS_CUDA)]
+        own += [f"-gencode=arch=compute_{architecture},code=sm_{architecture}", *header_flags(self.toolkit)]
+        log, inputs = "", list[str]()
+        for number, source in enumerate(sources):  # a language or a standard holds for all files of one command
+            if source.endswith(".c"):
+                words = [word for word in own if not _STANDARD.match(word)]
+            elif CPP_IS_CUDA in flags and not source.endswith(".cu"):
+                words = [*own, "-x", "cu"]
+            else:
+                inputs.append(source)
+                continue
+            target = output.parent / f"{number}-{Path(source).stem}.o"
+            done = run([*words, "-c", source, "-o", str(target)], folder)
+            log += done.output
+            if done.exit_code != 0:
+                return Compiled(Fault.STUDENT, log)
+            inputs.append(str(target))
+        libraries = (f"-L{library}" for library in self.toolkit.library_folders)
+        done = run([*own, *libraries, "-o", str(output), *inputs], folder)
+        return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
+
+    def problem(self) -> str:
+        """Why a context, an allocation or a copy fails on this GPU, in a process confined as submissions are."""
+        outcome = self._probed()
+        said = outcome.stderr.strip().splitlines()
+        return "" if outcome.exit_code == 0 else said[-1] if said else outcome.ending
+
+    def start_up_cpu_s(self) -> float | None:
+        """Processor time that the least CUDA program needs here; None where it fails."""
+        outcome = self._probed()
+        return outcome.cpu_s if outcome.exit_code == 0 else None
+
+    def _probed(self) -> sandbox.Outcome:
+        launch = self.launch(Path(sys.executable).resolve(), ("-I", "-S", probe.__file__), "", traced=False)
+        with scratch_folder("probe") as folder:
+            job = sandbox.Job(
+                command=launch.command,
+                folder=folder,
+                environment=launch.environment,
+                readable=(Path(probe.__file__), Path(sys.base_prefix), *launch.readable),
+                devices=launch.devices,
+                changes_modes=False,
+            )
+            return sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))
+
+    def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
+        """`traced` false: without the tracer, which cannot share a process with NVIDIA's own tools."""
+        environment = {"CUDA_VISIBLE_DEVICES": self.gpu.uuid, "CUDA_MODULE_LOADING": "LAZY"}
+        tracer = self.tracer if traced else None
+        if tracer is not None:
+            environment |= {"CUDA_INJECTION64_PATH": str(tracer), trace.PATH_VARIABLE: trace_target}
+        devices = [Path("/dev") / name for name in ("nvidiactl", "nvidia-uvm", f"nvidia{self.gpu.node}", _WINDOWS_NODE)]
+        cupti = self.toolkit.cupti()
+        return Launch(
+            command=(str(program), *arguments),
+            environment=environment,
+            readable=tuple(path for path in (tracer, cupti and cupti.library.resolve().parent) if path),
+            devices=tuple(device for device in devices if device.exists()),
+            traced=tracer is not None,
+            untraced_reason="" if tracer or not traced else "CUPTI was not found (see `grader doctor`)",
+        )
+
+    @cached_property
+    def tracer(self) -> Path | None:
+        """The CUPTI tracer, built once per toolkit and kept in the cache; None where CUPTI is missing."""
+        cupti = self.toolkit.cupti()
+        if cupti is None:
+            return None
+        content = b"".join(source.read_bytes() for source in SOURCES)
+        key = hashlib.sha256(content + f"{platform.machine()} {self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
+        built = cache_folder() / "native" / f"libgrader_tracer-{key}.so"
+        if not built.exists():
+            paths = (self.toolkit.root, cupti.include, cupti.library.parent, *(source.parent for source in SOURCES))
+            built.parent.mkdir(parents=True, exist_ok=True)
+            build_tracer(
+                built,
+                cupti_include=cupti.include,
+                cuda_include=self.toolkit.include,
+                cupti_library=cupti.library,
+                cxx="g++",
+                run=sandbox.runner(120, readable=paths),
+            )
+        return built

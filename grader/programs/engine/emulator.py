@@ -1,0 +1,88 @@
+"""Runs submissions on the CPU: nvcc's PTX translated to C. For machines without a GPU, and for its diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import emulator
+from grader.base.errors import GraderFault
+from grader.base.process import Runner
+from grader.base.verdict import Fault
+from grader.emulator import DEFAULT_SANITIZERS
+from grader.programs import trace
+from grader.programs.engine.interface import Compiled, Launch
+from grader.programs.stubs import STUB_HEADERS, header_flags
+from grader.programs.toolkit import Toolkit
+from grader.sandbox.scratch import scratch_folder
+
+
+@dataclass(frozen=True)
+class EmulatorEngine:
+    """The `emulator` engine; `target` is the architecture it plays, such as sm_80."""
+
+    toolkit: Toolkit
+    target: str
+    name: str = "emulator"
+    measures_time: bool = False
+    sanitize: frozenset[str] = DEFAULT_SANITIZERS
+    """What is checked while a program runs: memory, race, init, sync."""
+    leaks: bool = False
+    """Whether memory that was never freed is noted."""
+
+    count: bool = False
+    """Whether programs count instructions and memory requests, which takes them several times as long."""
+
+    @property
+    def device(self) -> str:
+        return f"emulated {self.target}"
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {"compiler": f"nvcc {self.toolkit.version}", "emulator": emulator.runtime_identity()[:16]}
+
+    def identity(self) -> str:
+        checks = ",".join(sorted(self.sanitize | ({"count"} if self.count else set())))
+        return f"emulator {self.target} {self.toolkit.identity} {emulator.runtime_identity()} {checks}"
+
+    @property
+    def build_paths(self) -> tuple[Path, ...]:
+        ours = (*self.toolkit.added_headers, STUB_HEADERS, Path(emulator.__file__).parent)
+        return (self.toolkit.root, *ours, *emulator.host_compiler_folders())
+
+    def compile(
+        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
+    ) -> Compiled:
+        with scratch_folder("written", folder.parent) as written:
+            try:
+                program = emulator.compile_program(
+                    [folder / source for source in sources],
+                    output,
+                    folder=folder,
+                    work=output.parent,
+                    written=written,
+                    nvcc=self.toolkit.nvcc,
+                    run=run,
+                    flags=(*flags, *header_flags(self.toolkit)),
+                    target=self.target,
+                    sanitize=self.sanitize,
+                    count=self.count,
+                )
+            except emulator.CompileFailed as failure:
+                return Compiled(Fault.STUDENT, failure.log)
+            except (emulator.Unsupported, GraderFault) as fault:
+                return Compiled(Fault.GRADER, str(fault))
+        return Compiled(None, program.log)
+
+    def problem(self) -> str:
+        """It has no hardware or driver that could fail."""
+        return ""
+
+    def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
+        return Launch(
+            command=(str(program), *arguments),
+            environment={trace.PATH_VARIABLE: trace_target} | ({"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}),
+            file_sizes_limited=False,  # device memory is a file in memory
+            limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # an endless kernel is then told with its line
+        )

@@ -1,0 +1,179 @@
+"""Compiler flags from a student's own Makefile or CMakeLists.txt, as far as they are the student's to choose.
+
+`make -n` says which commands the Makefile would run; nothing is run but what make itself evaluates, in the
+sandbox. From its compiler lines we keep flags that change the program (macros, optimisation, language, include folders
+inside the submission) and drop what is ours (architecture, output, mode) or harmful, saying so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.base.names import printable_name
+from grader.base.process import Runner
+from grader.programs.cmakelists import read_cmakelists
+from grader.programs.compiler_calls import SOURCES, calls, program_calls
+
+_SEPARATE_VALUE = {
+    "-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code", "-o", "--output-file",
+    "-ccbin", "--compiler-bindir", "-D", "--define-macro", "-U", "--undefine-macro", "-I", "--include-path",
+    "-isystem", "--system-include", "-L", "--library-path", "-l", "--library", "-O", "--optimize", "-std", "--std",
+    "-maxrregcount", "--maxrregcount", "-Xptxas", "--ptxas-options", "-Xcompiler", "--compiler-options", "-Xlinker",
+    "--linker-options", "-x", "--x", "-m", "--machine", "-t", "--threads", "-MF", "-MT", "-include", "--pre-include",
+    "-diag-suppress", "--diag-suppress", "-default-stream", "--default-stream", "-rdc", "--relocatable-device-code",
+    "-Xcudafe", "-Xnvlink", "-Xarchive", "-cudart", "--cudart",
+    "-ftz", "--ftz", "-prec-div", "--prec-div", "-prec-sqrt", "--prec-sqrt", "-fmad", "--fmad",
+}  # fmt: skip
+"""nvcc options whose value may be the next word (nvcc --help)."""
+
+_OURS = re.compile(
+    r"-(arch|-gpu-architecture|code|-gpu-code|gencode|-generate-code|o|-output-file|ccbin|-compiler-bindir"
+    r"|x|-x|m|-machine|t|-threads|c|-compile|dc|-device-c|dlink|-device-link|link|-link|MD|MMD|MP|M|MM|MF|MT"
+    r"|m32|m64|Xcudafe|Xnvlink|Xarchive|cudart|-cudart|run|-run|v|-verbose|keep|-keep|G|-device-debug|lib|-lib|shared|-shared|ptx|-ptx|cubin|-cubin)\b(=|$)"
+)
+_KEPT = re.compile(
+    r"(-D|-U|--define-macro=|--undefine-macro=)[A-Za-z_][^,]*(,[A-Za-z_][^,]*)*|-O[0-3]?|--optimize=\d|-{1,2}std=[\w+]+"
+    r"|-{1,2}use_fast_math|-{1,2}(ftz|prec-div|prec-sqrt|fmad)=(true|false)|-{1,2}maxrregcount=\d+"
+    r"|-{1,2}(extended-lambda|expt-extended-lambda|expt-relaxed-constexpr|restrict|extra-device-vectorization)"
+    r"|-{1,2}default-stream=[\w-]+|-(rdc|-relocatable-device-code)=(true|false)|-w|-g|-lineinfo|--generate-line-info"
+    r"|-{1,2}(diag-suppress|diag_suppress)=[\d,]+|-W[\w-]*|-{1,2}resource-usage"
+)
+"""Macros are a list for nvcc, and their names words of their own for gcc, which reads options from FILE for @FILE."""
+_PTXAS_KEPT = re.compile(r"-v|--verbose|-O[0-3]|-dlcm=\w+|--def-load-cache=\w+|-warn-[\w-]+|--warn-[\w-]+")
+_COMPILER_KEPT = re.compile(
+    r"-O([0-3]|fast|s|g)?|-f(fast-math|unroll-loops|no-[\w-]+|openmp|tree-vectorize|PIC)|-W[\w=-]*|-w|-g|-[DU]\w+(=[\w.+-]*)?"
+    r"|-march=native|-mtune=native|-m(avx2|avx|fma|avx512f|sse4\.2)|-std=[\w+]+|-pthread|-pedantic"
+)
+_HARMLESS = re.compile(r'(?:[^"$`\\]|\\"|"[\w.]*")*')
+"""nvcc gives its tools' command lines to a shell: -D and -I within double quotes, -Xcompiler's words without any. A
+macro that is a string is written -DNAME=\\"text\\" in nvcc's arguments."""
+_RELOCATABLE = {"-dc", "--device-c"}
+CPP_IS_CUDA = "-x=cu"
+"""Among the flags of a submission: its C++ files are CUDA."""
+_STANDARD = re.compile(r"-{1,2}std=")
+_LONGEST = 4096
+_MOST_FLAGS = 256
+_MOST_NOTES = 20
+_SHOWN = 100
+_SYSTEM_LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "c", "gomp", "cudart", "cudart_static", "cudadevrt", "cuda"}
+
+
+@dataclass(frozen=True)
+class MakefileFlags:
+    """What a Makefile asks for: flags we honour, the sources it names, and sentences about what was left out."""
+
+    flags: tuple[str, ...]
+    sources: tuple[str, ...]
+    notes: tuple[str, ...]
+    origin: str = "Makefile"
+
+    @property
+    def include_folders(self) -> tuple[str, ...]:
+        """Those of -I, relative to the submission's folder."""
+        return tuple(flag.removeprefix("-I") for flag in self.flags if flag.startswith("-I"))
+
+
+def read_makefile_flags(folder: Path, target: str, run: Runner) -> MakefileFlags | None:
+    """Flags of the compiler commands that `make -n target` (else plain `make -n`) would run in `folder` for one
+    program; None when make runs no nvcc there."""
+    for goal in ([target], []):
+        said = run(["make", "-n", "-B", "--no-print-directory", *goal], folder)
+        chosen = program_calls(calls(said.output), f"{target}.cu") if said.exit_code == 0 else []
+        if any(call.is_nvcc for call in chosen):
+            return sort_flags((call.words for call in chosen), folder)
+    return None
+
+
+def read_cmake_flags(text: str, main: str, folder: Path) -> MakefileFlags | None:
+    """As `read_makefile_flags`, for a CMakeLists.txt in `folder`; None when it makes no CUDA program."""
+    words = read_cmakelists(text, main)
+    return replace(sort_flags([words], folder), origin="CMakeLists.txt") if words else None
+
+
+def sort_flags(commands: Iterable[Sequence[str]], folder: Path) -> MakefileFlags:
+    """Split nvcc's arguments into what is kept, the sources, and what is dropped with a note. All sources are compiled
+    with all flags, but for the standard: nvcc takes one, the first."""
+    kept: dict[str, None] = {}
+    sources: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    for command in commands:
+        flags = _joined(command)
+        own = [flag for flag in flags if not flag.startswith("-") and Path(flag).suffix in SOURCES]
+        sources |= dict.fromkeys(own)
+        if _RELOCATABLE.intersection(flags):
+            kept["-rdc=true"] = None
+        if {CPP_IS_CUDA, f"-{CPP_IS_CUDA}"}.intersection(flags) and any(Path(name).suffix != ".cu" for name in own):
+            kept[CPP_IS_CUDA] = None
+        for flag in flags:
+            for keep, note in _judged(flag, folder) if flag.startswith("-") else ():
+                if keep and not (_STANDARD.match(keep) and any(map(_STANDARD.match, kept))):
+                    kept[keep] = None
+                if note:
+                    notes[note] = None
+    if len(kept) > _MOST_FLAGS:
+        notes[f"flags after the first {_MOST_FLAGS} are left out"] = None
+    return MakefileFlags(tuple(kept)[:_MOST_FLAGS], tuple(sources), tuple(notes)[:_MOST_NOTES])
+
+
+def _joined(words: Iterable[str]) -> list[str]:
+    """Words with the values that stand apart (`-D X`, `-Xptxas -v`) joined to their flags."""
+    joined: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in _SEPARATE_VALUE and word != "-O":
+            value = next(rest, "")
+            attached = word in {"-D", "-U", "-I", "-L", "-l"}
+            joined.append(word + value if attached else f"{word}={value}")
+        else:
+            joined.append(word)
+    return joined
+
+
+def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
+    """(flag to keep, note) for one flag; pass-through lists (-Xcompiler=a,b) are judged item by item."""
+    if not _HARMLESS.fullmatch(flag) or not flag.isprintable() or len(flag) > _LONGEST:
+        return [(None, f"{_shortened(flag)} is left out: it is too long, or holds what a shell would heed")]
+    name, _, value = flag.partition("=")
+    if name in {"-Xptxas", "--ptxas-options"}:
+        return [_pass_through("-Xptxas", item, _PTXAS_KEPT) for item in value.split(",") if item]
+    if name in {"-Xcompiler", "--compiler-options"}:
+        return [_pass_through("-Xcompiler", item, _COMPILER_KEPT) for item in re.split(r"[, ]", value) if item]
+    if flag.startswith(("-I", "--include-path=", "-isystem=", "--system-include=")):
+        return [_include(flag.removeprefix("-I") if flag.startswith("-I") else value, folder)]
+    if flag != "-lineinfo" and re.match(r"-l\w|--library=", flag):
+        library = flag[2:] if flag.startswith("-l") and not flag.startswith("--") else value
+        return [(None, None if library in _SYSTEM_LIBRARIES else f"-l{library} is left out: libraries are not linked")]
+    if flag.startswith(("-L", "--library-path=", "-Xlinker", "--linker-options")) or _OURS.match(flag):
+        return [(None, None)]
+    if _KEPT.fullmatch(flag):
+        return [(flag, None)]
+    return [(None, f"{_shortened(flag)} is left out: it is not one of the flags that are honoured")]
+
+
+def _shortened(flag: str) -> str:
+    """A flag for people, whatever is in it."""
+    return printable_name(flag[:_SHOWN]) + ("…" if len(flag) > _SHOWN else "")
+
+
+def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str | None, str | None]:
+    if allowed.fullmatch(item):
+        return f"{option}={item}", None
+    return None, f"{option} {_shortened(item)} is left out: it is not one of the flags that are honoured"
+
+
+def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
+    """The value as it is written: make may have put links into `folder`, and what a name leads to may change later."""
+    whole = Path(os.path.normpath(folder / value))
+    if "," in value:  # for nvcc, a list
+        return None, f"-I{_shortened(value)} is left out: write one -I for each folder"
+    for own in (folder, folder.resolve()):
+        if whole.is_relative_to(own):
+            below = str(whole.relative_to(own))
+            if below.startswith("@"):  # gcc gives it to its compiler as a word of its own, which reads options there
+                return None, f"-I{_shortened(value)} is left out: a folder's name may not begin with @"
+            return f"-I{below}", None
+    return None, f"-I{_shortened(value)} is left out: it lies outside the submission"

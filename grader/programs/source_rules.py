@@ -1,0 +1,350 @@
+"""What an assignment forbids in a submission's source, and where it was found.
+
+Headers, calls and assembly are looked for in what nvcc's preprocessor makes of each source, so a macro hides nothing
+and a comment accuses nobody; its line markers lead back to the student's own lines. Only their files are searched: what
+the toolkit's headers do is not theirs. How an include was spelled is not in the preprocessor's output; that is read
+from the files themselves.
+
+The preprocessor runs with the flags and for the architecture of the build. What cannot be examined, because it is too
+long, or takes too long, or does not go through the preprocessor that way, is refused where a rule refuses: the build
+could see something else.
+
+A rule speaks of the text, not of what the program does: the sandbox keeps programs from doing harm whatever they call.
+"""
+
+from __future__ import annotations
+
+import bisect
+import fnmatch
+import hashlib
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.paths import cache_folder
+from grader.course.assignment import Assignment, SourceRule
+from grader.programs.engine import Engine
+from grader.programs.engine.cuda import CudaEngine
+from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.stubs import STUB_HEADERS
+from grader.programs.submission import Submission
+from grader.programs.toolkit import find_toolkit
+from grader.sandbox import quarantine
+from grader.sandbox.bounded import Bounded, Exceeded
+from grader.sandbox.scratch import claim_name, scratch_folder
+
+_MOST_TEXT = 128 << 20
+_MOST_LINES = 500_000
+"""Of the student's own: each takes some 300 bytes of memory, and an include can be repeated."""
+_MOST_FOUND = 20
+"""Violations of one rule in one source."""
+_TIME_S, _MEMORY_BYTES = 60, 2 << 30
+_bounded = Bounded(_TIME_S, _MEMORY_BYTES)
+_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)')
+_TEXT = (
+    r'(?<!\w)(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\((?s:.*?)(?:\)(?P=end)"|\Z)'
+    r'|"(?:[^"\\\n]|\\.)*"?'
+    r"|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'?"
+)
+_LITERAL = re.compile(_TEXT)
+"""Strings, raw ones too, and characters: '"' begins no string, and 1'000 no character. What is not closed ends with its
+line: looking for the end anew from every sign in it would take hours."""
+_ADJACENT = re.compile(r'"\s*"')
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3})")
+_ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto|inline)\b\s*)*\(")
+_ABSOLUTE = re.compile(r'^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import|embed)\s*["<](/[^">\n]*)')
+_EMBED = re.compile(r"^\s*(?:#|%:|\?\?=)\s*embed\b(.*)")
+_COMPUTED = re.compile(rb"include[^\n\"<]*(?:\n|\Z)")
+"""A directive, or as good as one, whose operand is not spelled out on its line."""
+_SYSTEM_HEADERS = ("/usr/include", "/usr/lib", "/usr/local/include", "/usr/local/cuda")
+_COMMENT = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
+_SPLICE = rb"(?:\\|\?\?/)\r?\n"
+_LINE_DIRECTIVE = re.compile(
+    rb"(?m)^((?:[^\n]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=)(?:[ \t\f\v]|" + _SPLICE + rb"|/\*(?:[^*]|\*(?!/))*\*/)*)(?=\d|"
+    + (rb"(?:" + _SPLICE + rb")*").join((b"l", b"i", b"n", b"e")) + rb"\b)"
+)  # fmt: skip
+"""`#line 1 "x.h"` and `# 1 "x.h"`: with them a file could say that its lines are another's."""
+_PASSES = ((), ("-U__CUDA_ARCH__",))
+"""nvcc -E shows what the device's compiler sees; without that macro, what the host's does."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A line that breaks a rule. `refused`: the submission is not graded for it."""
+
+    file: str
+    line: int
+    what: str
+    why: str
+    refused: bool
+    unexamined: bool = False
+    """It could not be looked at; of no matter in what does not compile."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the student's own, preprocessed. `entered` is the header that it includes, '' for none."""
+
+    file: str
+    number: int
+    text: str
+    entered: str = ""
+
+
+def violations(submission: Submission, assignment: Assignment, engine: Engine) -> tuple[Violation, ...]:
+    """What in `submission` breaks the assignment's source rules when it is built for `engine`, in the order of files
+    and lines. Kept in the cache like a build."""
+    if not assignment.source_rules:
+        return ()
+    rules = json.dumps([rule.model_dump() for rule in assignment.source_rules])
+    looked_by = Path(__file__).read_text(encoding="utf-8")
+    parts = (
+        submission.sha256,
+        *submission.sources,
+        "flags",
+        *submission.flags,
+        rules,
+        *_architecture(engine),
+        find_toolkit().version,
+        looked_by,
+    )
+    kept = cache_folder() / "rules" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json"
+    try:
+        return tuple(Violation(**each) for each in json.loads(kept.read_text()))
+    except (OSError, ValueError, TypeError):
+        pass
+    found = tuple(_look(submission, assignment, engine))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = kept.with_name(f"{claim_name(kept.parent)}{kept.name}")
+    unfinished.write_text(json.dumps([asdict(each) for each in found]))
+    unfinished.replace(kept)
+    return found
+
+
+def _architecture(engine: Engine) -> tuple[str, ...]:
+    """The flags that say for which GPU the engine builds: a source can ask."""
+    match engine:
+        case CudaEngine():
+            name = engine.gpu.architecture
+        case EmulatorEngine():
+            name = engine.target.removeprefix("sm_")
+        case _:
+            return ()
+    return ("-gencode", f"arch=compute_{name},code=compute_{name}")
+
+
+def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Iterator[Violation]:
+    refuses = any(rule.action == "refuse" for rule in assignment.source_rules)
+    seen: set[tuple[str, int, str]] = set()
+    try:
+        spelled, sources = _bounded.call(_spelled, submission.files, assignment.source_rules)
+        found = [*spelled, *_preprocessed(submission, sources, assignment, engine)]
+    except Exceeded as exceeded:
+        found = [_unexamined(submission.sources[0], f"{exceeded} to look through", refuses)]
+    for violation in found:
+        place = (violation.file, violation.line, violation.what)
+        if place not in seen:
+            seen.add(place)
+            yield violation
+
+
+def _unexamined(file: str, why: str, refused: bool) -> Violation:
+    return Violation(file, 1, why, "what cannot be examined may hold anything; write it plainly", refused, True)
+
+
+Files = Sequence[tuple[str, bytes]]
+
+
+def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[list[Violation], Files]:
+    """What only the files as handed in show, how includes are spelled and #embed; and the files without directives
+    that would change what their lines are called."""
+    found: list[Violation] = []
+    for rule in rules:
+        pattern = {"absolute_include": _ABSOLUTE, "incbin": _EMBED}.get(rule.forbid)
+        if pattern is None:
+            continue
+        for name, content in files:
+            text = _COMMENT.sub(_blank_comment, _unspliced(content.decode(errors="replace")))
+            directive = "embeds" if rule.forbid == "incbin" else "includes"
+            matches = ((number, pattern.match(line)) for number, line in enumerate(text.split("\n"), 1))
+            each = (_violation(rule, name, n, f"{directive} {match.group(1).strip()}") for n, match in matches if match)
+            found += itertools.islice(each, _MOST_FOUND)
+    return found, [(name, _LINE_DIRECTIVE.sub(rb"\1pragma ", content)) for name, content in files]
+
+
+def _unspliced(text: str) -> str:
+    """`text` with continued lines put together, as the compiler does first of all; the number of lines stays."""
+    made, pending = [], 0
+    for line in text.split("\n"):
+        bare = line.rstrip(" \t\r\f\v")
+        if bare.endswith(("\\", "??/")):
+            made.append(bare[:-1] if bare.endswith("\\") else bare[:-3])
+            pending += 1
+        else:
+            made.append(line + "\n" * (1 + pending))
+            pending = 0
+    return "".join(made)
+
+
+def _blank_comment(match: re.Match[str]) -> str:
+    """A comment without its text but with its lines; a string or character as it is."""
+    text = match.group(0)
+    return "\n" * text.count("\n") if text.startswith("/") else text
+
+
+def _preprocessed(
+    submission: Submission, sources: Files, assignment: Assignment, engine: Engine
+) -> Iterator[Violation]:
+    toolkit, rules = find_toolkit(), assignment.source_rules
+    refuses = any(rule.action == "refuse" for rule in rules)
+    with scratch_folder("rules") as folder:
+        source, product = folder / "source", folder / "build"
+        source.mkdir()
+        product.mkdir()
+        submission.write_to(source)
+        for name, content in sources:
+            (source / name).write_bytes(content)
+        run = sandbox.runner(assignment.build.limit_s, readable=(toolkit.root, STUB_HEADERS), writable=(product,))
+        known = (str(toolkit.root), str(toolkit.root.resolve()), *_SYSTEM_HEADERS, str(STUB_HEADERS))
+        computed = tuple(name for name, content in sources if _COMPUTED.search(content))
+        for number, (name, more) in enumerate(itertools.product(submission.sources, _PASSES)):
+            made = product / f"preprocessed{number}"
+            flags = [*submission.flags, *_architecture(engine), *more, f"-isystem={STUB_HEADERS}"]
+            command = [str(toolkit.nvcc), "-E", *flags, "-o", str(made), name]
+            if run(command, source).exit_code != 0:
+                yield _unexamined(name, "does not go through the preprocessor for these rules", refuses)
+                continue
+            try:
+                yield from _bounded.call(judge_file, product, made.name, source, rules, known, computed)
+            except quarantine.Refused as refused:
+                yield _unexamined(name, f"preprocessed, {refused}: too much to look through", refuses)
+
+
+def judge_file(
+    folder: Path, name: str, source: Path, rules: Sequence[SourceRule], known: Sequence[str], computed: Sequence[str]
+) -> list[Violation]:
+    """What breaks the rules in a preprocessed file that the compiler left in `folder`; `source` is where the
+    submission lies, `known` where headers lie that an include finds by its name, `computed` are the files in which a
+    macro names what is included. Raises quarantine.Refused."""
+    with io.TextIOWrapper(quarantine.open_file(folder, name, _MOST_TEXT), encoding="utf-8", errors="replace") as text:
+        lines = list(itertools.islice(own_lines(text, source), _MOST_LINES))
+    found = list(judge(lines, rules, known, computed))
+    if len(lines) == _MOST_LINES:
+        what = f"comes to more than {_MOST_LINES:,} lines when preprocessed: the rest was not looked at"
+        refuses = any(rule.action == "refuse" for rule in rules)
+        found.append(Violation(lines[0].file, 1, what, "nobody writes as much", refuses, True))
+    return found
+
+
+def own_lines(preprocessed: Iterable[str], folder: Path) -> Iterator[Line]:
+    """The lines that come from files below `folder`, the compiler's working directory. An include is known when the
+    marker leads back from it: to the line after it."""
+    file, number = "", 0
+    entered: list[str] = []
+    for text in (line.rstrip("\r\n") for line in preprocessed):
+        marker = _MARKER.match(text)
+        if marker is None:
+            if file:
+                yield Line(file, number, text)
+            number += 1
+            continue
+        path, flags, left = marker.group(2), marker.group(3).split(), file
+        file, number = _relative(path, folder), int(marker.group(1))
+        if "1" in flags and left:
+            entered.append(path)
+        elif "2" in flags and file and entered:
+            yield Line(file, number - 1, "", entered=entered.pop())
+
+
+def _relative(path: str, folder: Path) -> str:
+    """The name of a file of the student's; '' for any other."""
+    if path.startswith("<"):
+        return ""
+    whole = Path(path) if path.startswith("/") else folder / path
+    return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) and ".." not in whole.parts else ""
+
+
+def judge(
+    lines: Sequence[Line], rules: Iterable[SourceRule], known: Sequence[str], computed: Sequence[str]
+) -> Iterator[Violation]:
+    """What breaks the rules in preprocessed lines; of each rule the first few places. See `judge_file`."""
+    code = _LITERAL.sub(_blank_literal, "\n".join(line.text for line in lines))
+    starts = [0, *(match.end() for match in re.finditer("\n", code))]
+    for rule in rules:
+        yield from itertools.islice(_broken(rule, lines, code, starts, known, computed), _MOST_FOUND)
+
+
+def _broken(
+    rule: SourceRule,
+    lines: Sequence[Line],
+    code: str,
+    starts: Sequence[int],
+    known: Sequence[str],
+    computed: Sequence[str],
+) -> Iterator[Violation]:
+    def at(place: int, what: str) -> Violation:
+        line = lines[bisect.bisect_right(starts, place) - 1]
+        return _violation(rule, line.file, line.number, what)
+
+    match rule.forbid:
+        case "header":
+            for line in lines:
+                if line.entered and (name := _matching_header(line.entered, rule.names)):
+                    yield _violation(rule, line.file, line.number, f"includes {name}")
+        case "absolute_include":  # those whose name a macro makes
+            for line in lines:
+                path = line.entered if line.file in computed else ""
+                if path.startswith("/") and not path.startswith(tuple(known)):
+                    yield _violation(rule, line.file, line.number, f"includes {path}")
+        case "call":
+            words = "|".join(re.escape(name).replace(r"\*", r"\w*") for name in rule.names)
+            for found in re.finditer(rf"(?<![\w.])(?<!->)({words})\s*(?:\)\s*)?\(", code):
+                yield at(found.start(), f"calls {found.group(1)}")
+        case "inline_assembly":
+            for found in _ASSEMBLY.finditer(code):
+                yield at(found.start(), "has inline assembly")
+        case "incbin":
+            yield from _incbin(rule, lines)
+
+
+def _blank_literal(match: re.Match[str]) -> str:
+    """A string or character without its text but with its lines."""
+    return '""' + "\n" * match.group(0).count("\n")
+
+
+def _incbin(rule: SourceRule, lines: Sequence[Line]) -> Iterator[Violation]:
+    """`.incbin` in a string, however the string is put together."""
+    for first in range(len(lines)):
+        if '"' not in lines[first].text:
+            continue
+        joined = _ADJACENT.sub("", " ".join(line.text for line in lines[first : first + 8]))
+        at = _ESCAPE.sub(_unescaped, joined).lower().find(".incbin")
+        if 0 <= at < len(lines[first].text) + 1:
+            yield _violation(rule, lines[first].file, lines[first].number, "has .incbin in a string")
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    digits = match.group(1)
+    return chr(int(digits[1:], 16) if digits.startswith("x") else int(digits, 8) & 0xFF)
+
+
+def _matching_header(path: str, patterns: Sequence[str]) -> str:
+    """The end of an included path that a pattern names ("cutlass/gemm.h"), or ''."""
+    parts = Path(path).parts
+    for count in range(1, min(4, len(parts)) + 1):
+        tail = "/".join(parts[-count:])
+        if any(fnmatch.fnmatch(tail, pattern) for pattern in patterns):
+            return tail
+    return ""
+
+
+def _violation(rule: SourceRule, file: str, line: int, what: str) -> Violation:
+    return Violation(file, line, what, rule.why, rule.action == "refuse")

@@ -1,0 +1,299 @@
+"""A student's files: one .cu file, or a folder with several and perhaps a Makefile.
+
+What is graded is a snapshot: the files' contents as read once, named by the SHA-256 over names and contents.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import hashlib
+import posixpath
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from grader.base.errors import UsageError
+from grader.base.names import printable_name, student_id
+from grader.base.paths import shown
+from grader.base.process import Runner
+from grader.course.assignment import Assignment
+from grader.programs.compiler_calls import SOURCES
+from grader.programs.makefile import MakefileFlags, read_cmake_flags, read_makefile_flags
+from grader.sandbox import quarantine
+from grader.sandbox.scratch import scratch_folder
+from grader.sandbox.walk import files_below
+
+_HEADERS = {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
+_MAIN = re.compile(r"\bmain\s*\(")
+_MOST_NOTES = 5
+_SPECIAL = re.compile(r'["$`\\]')
+"""What a shell heeds within double quotes."""
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_LOOKED_AT_BYTES = 4 << 20
+_CMAKELISTS = "CMakeLists.txt"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The files handed in, by name relative to the submission's folder, and how they are to be compiled.
+
+    `sources` are the translation units among `files`; `flags_from` says where `flags` came from.
+    """
+
+    id: str
+    path: Path
+    files: tuple[tuple[str, bytes], ...]
+    sources: tuple[str, ...]
+    flags: tuple[str, ...]
+    flags_from: str
+    notes: tuple[str, ...]
+    sha256: str
+
+    def write_to(self, folder: Path) -> None:
+        """Lay the snapshot out in `folder`."""
+        for name, content in self.files:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+
+
+def read_submission(path: Path, assignment: Assignment, run: Runner, *, shared_folder: bool = False) -> Submission:
+    """Read what was handed in at `path`. `run` runs make, to learn the Makefile's flags. `shared_folder`: next to a
+    single file lie other students' files, and none of them comes along. Raises UsageError with one sentence when there
+    is nothing to grade."""
+    if not path.exists():
+        raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
+    if path.is_dir():
+        folder, names = path, _files_in(path, assignment)
+        _check_names(path, names)
+        made = _makefile_flags(folder, names, assignment, run)
+        sources, notes = _chosen_sources(folder, names, assignment, made)
+    elif path.suffix == ".cu":
+        folder, names, notes = path.parent, [path.name], []
+        if not shared_folder:
+            names, notes = _with_local_headers(path, assignment)
+        _check_names(path, names)
+        sources = [path.name]
+        made = None if shared_folder else _makefile_flags(folder, names, assignment, run)
+        if made is not None and path.name not in made.sources:
+            made = None
+        if made is not None and (include_folders := made.include_folders):
+            names, notes = _with_local_headers(path, assignment, include_folders)
+            _check_names(path, names)
+    else:
+        raise UsageError(
+            f"{shown(path)} is not a .cu file: expected a CUDA source such as {assignment.submission.main}."
+        )
+
+    if made is not None:  # its flags and sources make the program: another Makefile is another attempt
+        names = [*names, *_makefiles_in(folder)]
+    files = tuple((name, _content(folder, name, assignment)) for name in sorted(names))
+    _check_size(path, files, assignment)
+    if all(not content.strip() for name, content in files if name in sources):
+        raise UsageError(f"{shown(path)} is empty: expected CUDA source code; save your work into it.")
+    for name, content in files:
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and "#include" in content.decode(
+            "utf-16", "replace"
+        ):
+            raise UsageError(f"{shown(path)}: {name} is UTF-16 text, which no compiler reads: save it as UTF-8.")
+    flags = made.flags if made is not None else assignment.build.default_flags
+    return Submission(
+        id=_identity(path, assignment),
+        path=path,
+        files=files,
+        sources=tuple(sources),
+        flags=flags,
+        flags_from=f"the submission's {made.origin}" if made is not None else "the assignment",
+        notes=(*notes, *((f"{made.origin}: {note}." for note in made.notes) if made is not None else ())),
+        sha256=_digest(files),
+    )
+
+
+def _files_in(folder: Path, assignment: Assignment) -> list[str]:
+    """Source and header names below `folder`; hidden folders and links are left aside."""
+    names = []
+    for path in files_below(folder):
+        suits = path.suffix in SOURCES | _HEADERS and not path.name.startswith(".")
+        if suits and path.is_file() and not path.is_symlink():
+            names.append(path.relative_to(folder).as_posix())
+        if len(names) > assignment.submission.max_files:
+            raise UsageError(
+                f"{shown(folder)} holds more than {assignment.submission.max_files} source files: "
+                "hand in only the files of this assignment."
+            )
+    if not any(name.endswith(".cu") for name in names):
+        raise UsageError(
+            f"{shown(folder)} holds no .cu file: expected {assignment.submission.main} there; "
+            f"give the folder that holds it, or the file itself.{_nearly_sources(folder)}"
+        )
+    return names
+
+
+def _nearly_sources(folder: Path) -> str:
+    """What a folder without a source holds that was meant as one, in a sentence."""
+    for path in sorted(files_below(folder)):
+        if path.suffix.lower() == ".cu" and not path.name.startswith("."):
+            kind = "a link" if path.is_symlink() else "no file" if not path.is_file() else "not spelled .cu"
+            return f" {printable_name(path.relative_to(folder).as_posix())} is {kind}."
+    return ""
+
+
+def _chosen_sources(
+    folder: Path, names: list[str], assignment: Assignment, made: MakefileFlags | None
+) -> tuple[list[str], list[str]]:
+    """The translation units of a folder: those the Makefile names; else the main file and every other .cu that
+    has no `main` of its own (old versions and experiments have one)."""
+    if made is not None:
+        wanted = dict.fromkeys(posixpath.normpath(source) for source in made.sources)
+        if named := [name for name in wanted if name in names]:
+            missing = [printable_name(name) for name in wanted if name not in names]
+            return named, [f"{name} is left out: the submission holds no such file." for name in missing[:_MOST_NOTES]]
+    units = sorted(name for name in names if Path(name).suffix == ".cu")
+    with_main = [name for name in units if _MAIN.search(_content(folder, name, assignment).decode(errors="replace"))]
+    main = assignment.submission.main
+    if main not in units:
+        if len(with_main) > 1:
+            listed = ", ".join(with_main[:5]) + (", …" if len(with_main) > 5 else "")
+            raise UsageError(
+                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: give "
+                f"the file that is meant, or name it {main}; if each is somebody's hand-in: `grader grade --class`."
+            )
+        return units, []
+    others = [name for name in with_main if name != main]
+    notes = [f"{name} is left out: it has a main function of its own beside {main}." for name in others]
+    return [name for name in units if name not in others], notes
+
+
+def _check_names(path: Path, names: Iterable[str]) -> None:
+    """nvcc starts its tools through a shell, in which names are within double quotes, and takes a file called
+    `-optf=x.cu` for an option; gcc reads options from x.cu when it is given `@x.cu`."""
+    for name in names:
+        if not name.isprintable() or _SPECIAL.search(name) or name.startswith(("-", "@")):
+            raise UsageError(
+                f"{printable_name(str(path))}: the file name '{printable_name(name)}' cannot be given to a compiler: "
+                "expected letters, digits and ordinary signs, and no - or @ in front; rename it."
+            )
+
+
+def _with_local_headers(
+    source: Path, assignment: Assignment, include_folders: Iterable[str] = ()
+) -> tuple[list[str], list[str]]:
+    """The file and what it includes from its own folder, and what that includes in turn, with notes on what was left;
+    `include_folders`, below that folder, are searched as well."""
+    folder, most = source.parent, assignment.submission.max_bytes
+    names, notes = {source.name}, list[str]()
+    waiting = [source.name]
+    while waiting:
+        current = waiting.pop()
+        for match in _INCLUDE.finditer(_content(folder, current, assignment)):
+            included = match.group(2).decode(errors="replace")
+            places = [posixpath.dirname(current)] if match.group(1) == b'"' else []
+            for place in (*places, *include_folders):
+                name = posixpath.normpath(posixpath.join(place, included))
+                if not _may_come_along(folder, name):
+                    continue
+                try:
+                    content = quarantine.read_bytes(folder, name, most)
+                except quarantine.Refused as refused:
+                    if not refused.missing:
+                        notes.append(f"{printable_name(name)} is not taken along: it {refused}.")
+                    continue
+                a_program = PurePosixPath(name).suffix in SOURCES and _MAIN.search(content.decode(errors="replace"))
+                if name not in names and not a_program:  # which may be another student's
+                    names.add(name)
+                    waiting.append(name)
+                break
+    return sorted(names), list(dict.fromkeys(notes))[:_MOST_NOTES]
+
+
+def _may_come_along(folder: Path, name: str) -> bool:
+    """Whether a name that a source includes is one of its own source files: not hidden, not outside, and not in a
+    folder that is a hand-in itself."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or path.suffix not in SOURCES | _HEADERS or any(part.startswith(".") for part in path.parts):
+        return False
+    return not any(_is_hand_in(folder / parent) for parent in list(path.parents)[:-1])
+
+
+def _is_hand_in(folder: Path) -> bool:
+    """Whether a program or a Makefile lies directly in the folder."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except (OSError, ValueError):
+        return False
+    return any(name in _MAKEFILES or _is_program(folder, name) for name in names)
+
+
+def _is_program(folder: Path, name: str) -> bool:
+    if not name.endswith(".cu"):
+        return False
+    try:
+        return _MAIN.search(quarantine.read_text(folder, name, _LOOKED_AT_BYTES)) is not None
+    except quarantine.Refused:
+        return False
+
+
+def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, run: Runner) -> MakefileFlags | None:
+    """Flags that the Makefile in `folder` gives, or its CMakeLists.txt where no Makefile runs nvcc. make evaluates what
+    the student wrote ($(shell …)), so it runs in a copy that holds the Makefile and the files `names` of the
+    submission, and nothing that lies beside them."""
+    makefiles = _makefiles_in(folder)
+    if not makefiles:
+        return None
+    main = assignment.submission.main
+    with scratch_folder("make") as copy:
+        for name in (*names, *makefiles):
+            content = _content(folder, name, assignment)
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes(content)
+        if makefiles != [_CMAKELISTS] and (made := read_makefile_flags(copy, Path(main).stem, run)) is not None:
+            return made
+        if _CMAKELISTS not in makefiles:
+            return None
+        return read_cmake_flags(_content(folder, _CMAKELISTS, assignment).decode(errors="replace"), main, copy)
+
+
+def _makefiles_in(folder: Path) -> list[str]:
+    return [
+        name for name in (*_MAKEFILES, _CMAKELISTS) if (folder / name).is_file() and not (folder / name).is_symlink()
+    ]
+
+
+def _content(folder: Path, name: str, assignment: Assignment) -> bytes:
+    """What a regular file holds; larger ones than a whole submission may be are not read."""
+    try:
+        return quarantine.read_bytes(folder, name, assignment.submission.max_bytes)
+    except quarantine.Refused as refused:
+        text = f"{shown(folder / name)} {refused}; hand in source code only, in files of its own."
+        cause = refused.__cause__
+        ours = isinstance(cause, OSError) and cause.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
+        raise UsageError(text) from (cause if ours else refused)
+
+
+def _check_size(path: Path, files: tuple[tuple[str, bytes], ...], assignment: Assignment) -> None:
+    size = sum(len(content) for _, content in files)
+    if size > assignment.submission.max_bytes:
+        raise UsageError(
+            f"{shown(path)} is {size:,} bytes of source, expected at most {assignment.submission.max_bytes:,}: "
+            "hand in source code only."
+        )
+
+
+def _identity(path: Path, assignment: Assignment) -> str:
+    """Who this is: the folder's name, or the file's unless every student's file is called the same."""
+    resolved = path.resolve()
+    named_by_folder = resolved.name == assignment.submission.main
+    return student_id(
+        resolved.parent.name if named_by_folder else resolved.stem if resolved.is_file() else resolved.name
+    )
+
+
+def _digest(files: tuple[tuple[str, bytes], ...]) -> str:
+    digest = hashlib.sha256()
+    for name, content in files:
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()

@@ -1,0 +1,127 @@
+"""The CUDA toolkit at hand: nvcc from PATH, an installed toolkit, or the packages from PyPI."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.errors import MachineFault
+from grader.base.process import Completed
+from grader.sandbox.scratch import scratch_folder
+
+_CURAND = "curand_kernel.h"
+
+
+@dataclass(frozen=True)
+class Cupti:
+    """What is needed to build and load a CUPTI client."""
+
+    include: Path
+    library: Path
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """A usable nvcc. `root` holds include/ and lib*/; `version` is nvcc's own, such as V13.0.88."""
+
+    nvcc: Path
+    root: Path
+    version: str
+
+    @property
+    def include(self) -> Path:
+        return self.root / "include"
+
+    @property
+    def library_folders(self) -> tuple[Path, ...]:
+        """Where cudart is, for the linker: nvcc from PyPI does not look in its own lib/."""
+        return tuple(folder for name in ("lib64", "lib") if (folder := self.root / name).is_dir())
+
+    @property
+    def added_headers(self) -> tuple[Path, ...]:
+        """Where cuRAND's device functions are, headers alone, when the toolkit lacks them, as PyPI's nvcc does."""
+        if (self.include / _CURAND).is_file():
+            return ()
+        return tuple(root / "include" for root in _pypi_roots() if (root / "include" / _CURAND).is_file())[:1]
+
+    @property
+    def identity(self) -> str:
+        """What a build depends on of it."""
+        return f"nvcc {self.version}" + (" and cuRAND's headers" if self.added_headers else "")
+
+    def tool(self, name: str) -> Path | None:
+        """A program of the toolkit (ptxas, ncu, compute-sanitizer), from its bin/ or PATH."""
+        beside = self.root / "bin" / name
+        if beside.is_file():
+            return beside
+        found = shutil.which(name)
+        return Path(found) if found else None
+
+    def cupti(self) -> Cupti | None:
+        """CUPTI's headers and library: the toolkit's, or the nvidia-cuda-cupti package's."""
+        for root in (self.root, *_pypi_roots()):
+            for extra in (root, root / "extras" / "CUPTI"):
+                if not (extra / "include" / "cupti.h").is_file():
+                    continue
+                for library in (extra / "lib64", extra / "lib", root / "lib64", root / "lib"):
+                    for name in ("libcupti.so", "libcupti.so.13", "libcupti.so.12"):
+                        if (library / name).exists():
+                            return Cupti(extra / "include", library / name)
+        return None
+
+
+@cache
+def find_toolkit() -> Toolkit:
+    """The first nvcc of: $NVCC, PATH, $CUDA_HOME, the PyPI packages, /usr/local/cuda. Raises MachineFault when
+    there is none, or the one found does not run."""
+    candidates = [os.environ.get("NVCC"), shutil.which("nvcc")]
+    candidates += [f"{home}/bin/nvcc" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
+    candidates += [*(str(root / "bin" / "nvcc") for root in _pypi_roots()), "/usr/local/cuda/bin/nvcc"]
+    for candidate in candidates:
+        if candidate and Path(candidate).is_file():
+            return _toolkit(Path(candidate))
+    raise MachineFault(
+        "No CUDA compiler: nvcc is neither on PATH, nor in CUDA_HOME, nor installed from PyPI, nor in "
+        "/usr/local/cuda. Run `make setup`, or `pip install 'cuda-homework-grader[cuda]'`, or install the CUDA "
+        "toolkit 12 or 13."
+    )
+
+
+def _toolkit(nvcc: Path) -> Toolkit:
+    said = _ask(nvcc, "--version")
+    version = re.search(r"\bV(\d+\.\d+\.\d+)", said.output)
+    if said.exit_code != 0 or version is None:
+        raise MachineFault(f"{nvcc} --version failed: {said.output.strip()[:300] or 'it said nothing'}; reinstall it.")
+    return Toolkit(nvcc, _root(nvcc), version.group(0))
+
+
+def _ask(nvcc: Path, *arguments: str) -> Completed:
+    # A script called nvcc may start another one beside it: the folders of the link and of its target are shown.
+    shown = tuple({nvcc.parent, nvcc.resolve().parent.parent})
+    with scratch_folder("nvcc") as folder:
+        return sandbox.runner(60, readable=shown)([str(nvcc), *arguments], folder)
+
+
+def _root(nvcc: Path) -> Path:
+    """The folder that holds include/: nvcc on PATH may be a link or a script that calls the real one."""
+    near = nvcc.resolve().parent.parent
+    if (near / "include" / "cuda_runtime.h").is_file():
+        return near
+    dry = _ask(nvcc, "--dryrun", "-x", "cu", "-c", "/dev/null")
+    top = re.search(r"^#\$ TOP=(.+)$", dry.output, re.MULTILINE)
+    return (nvcc.parent / top.group(1)).resolve() if top else near
+
+
+def _pypi_roots() -> tuple[Path, ...]:
+    """Where PyPI's packages put a toolkit; resolved, since a virtual environment may be a link from where the sandbox
+    shows nothing."""
+    folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
+    roots = (Path(folder) / "nvidia" / "cu13" for folder in sorted(filter(None, folders)))
+    return tuple(root.resolve() for root in roots if root.is_dir())

@@ -1,0 +1,365 @@
+"""Reads a trace file without trusting it: a student's program had it open for writing.
+
+Whatever the file is, reading it ends, takes bounded memory and raises nothing about its content. Where a line is not
+exactly what a tracer writes, or has a kernel that no GPU runs, reading stops: nothing after it would be believed. So it
+does after MAX_EVENTS. Either way the trace is incomplete: the run keeps its verdict and has no time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, get_args
+
+from grader.base.names import spelled_out
+from grader.programs.trace.events import (
+    AccessEvent,
+    ApiError,
+    Between,
+    BranchEvent,
+    Diagnostic,
+    Dim3,
+    Direction,
+    KernelEvent,
+    MemcpyEvent,
+    MemsetEvent,
+    Operation,
+    Race,
+    Severity,
+    Space,
+    Tool,
+    Trace,
+    TracerError,
+)
+from grader.sandbox import quarantine
+
+MAX_FILE_BYTES = 768 << 20
+MAX_EVENTS = 2_000_000
+"""Above what an honest program does: one launch for each pair of 32 x 32 tiles of 100 attentions over 4096 keys is
+1.6 million kernels, some 550 MB."""
+MAX_LINE_BYTES = 64 << 10
+MAX_TEXT = 4096
+"""Characters kept of a name or message; mangled template names run to thousands."""
+MAX_TEXT_IN_ALL = 32 << 20
+"""Characters of names and messages, each kernel's name counted once: a character can take four bytes of memory."""
+MAX_COUNTERS = 6_000_000
+"""In all events; some 110 a launch are honest, and each takes some 70 bytes of memory."""
+_MAX_INT = 2**63 - 1
+_MAX_THREADS_PER_BLOCK = 1024
+_NUMBER = rb"(0|[1-9][0-9]{0,17})"
+_DIM3 = rb"\[" + rb",".join([_NUMBER] * 3) + rb"\]"
+_PLAIN_KERNEL = re.compile(
+    rb'\{"kind":"kernel","name":"([ !#-\[\]-~]{1,4096})","grid":' + _DIM3 + rb',"block":' + _DIM3
+    + rb',"registers":' + _NUMBER + rb',"static_shared_bytes":' + _NUMBER + rb',"dynamic_shared_bytes":' + _NUMBER
+    + rb',"local_bytes":' + _NUMBER + rb',"start_ns":' + _NUMBER + rb',"end_ns":' + _NUMBER + rb',"stream":' + _NUMBER
+    + rb'(?:,"counters":\{\})?\}\n'
+)  # fmt: skip
+"""A kernel as tracers write it, with nothing to decode: there may be millions, and this is read four times as fast."""
+_NO_COUNTERS: dict[str, float] = {}
+_COUNTER = re.compile(r"[a-z0-9_]{1,64}")
+_WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
+"""Events of which there may be millions: nothing in them is text, but for kernels' names, which repeat."""
+
+
+class _Malformed(Exception):
+    pass
+
+
+def read_received(file: IO[bytes], *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
+    """The trace in what the grader's side received; `file` is at its beginning."""
+    return _read(file, max_bytes)
+
+
+def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
+    """The trace in the file, or an empty, incomplete one where there is no regular file of that name.
+
+    Links are not followed, and a FIFO put in the file's place does not block.
+    """
+    try:
+        with quarantine.open_file(path.parent, path.name, _MAX_INT) as file:
+            return _read(file, max_bytes)
+    except quarantine.Refused:
+        return Trace()
+
+
+def _read(file: IO[bytes], max_bytes: int) -> Trace:
+    building = _Building()
+    left = max_bytes
+    while left > 0 and building.wants_more and (line := file.readline(min(MAX_LINE_BYTES, left))):
+        left -= len(line)
+        if line.endswith(b"\n"):
+            building.take(line)
+            continue
+        building.malformed_lines += 1  # too long, or cut off
+        while left > 0 and line and not line.endswith(b"\n"):
+            line = file.readline(min(MAX_LINE_BYTES, left))
+            left -= len(line)
+    return building.trace(truncated=file.read(1) != b"")
+
+
+class _Building:
+    def __init__(self) -> None:
+        self.kernels: list[KernelEvent] = []
+        self.memcpys: list[MemcpyEvent] = []
+        self.memsets: list[MemsetEvent] = []
+        self.api_errors: list[ApiError] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.accesses: list[AccessEvent] = []
+        self.branches: list[BranchEvent] = []
+        self.tracer_errors: list[TracerError] = []
+        self.start: dict[str, Any] = {}
+        self.starts = self.ends = 0
+        self.dropped = self.api_errors_suppressed = 0
+        self.malformed_lines = self.unknown_lines = self.events = 0
+        self.contradicted = False
+        self.names: dict[str, str] = {}
+        self.dims: dict[Dim3, Dim3] = {}
+        self.text_left, self.counters_left = MAX_TEXT_IN_ALL, MAX_COUNTERS
+
+    @property
+    def wants_more(self) -> bool:
+        return self.events < MAX_EVENTS and not self.malformed_lines and not self.contradicted
+
+    def trace(self, *, truncated: bool) -> Trace:
+        return Trace(
+            kernels=tuple(self.kernels),
+            memcpys=tuple(self.memcpys),
+            memsets=tuple(self.memsets),
+            api_errors=tuple(self.api_errors),
+            diagnostics=tuple(self.diagnostics),
+            accesses=tuple(self.accesses),
+            branches=tuple(self.branches),
+            tracer_errors=tuple(self.tracer_errors),
+            **self.start,
+            dropped=self.dropped,
+            api_errors_suppressed=self.api_errors_suppressed,
+            malformed_lines=self.malformed_lines,
+            unknown_lines=self.unknown_lines,
+            truncated=truncated,
+            starts=self.starts,
+            ends=self.ends,
+        )
+
+    def take(self, line: bytes) -> None:
+        try:
+            if (plain := _PLAIN_KERNEL.fullmatch(line)) is not None:
+                self.kernels.append(self._plain_kernel(plain))
+                self.events += 1
+                return
+            entry = json.loads(line)
+            if not isinstance(entry, dict):
+                raise _Malformed
+            if entry.get("kind") not in _WITHOUT_OWN_TEXT:
+                self._keep_text(len(line))
+            self._take(entry)
+        except (_Malformed, ValueError, OverflowError, RecursionError):
+            self.malformed_lines += 1
+        else:
+            self.events += 1
+
+    def _take(self, entry: Mapping[str, object]) -> None:
+        match entry.get("kind"):
+            case "kernel":
+                self.kernels.append(self._kernel(entry))
+            case "memcpy":
+                direction = _one_of(entry, "direction", get_args(Direction))
+                start_ns, end_ns = _times(entry)
+                self.memcpys.append(
+                    MemcpyEvent(direction, _count(entry, "bytes"), start_ns, end_ns, _count(entry, "stream"))
+                )
+            case "memset":
+                start_ns, end_ns = _times(entry)
+                self.memsets.append(MemsetEvent(_count(entry, "bytes"), start_ns, end_ns, _count(entry, "stream")))
+            case "api_error":
+                self.api_errors.append(ApiError(_text(entry, "function"), _count(entry, "code"), _text(entry, "name")))
+            case "diagnostic":
+                self.diagnostics.append(_diagnostic(entry))
+            case "access":
+                self.accesses.append(_access(entry))
+            case "branch":
+                self.branches.append(_branch(entry))
+            case "tracer_error":
+                self.tracer_errors.append(TracerError(_text(entry, "call"), _text(entry, "message")))
+            case "start":
+                self._start(entry)
+            case "end":
+                dropped = _count(entry, "dropped")
+                suppressed = _count(entry, "api_errors_suppressed") if "api_errors_suppressed" in entry else 0
+                self.dropped += dropped
+                self.api_errors_suppressed += suppressed
+                self.ends += 1
+            case str():
+                self.unknown_lines += 1
+            case _:
+                raise _Malformed
+
+    def _start(self, entry: Mapping[str, object]) -> None:
+        start = {
+            "engine": _text(entry, "engine"),
+            "device": _optional_text(entry, "device"),
+            "compute_capability": _optional_text(entry, "compute_capability"),
+            "driver": _optional_text(entry, "driver"),
+            "clock_ns": _count(entry, "clock_ns"),
+        }
+        self.starts += 1
+        if not self.start:
+            self.start = start
+
+    def _keep_text(self, characters: int) -> None:
+        self.text_left -= characters
+        if self.text_left < 0:
+            raise _Malformed
+
+    def _plain_kernel(self, match: re.Match[bytes]) -> KernelEvent:
+        text, *numbers = match.groups()
+        gx, gy, gz, bx, by, bz, registers, static, dynamic, local, start_ns, end_ns, stream = map(int, numbers)
+        if end_ns < start_ns:
+            raise _Malformed
+        name, grid, block = self._shared(text.decode("ascii"), (gx, gy, gz), (bx, by, bz))
+        return KernelEvent(name, grid, block, registers, static, dynamic, local, start_ns, end_ns, stream, _NO_COUNTERS)
+
+    def _shared(self, name: str, grid: Dim3, block: Dim3) -> tuple[str, Dim3, Dim3]:
+        """One object of each, however many launches there are."""
+        if name not in self.names:
+            self._keep_text(len(name))
+        x, y, z = block
+        self.contradicted = not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK
+        return self.names.setdefault(name, name), self.dims.setdefault(grid, grid), self.dims.setdefault(block, block)
+
+    def _kernel(self, entry: Mapping[str, object]) -> KernelEvent:
+        start_ns, end_ns = _times(entry)
+        name, grid, block = self._shared(_text(entry, "name"), _dim3(entry.get("grid")), _dim3(entry.get("block")))
+        counters = _counters(entry.get("counters", {}))
+        self.counters_left -= len(counters)
+        if self.counters_left < 0:
+            raise _Malformed
+        return KernelEvent(
+            name=name,
+            grid=grid,
+            block=block,
+            registers=_count(entry, "registers"),
+            static_shared_bytes=_count(entry, "static_shared_bytes"),
+            dynamic_shared_bytes=_count(entry, "dynamic_shared_bytes"),
+            local_bytes=_count(entry, "local_bytes"),
+            start_ns=start_ns,
+            end_ns=end_ns,
+            stream=_count(entry, "stream"),
+            counters=counters,
+        )
+
+
+def _diagnostic(entry: Mapping[str, object]) -> Diagnostic:
+    line = entry.get("line")
+    block, thread = entry.get("block"), entry.get("thread")
+    return Diagnostic(
+        severity=_one_of(entry, "severity", get_args(Severity)),
+        tool=_one_of(entry, "tool", get_args(Tool)),
+        message=_text(entry, "message"),
+        kernel=_optional_text(entry, "kernel"),
+        block=None if block is None else _dim3(block),
+        thread=None if thread is None else _dim3(thread),
+        file=_optional_text(entry, "file"),
+        line=None if line is None else _whole(line),
+        advice=_optional_text(entry, "advice"),
+        race=_race(race) if isinstance(race := entry.get("race"), dict) else None,
+    )
+
+
+def _race(entry: Mapping[str, object]) -> Race:
+    return Race(
+        does=_text(entry, "does"),
+        other=_text(entry, "other"),
+        between=_one_of(entry, "between", get_args(Between)),
+        file=_text(entry, "file"),
+        line=_count(entry, "line"),
+        variable=_text(entry, "variable"),
+        allocated_in=_text(entry, "allocated_in"),
+        allocated_at=_count(entry, "allocated_at"),
+    )
+
+
+def _access(entry: Mapping[str, object]) -> AccessEvent:
+    stride = entry.get("stride")
+    if stride is not None and (type(stride) is not int or abs(stride) > _MAX_INT):
+        raise _Malformed
+    return AccessEvent(
+        kernel=_text(entry, "kernel"),
+        file=_text(entry, "file"),
+        line=_count(entry, "line"),
+        space=_one_of(entry, "space", get_args(Space)),
+        operation=_one_of(entry, "operation", get_args(Operation)),
+        bytes=_count(entry, "bytes"),
+        stride=stride,
+        requests=_count(entry, "requests"),
+        lanes=_count(entry, "lanes"),
+        units=_count(entry, "units"),
+        excess=_count(entry, "excess"),
+        worst=_count(entry, "worst"),
+    )
+
+
+def _branch(entry: Mapping[str, object]) -> BranchEvent:
+    return BranchEvent(
+        kernel=_text(entry, "kernel"),
+        file=_text(entry, "file"),
+        line=_count(entry, "line"),
+        reached=_count(entry, "reached"),
+        divergent=_count(entry, "divergent"),
+    )
+
+
+def _whole(value: object) -> int:
+    """A whole number in 0 .. 2^63 - 1."""
+    if type(value) is not int or not 0 <= value <= _MAX_INT:
+        raise _Malformed
+    return value
+
+
+def _count(entry: Mapping[str, object], key: str) -> int:
+    return _whole(entry.get(key))
+
+
+def _text(entry: Mapping[str, object], key: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str):
+        raise _Malformed
+    # A lone surrogate is legal JSON and cannot be printed; control characters would reach a terminal.
+    return spelled_out(value[:MAX_TEXT])
+
+
+def _optional_text(entry: Mapping[str, object], key: str) -> str | None:
+    return None if entry.get(key) is None else _text(entry, key)
+
+
+def _one_of(entry: Mapping[str, object], key: str, allowed: tuple[Any, ...]) -> Any:
+    value = entry.get(key)
+    if not isinstance(value, str) or value not in allowed:
+        raise _Malformed
+    return value
+
+
+def _dim3(value: object) -> Dim3:
+    if not isinstance(value, list) or len(value) != 3:
+        raise _Malformed
+    x, y, z = (_whole(part) for part in value)
+    return x, y, z
+
+
+def _times(entry: Mapping[str, object]) -> tuple[int, int]:
+    start_ns, end_ns = _count(entry, "start_ns"), _count(entry, "end_ns")
+    if end_ns < start_ns:
+        raise _Malformed
+    return start_ns, end_ns
+
+
+def _counters(value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or len(value) > 256:
+        raise _Malformed
+    for name, number in value.items():
+        if not _COUNTER.fullmatch(name) or type(number) not in (int, float) or not math.isfinite(number):
+            raise _Malformed
+    return {sys.intern(name): number for name, number in value.items()} if value else _NO_COUNTERS

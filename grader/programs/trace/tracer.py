@@ -1,0 +1,57 @@
+"""Builds the CUPTI tracer, the shared library that a traced CUDA program loads (see cupti_tracer.cpp)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from grader.base.errors import GraderFault
+from grader.base.process import Runner
+
+SOURCE = Path(__file__).with_name("cupti_tracer.cpp")
+SOURCES = (SOURCE, Path(__file__).with_name("cuda_error_names.inc"))
+"""Every file that the library is made from, for whoever caches it by content."""
+
+
+def build_tracer(
+    output: Path,
+    *,
+    cupti_include: Path,
+    cuda_include: Path,
+    cupti_library: Path,
+    cxx: str,
+    run: Runner,
+) -> Path:
+    """Compiles the tracer to `output`, a .so, and returns it.
+
+    `cupti_include` holds cupti.h, `cuda_include` cuda.h; `cupti_library` is the file libcupti.so or
+    libcupti.so.13. The result finds CUPTI by that file's folder, so a traced program needs no
+    LD_LIBRARY_PATH; the C++ library is linked statically, so that the program's own cannot clash with it.
+
+    Raises GraderFault with the compiler's messages when the build fails.
+    """
+    library = cupti_library.absolute()
+    output.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = output.with_name(f".{output.name}.{os.getpid()}")
+    command = [
+        cxx,
+        *("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"),
+        *("-static-libstdc++", "-static-libgcc"),
+        *("-isystem", str(cupti_include), "-isystem", str(cuda_include)),
+        *("-o", str(unfinished), str(SOURCE), str(library)),
+        # RPATH rather than RUNPATH: it also serves CUPTI's own look-ups of its sibling libraries.
+        f"-Wl,--disable-new-dtags,-rpath,{library.parent}",
+        *("-ldl", "-pthread"),
+    ]
+    try:
+        done = run(command, output.parent)
+        if done.exit_code != 0:
+            raise GraderFault(
+                f"The CUPTI tracer could not be built by {cxx} with CUPTI from {library.parent}; GPU time "
+                f"cannot be measured without it. Check that {cupti_include} has cupti.h and {cuda_include} "
+                f"has cuda.h of the same toolkit. The compiler said:\n{done.output.strip()}"
+            )
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return output

@@ -1,0 +1,94 @@
+"""What of a program's own words reaches a person: the one place that decides.
+
+What a program prints, how it ends, which kernels its trace names, how many: it can say anything with these, and what it
+knows is its input. So every text is cut to a length, and where a student may read the verdict of a hidden test alone,
+only sentences of ours are left, without figures. Its times stay, since points come from them: a program can say a few
+digits with each.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.base.names import printable_name, spelled_out
+from grader.base.verdict import Verdict
+from grader.course.assignment import HiddenInputs
+from grader.course.testcase import Case
+from grader.records.record import ProfileRecord, TestRecord
+
+MAX_WARNINGS = 10
+MAX_WARNING = 300
+"""Characters of one warning or flag."""
+MAX_REASON = 2000
+_FIGURES = re.compile(r"\d[\d.,:x]*")
+_SENTENCES = {
+    Verdict.WRONG_ANSWER: "The output is wrong.",
+    Verdict.TIME_LIMIT: "It took longer than this test allows.",
+    Verdict.MEMORY_LIMIT: "It took more memory than this test allows.",
+    Verdict.RUNTIME_ERROR: "It ended badly: it crashed, or a CUDA call failed.",
+    Verdict.NO_OUTPUT: "It wrote no output file.",
+    Verdict.GRADER_ERROR: "The grader or its machine failed on this test: that costs no points.",
+}
+_ENDED_BADLY = "The output is right, but the program did not end well, or something in it failed."
+
+
+def bounded(text: str, most: int) -> str:
+    """At most `most` characters of a text, printable."""
+    text = spelled_out(text[: most + 1])
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def line(text: str, most: int = MAX_WARNING) -> str:
+    """As `bounded`, on one line."""
+    return bounded(printable_name(text[: most + 1]), most)
+
+
+def is_secret(rules: HiddenInputs, case: Case) -> bool:
+    """Whether a student may read of `case` no more than its verdict."""
+    return case.hidden and rules.show == "verdict"
+
+
+def disclosed(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
+    """The record of a test as it may be kept and read."""
+    if is_secret(rules, case):
+        return _verdict_alone(test)
+    changes = {"reason": bounded(test.reason, MAX_REASON), "warnings": _few(test.warnings), "flags": _few(test.flags)}
+    return test.model_copy(update=changes)
+
+
+def _verdict_alone(test: TestRecord) -> TestRecord:
+    reason = _SENTENCES.get(test.verdict, test.reason) if test.reason else ""
+    changes: dict[str, object] = dict.fromkeys(("max_error", "wrong_elements", "kernels", "exit"))
+    changes |= {name: round(value, 1) for name in ("wall_s", "cpu_s") if (value := getattr(test, name)) is not None}
+    changes |= {
+        "output": "",
+        "corners": (),
+        "reason": reason,
+        "warnings": (_ENDED_BADLY,) if test.warnings else (),
+        "flags": tuple(dict.fromkeys(map(_without_words, test.flags)))[:MAX_WARNINGS],
+        "timing_refused": _without_words(test.timing_refused) if test.timing_refused else "",
+    }
+    return test.model_copy(update=changes)
+
+
+def _without_words(sentence: str) -> str:
+    """A sentence of ours up to the colon after which it quotes, without its figures."""
+    return f"{_FIGURES.sub('…', sentence.partition(':')[0]).rstrip('.')}."
+
+
+def _few(sentences: tuple[str, ...]) -> tuple[str, ...]:
+    """The first sentences, each cut to a length, and how many there were."""
+    if len(sentences) > MAX_WARNINGS:
+        rest = f"There are {len(sentences) - MAX_WARNINGS + 1:,} more of this kind."
+        sentences = (*sentences[: MAX_WARNINGS - 1], rest)
+    return tuple(bounded(sentence, MAX_WARNING) for sentence in sentences)
+
+
+def disclosed_profile(profile: ProfileRecord, rules: HiddenInputs, case: Case) -> ProfileRecord:
+    """The profile of a test as it may be kept and read: a kernel's name is the program's to choose."""
+    if is_secret(rules, case):
+        reason = "its occupancy could not be measured" if profile.reason else ""
+        return profile.model_copy(update={"reason": reason, "counted": (), "kernels": ()})
+    kernels = tuple(kernel.model_copy(update={"name": line(kernel.name)}) for kernel in profile.kernels)
+    counted = tuple(line(sentence) for sentence in profile.counted)
+    return profile.model_copy(update={"reason": line(profile.reason), "counted": counted, "kernels": kernels})

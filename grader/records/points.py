@@ -1,0 +1,83 @@
+"""Points put together: how they add up, and those that a person gives, entered into a record and kept when the
+submission is graded again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
+
+from grader.base.errors import UsageError
+from grader.base.verdict import Fault
+from grader.records.record import PartRecord, Record, Scores, TestRecord
+
+MANUAL = "entered by an assistant"
+"""How the part of a rubric that a person fills in begins; see `grader.records.score`."""
+
+
+_CENT = Decimal("0.01")
+
+
+def sum_of(points: Iterable[float | None], penalty: float = 0.0) -> float:
+    """The known points together, less the share `penalty` of them, to two decimals as people round: half a cent up.
+    Computed in decimals: in binary, 92.35 x 0.9 is a little less than 83.115."""
+    known = sum((Decimal(repr(each)) for each in points if each is not None), Decimal(0))
+    kept = known * (1 - Decimal(repr(round(penalty, 9))))
+    return float(kept.quantize(_CENT, ROUND_HALF_UP))
+
+
+def total_of(parts: Sequence[PartRecord], tests: Sequence[TestRecord], *, practice: bool) -> float | None:
+    """A record's total: None for practice, and while an automatic part is not measured or a test is unjudged through a
+    fault of the grader or the machine."""
+    judged = all(test.fault not in (Fault.GRADER, Fault.MACHINE) for test in tests)
+    complete = all(part.points is not None for part in parts if not is_manual(part))
+    return sum_of(part.points for part in parts) if judged and complete and not practice else None
+
+
+def is_manual(part: PartRecord) -> bool:
+    """Whether a person fills in this part of the rubric."""
+    return part.how.startswith(MANUAL)
+
+
+def enter(record: Record, given: Mapping[str, float], note: str = "") -> Record:
+    """The record with these points in its manual parts, and a total where nothing else is missing. Raises
+    UsageError for a part that is not manual or points out of range."""
+    manual = {part.part: part for part in record.parts if is_manual(part)}
+    for name, points in given.items():
+        if name not in manual:
+            raise UsageError(
+                f"{name} is not entered by hand in {record.assignment}; manual: {', '.join(manual) or 'none'}."
+            )
+        if not 0 <= points <= manual[name].max:
+            raise UsageError(f"{name}: points must be from 0 to {manual[name].max:g}, found {points:g}.")
+    day = datetime.now(UTC).date().isoformat()
+    how = f"{MANUAL} on {day}" + (f": {note}" if note else "")
+    parts = tuple(
+        part.model_copy(update={"points": given[part.part], "how": how}) if part.part in given else part
+        for part in record.parts
+    )
+    return _with_parts(record, parts)
+
+
+def keep(old: Sequence[Record], new: Record) -> Record:
+    """The new record with what people entered into an older one of the same submission and assignment."""
+    for record in old:
+        if (record.submission.id, record.assignment) == (new.submission.id, new.assignment):
+            entered = {part.part: part for part in record.parts if is_manual(part) and part.points is not None}
+            parts = tuple(
+                entered[part.part] if is_manual(part) and part.part in entered else part for part in new.parts
+            )
+            return _with_parts(new, parts)
+    return new
+
+
+def _with_parts(record: Record, parts: tuple[PartRecord, ...]) -> Record:
+    points = {part.part: part.points for part in parts}
+    total = total_of(parts, record.tests, practice=record.practice)
+    return record.model_copy(
+        update={
+            "parts": parts,
+            "scores": Scores(total=total, max=record.scores.max, **points),
+            "not_measured": tuple(f"{part.part}: {part.how}" for part in parts if part.points is None),
+        }
+    )

@@ -1,0 +1,184 @@
+"""Rubric → points. Each kind is one pure function whose words (`how`) repeat its formula with its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
+from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy, ReferenceRatio, RubricPart
+from grader.records.record import PartRecord, TestRecord
+
+_EXACT = ",.6g"
+"""A measured number in a formula: whoever puts it in comes to the points that are given."""
+
+_TIMED_DIGITS = 1
+"""Decimals of points for a measured number: GPU times repeat to some 0.1 %, which is 0.004 of 20 points for a logarithm
+over two decades, so a second decimal would differ from grading to grading."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the rubric is applied to.
+
+    `tests` are those that count; `graded` are the names of the whole graded group, `in_part` the names each rubric
+    part refers to. `untimed_reason` is why no GPU times exist, `occupancy` the achieved occupancy (0..1) or None
+    with `no_occupancy_reason`.
+    """
+
+    tests: tuple[TestRecord, ...]
+    graded: frozenset[str]
+    in_part: dict[str, frozenset[str]]
+    untimed_reason: str | None
+    occupancy: float | None
+    no_occupancy_reason: str
+
+
+def is_practice(evidence: Evidence) -> bool:
+    """Whether anything but exactly the graded group was run."""
+    return {test.name for test in evidence.tests} != evidence.graded
+
+
+def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
+    """Points of every part, in the rubric's order. A part without a measurement has null points."""
+    parts = []
+    for part in assignment.rubric:
+        match part:
+            case FailedTests():
+                parts.append(failed_tests(part, evidence))
+            case LogSpeedup():
+                parts.append(log_speedup(part, evidence))
+            case ReferenceRatio():
+                parts.append(reference_ratio(part, evidence))
+            case Occupancy():
+                parts.append(occupancy(part, evidence))
+            case Manual():
+                parts.append(PartRecord(part=part.part, points=None, max=part.points, how="entered by an assistant"))
+    return tuple(parts)
+
+
+def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
+    """`max(0, points - per_failure * failed)`.
+
+    In practice, on other tests than the graded group, `failed` is scaled to the group's size, so that failing
+    everything is worth 0 and passing everything is worth full points there too.
+    """
+    judged = [test for test in evidence.tests if test.fault is not Fault.GRADER and test.fault is not Fault.MACHINE]
+    judged = [test for test in judged if test.verdict is not Verdict.NOT_RUN]
+    if not judged:
+        return PartRecord(part=part.part, points=None, max=part.points, how="no test could be judged")
+    failed = sum(test.verdict in STUDENT_VERDICTS for test in judged)
+    if is_practice(evidence):
+        scaled = failed * len(evidence.graded) / len(judged)
+        how = (
+            f"{failed} of {len(judged)} practice tests failed, as {scaled:g} of the {len(evidence.graded)} graded ones"
+        )
+    else:
+        scaled = float(failed)
+        how = f"{failed} of {len(judged)} tests failed"
+    share = 1 - part.per_failure * scaled / part.points
+    formula = f"max(0, {part.points:g} - {part.per_failure:g} x {scaled:g})"
+    return _earned(part, share, f"{how}: {formula}", digits=2)
+
+
+def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
+    """`points * log(speedup / zero_at) / log(full_at / zero_at)`, within 0 and `points`; `speedup` is the geometric
+    mean over the part's tests that ran. A test failed by the student's fault, or whose time was refused, counts as 1
+    (as `zero_at`, should that be less), and so does a slower one: failing is never worth more than being slow."""
+    found = _known(part, evidence, lambda test: test.speedup)
+    if isinstance(found, PartRecord):
+        return found
+    least = min(1.0, part.zero_at)
+    speedups = [least if value is None else max(least, value) for value in found]
+    mean = geometric_mean(speedups)
+    share = math.log(mean / part.zero_at) / math.log(part.full_at / part.zero_at)
+    slower = sum(value is not None and value < least for value in found)
+    how = (
+        f"geometric mean {mean:{_EXACT}}x over {len(speedups)} tests ({part.tests}){_lost(found)}"
+        f"{f', {slower} slower than {least:g}x and counted as that' if slower else ''}: "
+        f"{part.points:g} x log({mean:{_EXACT}}/{part.zero_at:g}) / log({part.full_at:g}/{part.zero_at:g})"
+    )
+    return _earned(part, share, how, digits=_TIMED_DIGITS)
+
+
+def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:
+    """`points * log(zero_at / ratio) / log(zero_at / full_within)`, within 0 and `points`; `ratio` is the geometric
+    mean of time over the reference's time, where a test that failed or whose time was refused counts as
+    `zero_at`, and so does a slower one: failing is never worth more than being slow."""
+    found = _known(
+        part, evidence, lambda test: test.gpu_ms / test.reference_ms if test.gpu_ms and test.reference_ms else None
+    )
+    if isinstance(found, PartRecord):
+        return found
+    ratios = [part.zero_at if value is None else min(part.zero_at, value) for value in found]
+    mean = geometric_mean(ratios)
+    share = math.log(part.zero_at / mean) / math.log(part.zero_at / part.full_within)
+    slower = sum(value is not None and value > part.zero_at for value in found)
+    how = (
+        f"{mean:{_EXACT}} times as long as {part.reference} over {len(ratios)} tests ({part.tests}){_lost(found)}"
+        f"{f', {slower} slower than {part.zero_at:g} times and counted as that' if slower else ''}: "
+        f"{part.points:g} x log({part.zero_at:g}/{mean:{_EXACT}}) / log({part.zero_at:g}/{part.full_within:g})"
+    )
+    return _earned(part, share, how, digits=_TIMED_DIGITS)
+
+
+def _known(
+    part: LogSpeedup | ReferenceRatio, evidence: Evidence, value: Callable[[TestRecord], float | None]
+) -> list[float | None] | PartRecord:
+    """The value of each of the part's tests that ran, None for one that failed or whose time was refused; or the
+    part's record when it cannot be scored."""
+
+    if evidence.untimed_reason is not None:
+        return _not_measured(part, evidence.untimed_reason)
+    wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
+    lost = [test.verdict in STUDENT_VERDICTS or bool(test.timing_refused) for test in wanted]
+    values = [None if gone else value(test) for test, gone in zip(wanted, lost, strict=True)]
+    missing = sum(found is None and not gone for found, gone in zip(values, lost, strict=True))
+    if len(values) == missing:
+        return _not_measured(part, f"none of {part.tests} was timed")
+    if missing:
+        return _not_measured(part, f"{missing} of the tests {part.tests} have no GPU time")
+    return values
+
+
+def _lost(values: Sequence[float | None]) -> str:
+    count = sum(value is None for value in values)
+    return f", {count} of them failed or refused" if count else ""
+
+
+def _not_measured(part: LogSpeedup | ReferenceRatio | Occupancy, why: str) -> PartRecord:
+    return PartRecord(part=part.part, points=None, max=part.points, how=f"not measured: {why}")
+
+
+def _earned(part: RubricPart, share: float, how: str, *, digits: int) -> PartRecord:
+    """`share` of a part's points. All of them are all of them: rounding neither takes from nor adds to the most."""
+    points = part.points if share >= 1 else min(part.points, round(part.points * max(0.0, share), digits))
+    return PartRecord(part=part.part, points=points, max=part.points, how=how)
+
+
+def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
+    """`points * min(1, achieved / full_at)`; `achieved` is the mean over the part's tests that ran, where a test
+    failed by the student's fault counts as 0."""
+    wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
+    passed = sum(test.verdict is Verdict.PASSED for test in wanted)
+    failed = sum(test.verdict in STUDENT_VERDICTS for test in wanted)
+    if wanted and failed == len(wanted) and evidence.untimed_reason is None:
+        achieved = 0.0
+    elif evidence.occupancy is None:
+        return _not_measured(part, evidence.no_occupancy_reason)
+    elif passed + failed < len(wanted):
+        return _not_measured(part, f"{len(wanted) - passed - failed} of the tests {part.tests} could not be judged")
+    else:
+        achieved = evidence.occupancy * passed / len(wanted) if wanted else evidence.occupancy
+    lost = f", {failed} of {len(wanted)} tests failed and counted as 0" if failed else ""
+    how = (
+        f"achieved {achieved:{_EXACT}} on {part.tests}{lost}: {part.points:g} x min(1, {achieved:{_EXACT}}/"
+        f"{part.full_at:g}); occupancy is a means, speed is the end"
+    )
+    return _earned(part, achieved / part.full_at, how, digits=_TIMED_DIGITS)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of positive numbers."""
+    return math.exp(sum(math.log(value) for value in values) / len(values))

@@ -1,0 +1,35 @@
+"""compute-sanitizer on a submission: its findings in the shape of the emulator's, with a sentence of advice each.
+
+Four tools, named as the emulator names them: memory (memcheck), race (racecheck, shared memory only), init
+(initcheck, global memory only), sync (synccheck). Each runs the program, built with -lineinfo, once on a public
+sample.
+
+Silence is only good news if the tool looked. A tool counts as run when it wrote its summary, the program launched
+kernels, and the tool finds the fault in a canary (canary.cu) on this very machine.
+
+May import `profiling` and what is below it.
+"""
+
+from grader.sanitizers.cause import cause_of, race_of, sentence, without_echoes
+from grader.sanitizers.findings import CHECKS, Check, Finding, Report, by_place, parse_checks
+from grader.sanitizers.log import parse_report
+from grader.sanitizers.text import render
+from grader.sanitizers.tool import LEAKS, run_check, with_lines
+
+__all__ = [
+    "CHECKS",
+    "LEAKS",
+    "Check",
+    "Finding",
+    "Report",
+    "by_place",
+    "cause_of",
+    "parse_checks",
+    "parse_report",
+    "race_of",
+    "render",
+    "run_check",
+    "sentence",
+    "with_lines",
+    "without_echoes",
+]

@@ -1,0 +1,117 @@
+"""The likeliest cause among a run's findings, as the sentence that a failed test leads with.
+
+Where, what, what to do, and nothing that follows from it. A race between warps comes first: a kernel that has one reads
+values that are not there yet, and what else is found in it may be a consequence. Within one warp a race is the last
+suspect, since a GPU mostly runs the lanes of a warp in step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from grader.profiling.kernel_profile import normal_name
+from grader.programs.build import handed_in_name
+from grader.programs.trace import Diagnostic, Race
+
+SourceLine = Callable[[str, int], str]
+"""The text of a line of the submission, '' where there is none: (file's name as handed in, number)."""
+
+LUCK = "On a GPU this can pass by luck."
+_VERBS = {
+    "read": "reads",
+    "write": "writes",
+    "atomic update": "updates",
+    "asynchronous write": "copies (cp.async) into",
+}
+_OF_WHOM = {"blocks": "block", "warps": "warp", "lanes": "thread of the same warp"}
+_BARRIERS = {"warps": "__syncthreads()", "lanes": "__syncwarp()"}
+_POINTER = re.compile(r"\bcudaMalloc\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_][\w.\[\]>-]*)")
+
+
+def cause_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = lambda file, line: "") -> str:
+    """The sentences that name the likeliest cause; '' where nothing was found that can be one."""
+    suspects = [found for found in without_echoes(diagnostics) if _rank(found) is not None]
+    return sentence(min(suspects, key=lambda d: _rank(d) or 0), source_line) if suspects else ""
+
+
+def race_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = lambda file, line: "") -> str:
+    """As `cause_of`, of races alone."""
+    return cause_of((found for found in diagnostics if found.race is not None), source_line)
+
+
+def without_echoes(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Without the races within a warp of two lines that also race between warps or blocks: the barrier that these need
+    keeps apart the lanes as well."""
+    found = tuple(diagnostics)
+    wide = {_pair(each, each.race) for each in found if each.race is not None and each.race.between != "lanes"}
+    return tuple(
+        each
+        for each in found
+        if each.race is None or each.race.between != "lanes" or _pair(each, each.race) not in wide
+    )
+
+
+def sentence(found: Diagnostic, source_line: SourceLine = lambda file, line: "") -> str:
+    """One finding as a student reads it."""
+    if found.race is not None:
+        return _race(found, found.race, source_line)
+    advice = f" {found.advice}" if found.advice else ""
+    return f"{place(found)}{found.message.rstrip('. ')}.{advice}"
+
+
+def place(found: Diagnostic) -> str:
+    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as much of it as is known."""
+    where = f"{handed_in_name(found.file)}:{found.line}: " if found.file else ""
+    if not found.kernel:
+        return where
+    thread = f", thread {_dim(found.thread)} of block {_dim(found.block)}" if found.thread and found.block else ""
+    return f"{where}kernel {normal_name(found.kernel)}{thread}: "
+
+
+def _dim(dim: tuple[int, int, int]) -> str:
+    return f"({dim[0]},{dim[1]},{dim[2]})"
+
+
+def _rank(found: Diagnostic) -> int | None:
+    """0 is the first suspect; None is no suspect at all."""
+    if found.race is not None:
+        return 4 if found.race.between == "lanes" else 0 if found.severity == "error" else 2
+    if found.tool in ("memory", "sync") and found.severity == "error":
+        return 1
+    if found.tool == "api" and found.line and "was refused" in found.message:
+        return 1  # memory or a launch: null pointers and values never written are its consequences
+    return 3 if found.tool == "init" else None
+
+
+def _pair(found: Diagnostic, race: Race) -> frozenset[tuple[str | None, int | None]]:
+    return frozenset({(found.file, found.line), (race.file, race.line)})
+
+
+def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
+    here = f"{handed_in_name(found.file or '')}:{found.line}"
+    there = f"{handed_in_name(race.file)}:{race.line}"
+    variable, does, other = _variable(race, source_line), _VERBS.get(race.does, race.does), _VERBS.get(race.other, "")
+    if race.between == "copy":
+        said = f"{here} {does} {variable} while the asynchronous copy to it that {there} began is under way"
+        return f"Race: {said}. {found.advice} {LUCK}"
+    whom = _OF_WHOM[race.between]
+    if here == there:
+        said = f"{here} {does} {variable} while another {whom} {other} it at the same line"
+        return f"Race: {said}. {found.advice} {LUCK}"
+    said = f"{here} {does} {variable} while another {whom} still {other} it at {there}"
+    if race.between == "blocks":
+        return f"Race: {said}, and no block waits for another. {found.advice} {LUCK}"
+    wait = "wait for the copy (__pipeline_wait_prior(0)), then " if race.other == "asynchronous write" else ""
+    return f"Race: {said}; {wait}put {_BARRIERS[race.between]} between them. {LUCK}"
+
+
+def _variable(race: Race, source_line: SourceLine) -> str:
+    """What is raced for: by its name, else by where it was allocated."""
+    if race.variable:
+        return f"`{race.variable}`"
+    if not race.allocated_in:
+        return "memory"
+    file = handed_in_name(race.allocated_in)
+    named = _POINTER.search(source_line(file, race.allocated_at))
+    return f"`{named[1]}`" if named else f"memory allocated at {file}:{race.allocated_at}"

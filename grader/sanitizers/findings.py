@@ -1,0 +1,56 @@
+"""What a sanitizer found, and where: the same for compute-sanitizer and the emulator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from grader.base.errors import UsageError
+from grader.programs.trace import Diagnostic
+
+Check = Literal["memory", "race", "init", "sync"]
+CHECKS: tuple[Check, ...] = get_args(Check)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault, however often it was seen at that place: `first` is its first occurrence."""
+
+    first: Diagnostic
+    times: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one tool found. `not_run` says why it did not look, '' when it did; `errors` is its own total."""
+
+    check: Check
+    findings: tuple[Finding, ...] = ()
+    errors: int = 0
+    not_run: str = ""
+
+
+def parse_checks(words: str) -> tuple[Check, ...]:
+    """The tools that `words` name, comma-separated, or `all`. Raises UsageError."""
+    wanted = [word.strip() for word in words.split(",") if word.strip()]
+    if wanted == ["all"]:
+        return CHECKS
+    for word in wanted:
+        if word not in CHECKS:
+            raise UsageError(f"--sanitize: there is no check {word!r}; choose from {', '.join(CHECKS)}, or all.")
+    return tuple(check for check in CHECKS if check in wanted)
+
+
+def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Finding, ...]:
+    """The emulator's diagnostics, one finding for each place and fault, errors first. Two accesses are one place only
+    when both their lines are the same, whatever block, thread and address."""
+    found: dict[tuple[str, ...], Finding] = {}
+    for diagnostic in diagnostics:
+        kind = re.sub(r"0x[0-9a-f]+|(?<!line )\b\d+", "#", diagnostic.message)
+        place = (diagnostic.severity, kind, diagnostic.kernel or "", f"{diagnostic.file}:{diagnostic.line}")
+        seen = found.get(place)
+        found[place] = Finding(seen.first if seen else diagnostic, seen.times + 1 if seen else 1)
+    rank = {"error": 0, "warning": 1}
+    return tuple(sorted(found.values(), key=lambda finding: rank.get(finding.first.severity, 2)))

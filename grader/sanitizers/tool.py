@@ -1,0 +1,141 @@
+"""Runs compute-sanitizer on a program, confined like any run.
+
+It works through libraries loaded into the program and the sandbox's own loopback (tried on an H200, 2025.3.1,
+2026-11-21).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.paths import cache_folder
+from grader.profiling.ncu import nvidia_tools
+from grader.programs.build import OWN_PROGRAM, compile_own
+from grader.programs.engine.cuda import CudaEngine
+from grader.sandbox import memory_share
+from grader.sandbox.scratch import scratch_folder
+from grader.sanitizers.findings import Check, Report
+from grader.sanitizers.log import parse_report
+
+_TOOLS: dict[Check, tuple[str, ...]] = {
+    "memory": ("--tool", "memcheck"),
+    "race": ("--tool", "racecheck", "--racecheck-report", "hazard"),
+    "init": ("--tool", "initcheck"),
+    "sync": ("--tool", "synccheck"),
+}
+_LOG_BYTES = 4 << 20
+_MEMORY_BYTES = 64 << 30
+_PRINTED = 200
+"""Findings the tool prints; it counts all."""
+
+_WALL_S = 120.0
+_CANARY = Path(__file__).with_name("canary.cu")
+
+LEAKS = ("--leak-check", "full")
+"""What memcheck needs to report memory that was never freed."""
+
+
+def run_check(
+    engine: CudaEngine,
+    program: Path,
+    arguments: Sequence[str],
+    check: Check,
+    *,
+    readable: Sequence[Path],
+    kernels: int,
+    options: Sequence[str] = (),
+    wall_s: float = _WALL_S,
+) -> Report:
+    """Run one tool, with more `options`, on `program ARGUMENTS` for at most `wall_s`; `{output}` among
+    the arguments becomes a path it may write to. `kernels`: how many the program launched in a plain run."""
+    tool = engine.toolkit.tool("compute-sanitizer")
+    if tool is None:
+        return Report(check, not_run="compute-sanitizer is not installed: install the CUDA toolkit")
+    if why := sandbox.tool_problem():
+        return Report(check, not_run=why)
+    if kernels == 0:
+        return Report(check, not_run="the program launched no kernel")
+    if not _finds_its_canary(engine, tool, check):
+        return Report(check, not_run="it does not find the fault in a known wrong program on this machine")
+    return parse_report(check, _run(engine, tool, check, program, arguments, readable, options, wall_s))
+
+
+def _run(
+    engine: CudaEngine,
+    tool: Path,
+    check: Check,
+    program: Path,
+    arguments: Sequence[str],
+    readable: Sequence[Path],
+    more: Sequence[str] = (),
+    wall_s: float = _WALL_S,
+) -> str:
+    """What the tool wrote to its stdout, which the program has no part in (see `grader.profiling.ncu`)."""
+    with scratch_folder("sanitize") as scratch:
+        folder = scratch / "run" / "work"
+        folder.mkdir(parents=True)
+        given = [word.replace("{output}", str(folder / "output")) for word in arguments]
+        launch = engine.launch(program, given, "", traced=False)
+        options = ("--target-processes", "all", "--show-backtrace", "device", "--print-limit", str(_PRINTED))
+        job = sandbox.Job(
+            command=(str(tool), *_TOOLS[check], *options, *more, *sandbox.apart(launch.command)),
+            folder=folder,
+            environment=launch.environment,
+            readable=(program, engine.toolkit.root, *nvidia_tools(tool), *readable, *launch.readable),
+            devices=launch.devices,
+            starts_programs=True,
+        )
+        outcome = sandbox.run(
+            job,
+            sandbox.Limits(
+                wall_s=wall_s,
+                memory_bytes=memory_share.of_a_program(_MEMORY_BYTES),
+                file_bytes=1 << 30,
+                folder_bytes=2 << 30,
+                kept_output_bytes=_LOG_BYTES,
+            ),
+        )
+        text = outcome.stdout
+        if outcome.timed_out:
+            text += f"\n========= the program was stopped after {wall_s:g} s"
+        return text or outcome.stderr
+
+
+def _finds_its_canary(engine: CudaEngine, tool: Path, check: Check) -> bool:
+    """Whether the tool finds a known fault on this machine; tried once per tool, driver and GPU, then remembered."""
+    key = hashlib.sha256(
+        _CANARY.read_bytes() + f"{engine.identity()} {engine.gpu.driver} {engine.gpu.uuid} {tool.resolve()}".encode()
+    ).hexdigest()[:16]
+    folder = cache_folder() / "native"
+    remembered = folder / f"sanitizer-{check}-{key}"
+    if remembered.exists():
+        return True
+    program = folder / f"sanitizer-canary-{key}"
+    if not program.exists():
+        _build_canary(engine, program)
+    found = parse_report(check, _run(engine, tool, check, program, [check], ()))
+    if found.errors > 0 and not found.not_run:
+        remembered.touch()
+        return True
+    return False
+
+
+def _build_canary(engine: CudaEngine, program: Path) -> None:
+    program.parent.mkdir(parents=True, exist_ok=True)
+    with scratch_folder("canary", program.parent) as folder:
+        made = compile_own(engine, _CANARY.read_text(encoding="utf-8"), folder, ("-O1", "-lineinfo"))
+        if not made.ok:
+            raise GraderFault(f"The sanitizer's canary does not compile: {made.log[:400]}")
+        try:
+            (folder / OWN_PROGRAM).replace(program)
+        except OSError as error:
+            raise MachineFault(f"{program} cannot be written: {error.strerror}.") from error
+
+
+def with_lines(flags: Sequence[str]) -> tuple[str, ...]:
+    """Build flags that make the tools name files and lines."""
+    return (*flags, *(() if "-lineinfo" in flags or "-G" in flags else ("-lineinfo",)))

@@ -1,0 +1,172 @@
+"""The site of a class.
+
+    OUT/public/index.html                leaderboard and statistics; names nobody who has no nickname
+    OUT/public/students/PAGE/            one student's pages, linked from nowhere public: PAGE is 128 random bits
+    OUT/assistants/index.html            the gradebook, with links to every student's pages
+    OUT/assistants/links.csv             id and page of every student, to be sent to them
+
+OUT/public can be put on any web server as it is, or opened from disk; OUT/assistants is for the staff. The site is
+built beside OUT and moved into place, so a reader never sees half of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from grader.base.csv_table import csv_text
+from grader.base.errors import MachineFault, UsageError
+from grader.base.paths import shown
+from grader.classes.batch.policy import Which
+from grader.classes.final_points import Line, absent, gradebook, standing, students_only
+from grader.report.leaderboard import Board, Names, leaderboard
+from grader.report.leaderboard import table as board_table
+from grader.site.record_page import asset, environment, report_of
+from grader.site.statistics import statistics
+from grader.store import Store
+
+_MARKER = ".grader-site"
+_WORDS = ("name", "interval", "device", "driver", "date")
+"""Columns of the leaderboard that are not numbers."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was written, and what could not be shown (a leaderboard without times, say)."""
+
+    students: int
+    pages: int
+    notes: tuple[str, ...]
+
+
+def build_site(
+    store: Store,
+    assignment: str,
+    out: Path,
+    *,
+    which: Which = Which.LATEST,
+    metric: str = "speedup",
+    mix: bool = False,
+    notes: Sequence[str] = (),
+) -> Built:
+    """Write the site to `out`, replacing an older one there; `notes` are for the assistants' page. Raises UsageError
+    when something else is in the way."""
+    _refuse_strangers(out)
+    lines = gradebook(store, assignment, which)
+    if not lines:
+        raise UsageError(f"The store {shown(store.path)} has no graded submission of {assignment}: nothing to show.")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
+            new = Path(scratch) / "site"
+            built = _write(store, assignment, lines, new, metric, mix, notes)
+            old = Path(scratch) / "old"
+            if out.exists():
+                out.rename(old)
+            new.rename(out)
+    except OSError as error:
+        raise MachineFault(f"The site could not be written to {shown(out)}: {error.strerror}.") from error
+    return built
+
+
+def _refuse_strangers(out: Path) -> None:
+    if out.is_dir() and any(out.iterdir()) and not (out / _MARKER).exists():
+        raise UsageError(
+            f"{shown(out)} holds files that are no site of this grader, which would be replaced: name an empty or new "
+            "folder."
+        )
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{shown(out)} is a file, expected a folder for the site.")
+
+
+def _write(
+    store: Store, assignment: str, lines: Sequence[Line], out: Path, metric: str, mix: bool, said: Sequence[str]
+) -> Built:
+    notes = list(said)
+    boards = {names: _board(lines, metric, names, mix, notes) for names in (Names.NICKNAME, Names.ID)}
+    numbers = statistics(students_only(lines))
+    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    common: dict[str, Any] = {"assignment": assignment, "statistics": numbers, "written": written}
+    public, staff = out / "public", out / "assistants"
+    for folder in (public, staff):
+        folder.mkdir(parents=True)
+        for name in ("style.css", "site.js"):
+            (folder / name).write_text(asset(name), encoding="utf-8")
+    (out / _MARKER).write_text("Written by `grader site`; it is replaced as a whole.\n")
+    _page(public / "index.html", "public.html.j2", board=_shown(boards[Names.NICKNAME]), **common)
+    _page(
+        staff / "index.html",
+        "assistants.html.j2",
+        board=_shown(boards[Names.ID]),
+        lines=lines,
+        parts_of_all=_parts(lines),
+        notes=said,
+        absent=absent(store, assignment),
+        **common,
+    )
+    (staff / "links.csv").write_text(_links(lines), encoding="utf-8")
+    pages = sum(_student(store, assignment, line, public, written) for line in lines)
+    return Built(len(lines), pages + 2, tuple(dict.fromkeys(notes)))
+
+
+def _parts(lines: Sequence[Line]) -> list[str]:
+    """Every part that somebody has points in: rules can have changed in between."""
+    return list(dict.fromkeys(part for line in lines for part in line.parts))
+
+
+def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:
+    """The leaderboard; None, with a note, when there is nothing that could be ranked fairly."""
+    try:
+        return leaderboard(lines, metric=metric, names=names, mix_devices=mix)
+    except UsageError as error:
+        notes.append(f"There is no leaderboard on the pages: {error}")
+        return None
+
+
+def _shown(board: Board | None) -> dict[str, object] | None:
+    if board is None:
+        return None
+    headers, cells = board_table(board)
+    return {
+        "title": board.title,
+        "headers": [(header, header not in _WORDS) for header in headers],
+        "rows": [(row.mark, row_cells) for row, row_cells in zip(board.rows, cells, strict=True)],
+        "unranked": board.unranked,
+    }
+
+
+def _student(store: Store, assignment: str, line: Line, public: Path, written: str) -> int:
+    """A student's pages: one per attempt, index.html being the attempt that counts."""
+    folder = public / "students" / line.attempt.student.page
+    folder.mkdir(parents=True)
+    entered = store.points(assignment).get(line.attempt.student.id, {})
+    attempts = list(store.attempts(assignment, line.attempt.student.id))
+    history = [
+        (
+            attempt.number,
+            "index.html" if attempt.submission == line.attempt.submission else f"attempt-{attempt.number}.html",
+            standing(attempt, entered, len(attempts)),
+        )
+        for attempt in attempts
+    ]
+    for _, name, standing_then in history:
+        report = report_of(
+            standing_then.attempt.record, store.sources(standing_then.attempt.submission), standing_then, history
+        )
+        _page(folder / name, "student.html.j2", "../..", report=report, current=name, written=written)
+    return len(history)
+
+
+def _page(path: Path, template: str, root: str = ".", **values: Any) -> None:
+    """`root` leads from the page to the folder that holds style.css."""
+    path.write_text(environment().get_template(template).render(root=root, **values), encoding="utf-8")
+
+
+def _links(lines: Sequence[Line]) -> str:
+    students = [line.attempt.student for line in students_only(lines)]
+    pages = [(student.id, student.name, f"students/{student.page}/index.html") for student in students]
+    return csv_text([("id", "name", "page"), *pages])

@@ -1,0 +1,351 @@
+"""Times the sequential program that speedups are measured against, on this machine, and keeps the times.
+
+The program's contract: `./seq INPUT OUTPUT TIMES BUDGET_S` does outer iterations of equal cost until all are done
+or BUDGET_S seconds of computing are spent, and writes one line to TIMES, `compute_seconds done total`. Reading and
+writing files is not in these seconds. `reference/sequential.h` is all of that but the algorithm; a source may
+include headers from its own folder or the one above. Because iterations cost the same, the time of all of them is the
+measured time multiplied by total / done.
+
+For the same reason the input need not be the testcase's own. Time does not depend on the values, so one is made
+from a public seed; and it is linear in the number of units (batches), so only as many are written as the
+budget needs. The 944 MB of the largest testcase are never written for this. A Baseline says how much was
+measured and how much scaled.
+
+The budget is shared by several runs, three at least, of which the fastest counts: what disturbs a run on one core
+(interrupts, neighbours) only ever makes it slower. The slowest is kept beside it: the two are the interval in which
+all runs lay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.machine import cpu_model
+from grader.base.paths import cache_folder, shown
+from grader.base.process import Runner
+from grader.course.assignment import Assignment
+from grader.course.seeds import Distribution, draw_unit, public_seed
+from grader.course.testcase import Case
+from grader.operators import Operator, Shape
+from grader.programs.engine import Engine
+from grader.sandbox import runner
+from grader.sandbox.scratch import scratch_folder
+
+MAX_SAMPLE_BYTES = 128 << 20
+"""Largest input written for a measurement; less than the budget is measured where it does not reach."""
+
+LEAST_RUNS, MAX_RUNS = 3, 5
+"""A run may take the budget's third; short cases are run up to five times, as long as the budget lasts."""
+
+QUIET = 0.05
+"""When the slowest run takes longer than the fastest by more than this share, something else was running."""
+
+GROWTH = 1.5
+"""A sample that was done before the budget is enlarged to this many times what should fill the budget."""
+
+_COMPILE_LIMIT_S = 60
+_CACHE_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The sequential time of one shape. `seconds` is for the whole problem, `measured_seconds` for `done` of its
+    `total` iterations; both are computing only, of the fastest of `runs` runs. `slowest_seconds` is for the whole
+    problem, of the slowest of them."""
+
+    shape: Shape
+    seconds: float
+    measured_seconds: float
+    done: int
+    total: int
+    runs: int
+    cpu: str
+    core: int
+    compiler: str
+    flags: tuple[str, ...]
+    source_sha256: str
+    date: str
+    slowest_seconds: float
+
+    @property
+    def scaled(self) -> bool:
+        return self.done < self.total
+
+    def describe(self) -> str:
+        """What was measured and what was scaled, in a sentence."""
+        how = f"core {self.core} of {self.cpu}, {self.compiler}, {' '.join(self.flags)}, {self.date[:10]}"
+        runs = f"fastest of {self.runs} runs, the slowest {self.spread:+.1%}"
+        if self.spread > QUIET:
+            runs += " (the machine was not quiet: `grader baseline --refresh` when it is)"
+        if not self.scaled:
+            return f"measured whole, {runs}: {self.seconds:.4g} s ({how})."
+        return (
+            f"scaled from a sample, {runs}: {self.measured_seconds:.3g} s measured for {self.done:,} of "
+            f"{self.total:,} iterations of equal cost, {self.seconds:.4g} s for all ({how})."
+        )
+
+    @property
+    def spread(self) -> float:
+        """How much longer the slowest run took than the fastest, as a share."""
+        return self.slowest_seconds / self.seconds - 1
+
+
+def baselines_of(rules: Assignment, engine: Engine) -> Callable[[Case], Baseline] | None:
+    """The sequential times of an assignment on this machine, by case; None where `engine` measures no times."""
+    return cache(partial(baseline_of, rules)) if engine.measures_time else None
+
+
+def baseline_of(rules: Assignment, case: Case, *, refresh: bool = False) -> Baseline:
+    """The time of the assignment's sequential program; see `time_baseline`."""
+    return time_baseline(
+        case,
+        source=rules.reference_folder / rules.baseline.source,
+        flags=rules.baseline.flags,
+        budget_s=rules.baseline.budget_s,
+        refresh=refresh,
+    )
+
+
+def time_baseline(
+    case: Case,
+    *,
+    source: Path,
+    flags: Sequence[str] = ("-O3",),
+    budget_s: float = 2.0,
+    refresh: bool = False,
+    run: Runner | None = None,
+) -> Baseline:
+    """The sequential time of a case's shape on this machine: the one that is kept, or (`refresh`, or none kept) a
+    new one.
+
+    `run` runs the compiler and the program; by default the grader's own runner under a time limit.
+    Raises MachineFault where there is no C compiler or no room, GraderFault where the program does not compile or
+    breaks its contract.
+    """
+    own_runner = run is None
+    run = run or runner(max(_COMPILE_LIMIT_S, 10 * budget_s))
+    try:
+        sources = _with_headers(source)
+        text = b"".join(path.read_bytes() for path in sources)
+    except OSError as error:
+        raise GraderFault(f"{shown(source)}: the sequential program cannot be read ({error.strerror}).") from error
+    compiler = _compiler()
+    key: dict[str, Any] = {
+        "version": _CACHE_VERSION,
+        "operator": case.operator.name,
+        "shape": list(case.shape),
+        "cpu": cpu_model(),
+        "compiler": _own_compiler_version(compiler) if own_runner else _compiler_version(compiler, run),
+        "flags": list(flags),
+        "source_sha256": hashlib.sha256(text).hexdigest(),
+        "budget_s": budget_s,
+    }
+    kept_at = _cache_file(key)
+    if not refresh and (kept := _read(kept_at, key)) is not None:
+        return kept
+    try:
+        with scratch_folder("baseline") as folder:
+            program = _compile(compiler, sources, flags, folder, run)
+            baseline = _measure(case, program, budget_s, folder, run, key)
+    except OSError as error:
+        raise MachineFault(
+            f"The sequential program could not be timed on {case.name}: {error.strerror}; up to "
+            f"{MAX_SAMPLE_BYTES * 4 // 3:,} bytes are needed in {tempfile.gettempdir()}."
+        ) from error
+    _write(kept_at, key, baseline)
+    return baseline
+
+
+# ---- compiling --------------------------------------------------------------------------------------------------
+
+
+def _compiler() -> str:
+    found = shutil.which("gcc")
+    if found is None:
+        raise MachineFault("No gcc is on PATH, it is needed to time the sequential program: apt install gcc.")
+    return found
+
+
+@cache
+def _own_compiler_version(compiler: str) -> str:
+    """Asked once in a session: it is part of the key of each kept time."""
+    return _compiler_version(compiler, runner(_COMPILE_LIMIT_S))
+
+
+def _compiler_version(compiler: str, run: Runner) -> str:
+    with scratch_folder("baseline") as folder:
+        completed = run([compiler, "--version"], folder)
+    return completed.output.splitlines()[0].strip() if completed.output else compiler
+
+
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([\w.-]+)"', re.MULTILINE)
+
+
+def _with_headers(source: Path) -> tuple[Path, ...]:
+    """The source, then the headers it includes from its own folder or the one above."""
+    names = [name.decode() for name in _INCLUDE.findall(source.read_bytes())]
+    folders = (source.parent, source.parent.parent)
+    found = (next((f / name for f in folders if (f / name).is_file()), None) for name in names)
+    return (source, *(path for path in found if path is not None))
+
+
+def _compile(compiler: str, sources: Sequence[Path], flags: Sequence[str], folder: Path, run: Runner) -> Path:
+    source = sources[0]
+    program, copied = folder / "seq", folder / source.name
+    for path in sources:
+        shutil.copyfile(path, folder / path.name)  # a runner may see nothing outside the folder
+    command = [compiler, *flags, "-o", str(program), str(copied), "-lm"]
+    completed = run(command, folder)
+    if completed.exit_code != 0 or not program.exists():
+        raise GraderFault(
+            f"{shown(source)}: the sequential program does not compile (`{' '.join(command[:-4])}`):\n"
+            f"{completed.output.strip()}"
+        )
+    return program
+
+
+# ---- measuring --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Times:
+    seconds: float
+    done: int
+    total: int
+
+    @property
+    def per_iteration(self) -> float:
+        return self.seconds / self.done
+
+
+def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runner, key: dict[str, Any]) -> Baseline:
+    operator, whole = case.operator, case.operator.units(case.shape)
+    most = max(1, MAX_SAMPLE_BYTES // operator.unit_input_bytes(case.shape))
+    units = min(whole, 2)
+    source = folder / "input"
+    with _pinned() as core:
+        shape = write_sample(operator, case.shape, units, case.distribution, source)
+        units = operator.units(shape)
+        each_s = budget_s / LEAST_RUNS
+        times = _run_once(program, source, each_s, folder, run)
+        while times.done == times.total and units < min(whole, max(most, 2)):
+            wanted = GROWTH * each_s / times.seconds * units
+            units = max(units + 1, min(whole, most, int(min(wanted, float(whole)))))
+            write_sample(operator, case.shape, units, case.distribution, source)
+            times = _run_once(program, source, each_s, folder, run)
+            if times.seconds >= 0.7 * each_s:
+                break
+        runs = [times]
+        while len(runs) < LEAST_RUNS or (
+            len(runs) < MAX_RUNS and sum(one.seconds for one in runs) + times.seconds <= budget_s
+        ):
+            runs.append(_run_once(program, source, each_s, folder, run))
+    times = min(runs, key=lambda one: one.per_iteration)
+    slowest = max(runs, key=lambda one: one.per_iteration)
+    total = times.total * whole // units
+    seconds = times.seconds if times.done == total else times.per_iteration * total
+    return Baseline(
+        shape=case.shape,
+        seconds=seconds,
+        measured_seconds=times.seconds,
+        done=times.done,
+        total=total,
+        runs=len(runs),
+        cpu=key["cpu"],
+        core=core,
+        compiler=key["compiler"],
+        flags=tuple(key["flags"]),
+        source_sha256=key["source_sha256"],
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        slowest_seconds=slowest.per_iteration * total,
+    )
+
+
+def write_sample(operator: Operator, shape: Shape, units: int, distribution: Distribution, path: Path) -> Shape:
+    """An input like the case's with `units` units (all of them where the operator cannot do with fewer)."""
+    with contextlib.suppress(ValueError):
+        shape = operator.shrink(shape, units)
+    seed = public_seed("baseline")
+    count = operator.unit_input_bytes(shape) // 4
+    with path.open("wb") as file:
+        file.write(operator.encode_header(shape))
+        for unit in range(operator.units(shape)):
+            file.write(draw_unit(seed, operator.name, unit, count, distribution).data)
+    return shape
+
+
+def _run_once(program: Path, source: Path, budget_s: float, folder: Path, run: Runner) -> _Times:
+    times = folder / "times"
+    times.unlink(missing_ok=True)
+    completed = run([str(program), str(source), str(folder / "output"), str(times), f"{budget_s:g}"], folder)
+    text = times.read_text(encoding="utf-8", errors="replace") if times.exists() else ""
+    try:
+        seconds, done, total = text.split()
+        found = _Times(float(seconds), int(done), int(total))
+    except ValueError:
+        found = _Times(0.0, 0, 0)
+    if completed.exit_code != 0 or not (0 < found.done <= found.total and found.seconds > 0):
+        raise GraderFault(
+            "The sequential program broke its contract: it must exit with 0 (found "
+            f"{completed.exit_code}) and write `compute_seconds done total` to its third argument (found "
+            f"{text.strip()[:80]!r}). Its messages: {completed.output.strip()[:500] or 'none'}"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def _pinned() -> Iterator[int]:
+    """Children started inside run on one core: the last one allowed, since the first takes most interrupts."""
+    allowed = os.sched_getaffinity(0)
+    core = max(allowed)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield core
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+# ---- what is kept -----------------------------------------------------------------------------------------------
+
+
+def _cache_file(key: dict[str, Any]) -> Path:
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
+    return cache_folder() / "baseline" / f"{name}.json"
+
+
+def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
+    """The kept time, or None where there is none, or it is damaged or of something else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["key"] != key:
+            return None
+        fields = dict(content["baseline"])
+        fields["shape"], fields["flags"] = tuple(fields["shape"]), tuple(fields["flags"])
+        return Baseline(**fields)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(path: Path, key: dict[str, Any], baseline: Baseline) -> None:
+    """Keeps a time. A cache that cannot be written costs time, not the measurement."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps({"key": key, "baseline": asdict(baseline)}, indent=2) + "\n", encoding="utf-8")
+        temporary.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -1,0 +1,175 @@
+"""The least time a GPU could need for a testcase: no result below it is believed.
+
+Three terms, each a count of work over a peak rate of the whole GPU:
+
+    arithmetic     FLOPs over the peak of the fastest unit that the assignment allows
+    exponentials   exponentials over the rate of the special-function units
+    memory         bytes that must move, each once, over the bandwidth of device memory
+
+Units work side by side, so the floor is the largest term, not their sum. It is what reports compare with.
+
+Refusing a result needs a bound that no honest program can cross, and the terms can be bent: exponentials can be
+computed as polynomials on the FP32 units beside the special-function units (FlashAttention-4, 2025), which at most
+doubles their rate; what the copy from the host left in the second-level cache need not come from memory, nor need
+what is written last have left that cache when the last kernel ends; and some of the work that is counted by
+convention is not done by who keeps its result (`Operator.unavoidable`). `refuse_below_ms` allows for all of that.
+Clocks are the highest the GPU may take, and bandwidth is that of the memory's pins (bus width × clock), not a
+measured one, so that both only make the floor lower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.course.assignment import Unit
+from grader.gpu.facts import GpuFacts
+from grader.operators import Operator, Shape
+
+ARITHMETIC, MEMORY = "the floating-point operations", "the transfers from and to memory"
+"""Names of terms, as records have them."""
+
+PROGRAMMING_GUIDE = (
+    'CUDA C++ Programming Guide 13.0, "Arithmetic Instructions", table "Throughput of Native Arithmetic Instructions"'
+)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Results per clock and SM: FP32 fused multiply-adds, special functions (the guide's table), and dense FP16
+    tensor multiply-adds with FP32 sums (`tensor_source`)."""
+
+    fma32: int
+    special: int
+    tensor_fp16: int
+    tensor_source: str
+
+
+_RATES = {
+    (7, 0): Rates(64, 16, 512, "Tesla V100 whitepaper: 8 tensor cores × 64 FMA"),
+    (7, 5): Rates(64, 16, 512, "Turing whitepaper: 8 tensor cores × 64 FMA"),
+    (8, 0): Rates(64, 16, 1024, "A100 whitepaper: 4 tensor cores × 256 FMA; 312 TFLOP/s = 108 SMs × 1.41 GHz"),
+    (8, 6): Rates(128, 16, 512, "GA102 whitepaper: 4 tensor cores × 128 FMA"),
+    (8, 7): Rates(128, 16, 1024, "Jetson AGX Orin technical brief: 4 tensor cores × 256 FMA"),
+    (8, 9): Rates(128, 16, 512, "Ada whitepaper: 4 tensor cores × 128 FMA"),
+    (9, 0): Rates(128, 16, 2048, "H100 whitepaper: 4 tensor cores × 512 FMA; 989 TFLOP/s = 132 SMs × 1.83 GHz"),
+    (10, 0): Rates(128, 16, 4096, "Blackwell datasheet: 2.25 PFLOP/s dense FP16 = 148 SMs × 1.85 GHz"),
+    (12, 0): Rates(128, 16, 512, "RTX Blackwell whitepaper: 4 tensor cores × 128 FMA (FP16 sums)"),
+}
+
+_EMULATED_EXPONENTIALS = 2.0
+"""By how much exponentials as polynomials on the FP32 units can at most raise the rate (see above)."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One limit. `ms` is the least time it sets, `hard_ms` the one that cannot be bent."""
+
+    name: str
+    ms: float
+    hard_ms: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The least time of one testcase on one GPU. `flops` and `min_bytes` are the whole problem's."""
+
+    terms: tuple[Term, ...]
+    flops: int
+    min_bytes: int = 0
+
+    @property
+    def limit(self) -> Term:
+        """The term that sets the floor."""
+        return max(self.terms, key=lambda term: term.ms)
+
+    @property
+    def ms(self) -> float:
+        return self.limit.ms
+
+    @property
+    def refuse_below_ms(self) -> float:
+        return max(term.hard_ms for term in self.terms)
+
+    def share(self, gpu_ms: float) -> float:
+        """How near a time is to the floor: 1 is as fast as the GPU can be."""
+        return self.ms / gpu_ms
+
+    def tflops(self, gpu_ms: float) -> float:
+        """Achieved 10^12 floating-point operations per second, by the operator's own count."""
+        return self.flops / gpu_ms / 1e9
+
+    def refusal(self, gpu_ms: float) -> str:
+        """Why this time is not believed, as a sentence; '' when it is."""
+        if gpu_ms >= self.refuse_below_ms:
+            return ""
+        hard = max(self.terms, key=lambda term: term.hard_ms)
+        return (
+            f"{gpu_ms:.4g} ms of GPU time is less than the {self.refuse_below_ms:.4g} ms that {hard.name} need on "
+            f"this GPU at the very least ({hard.source}): work was left out, or done where the tracer does not see "
+            "it. The time is refused; it earns no points and is not ranked until a person has looked."
+        )
+
+
+def peak_flops(facts: GpuFacts, unit: Unit) -> tuple[float, str] | None:
+    """(FLOP/s of the whole GPU, where that comes from); None where the architecture or the unit is not known."""
+    per_clock = fma_per_clock(facts.limits.compute_capability, unit)
+    rates = _RATES.get(facts.limits.compute_capability)
+    if rates is None or per_clock is None:
+        return None
+    source = PROGRAMMING_GUIDE if unit == "fp32" else rates.tensor_source
+    rate = 2 * per_clock * facts.sms * facts.clock_mhz * 1e6
+    return rate, f"{unit}: {per_clock:,.0f} FMA a clock and SM ({source}) × {_chip(facts)}"
+
+
+def fma_per_clock(compute_capability: tuple[int, int], unit: Unit) -> float | None:
+    """Fused multiply-adds that `unit` does per clock and SM; None where the architecture or the unit is not known."""
+    rates = _RATES.get(compute_capability)
+    if rates is None:
+        return None
+    per_clock: dict[Unit, float] = {"fp32": rates.fma32, "fp16": rates.tensor_fp16}
+    if compute_capability >= (8, 0):  # TF32 and BF16 came with Ampere
+        half = rates.tensor_fp16 / 2
+        per_clock |= {"bf16": rates.tensor_fp16, "bf16x3": rates.tensor_fp16 / 3, "tf32": half, "tf32x3": half / 3}
+    return per_clock.get(unit)
+
+
+def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[Unit, ...]) -> Floor | None:
+    """The floor of one testcase when `units` may do the arithmetic; None for an architecture without known rates."""
+    rates = _RATES.get(facts.limits.compute_capability)
+    peaks = [peak for unit in units if (peak := peak_flops(facts, unit)) is not None]
+    if rates is None or not peaks:
+        return None
+    fastest, source = max(peaks)
+    flops = operator.flops(shape)
+    arithmetic = flops / fastest * 1e3
+    least_flops, least_exponentials = operator.unavoidable(shape)
+    special = rates.special * facts.sms * facts.clock_mhz * 1e6
+    exponentials = operator.exponentials(shape) / special * 1e3
+    moved = operator.min_bytes(shape)
+    memory = moved / facts.bandwidth * 1e3
+    passing = [max(0, size - facts.l2_bytes) for size in operator.traffic(shape)]
+    cold = sum(passing) / facts.bandwidth * 1e3
+    return Floor(
+        (
+            Term(ARITHMETIC, arithmetic, least_flops / fastest * 1e3, source),
+            Term(
+                "the exponentials",
+                exponentials,
+                least_exponentials / special * 1e3 / _EMULATED_EXPONENTIALS,
+                f"{rates.special} a clock and SM ({PROGRAMMING_GUIDE}) × {_chip(facts)}",
+            ),
+            Term(
+                MEMORY,
+                memory,
+                cold,
+                f"{facts.bandwidth / 1e12:.2f} TB/s = {facts.bus_bits} bits × {facts.memory_clock_mhz:,.0f} MHz × 2",
+            ),
+        ),
+        flops,
+        moved,
+    )
+
+
+def _chip(facts: GpuFacts) -> str:
+    return f"{facts.sms} SMs × {facts.clock_mhz:,.0f} MHz"

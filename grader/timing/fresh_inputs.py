@@ -1,0 +1,320 @@
+"""Inputs for timed runs that no program can have seen, with answers that are known.
+
+The first input is a copy of the testcase's own file, in the place where all that follow lie, so that the graded run
+looks to the program like every other. Before each further run some units (batches) change places and one is drawn
+again. The right output is then the testcase's own, rearranged, but for the new unit: of that, as many rows are
+computed as take little time. So all of an output is compared at no cost but the comparison, and a program that
+remembers earlier runs, if it finds a way to, doesn't know which unit is where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import secrets
+import shutil
+import threading
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.workers import cores
+from grader.checking.check import Check, compare_output
+from grader.checking.scan import FileValues, read_values
+from grader.course.catalogue import TestcaseFiles
+from grader.course.seeds import Seed, draw_unit
+from grader.course.testcase import Case
+from grader.operators.base import BYTES_PER_VALUE, tolerance_of
+from grader.sandbox.quarantine import open_output
+from grader.sandbox.scratch import scratch_folder
+
+ORACLE_FLOPS = 3e8
+"""Work for the rows of a new unit: some 0.2 s of one core, less than a run takes."""
+MIN_CHECKED_ROWS = 8
+MOVED_BYTES = 4 << 20
+"""Of units that change places before a run: a few milliseconds of writing to memory, between any two runs."""
+_COPY_BYTES = 8 << 20
+
+_MEMORY = Path("/dev/shm")
+_ROOM = 4
+"""Files are made in memory where this many times their size is free: writing 800 MB to a disk takes seconds."""
+
+_CHOICE = random.SystemRandom()
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """A unit drawn again: its place and values, and what some rows of its output must be, per output tensor."""
+
+    unit: int
+    values: NDArray[np.float32]
+    rows: NDArray[np.intp]
+    expected: tuple[NDArray[np.float64], ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The right output for one input: at place p stands the output of the testcase's unit `order[p]`, but for the unit
+    `drawn`."""
+
+    case: Case
+    expected: Path
+    order: tuple[int, ...]
+    drawn: _Draw
+
+    def problem(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
+        """What is wrong with the file `output`, as a phrase without values; '' when it is right. Raises GraderFault
+        when the testcase's own output cannot be read."""
+        operator, shape = self.case.operator, self.case.shape
+        try:
+            file = self.expected.open("rb", buffering=0)
+        except OSError as error:
+            raise GraderFault(f"{self.expected} cannot be read: {error.strerror}; generate it again.") from error
+        with file:
+            found = compare_output(operator, shape, _Rearranged(self, file.fileno()), output, tolerance)
+        return _phrase(found) or self._wrong_row(output, tolerance)
+
+    def _wrong_row(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
+        """The first checked row of the new unit that is wrong, as a phrase, or ''. The file has its right size."""
+        operator, shape = self.case.operator, self.case.shape
+        descriptor = open_output(output)
+        try:
+            for number, layout in enumerate(operator.outputs(shape)):
+                limit = tolerance_of(tolerance, layout.name)
+                for row, right in zip(self.drawn.rows, self.drawn.expected[number], strict=True):
+                    got = np.empty(layout.columns, "<f4")
+                    read_values(descriptor, got, operator.output_offset(shape, number, self.drawn.unit, int(row)))
+                    if not bool((np.abs(got.astype(np.float64) - right) <= limit).all()):
+                        label = operator.unit_label(shape, self.drawn.unit)
+                        return f"on a fresh input its output is wrong: {label + ', ' if label else ''}row {row}"
+        finally:
+            os.close(descriptor)
+        return ""
+
+
+def _phrase(found: Check) -> str:
+    if found.kind == "missing":
+        return "on a fresh input it left no output file"
+    if found.kind == "not_a_file":
+        return "on a fresh input its output is no regular file"
+    if found.kind == "size":
+        return f"on a fresh input its output has {found.found_bytes:,} bytes, {found.expected_bytes:,} expected"
+    if found.kind == "changed":
+        return "on a fresh input its output changed after the program had ended"
+    return f"on a fresh input its output is wrong: {found.first.location}" if found.first is not None else ""
+
+
+class _Rearranged:
+    """The values of an `Answer`, read from the testcase's own output. Those of the new unit are not known: there what
+    was found is taken for right, so that only NaN is wrong."""
+
+    def __init__(self, answer: Answer, descriptor: int) -> None:
+        self._answer = answer
+        self._descriptor = descriptor
+
+    @cached_property
+    def _blocks(self) -> tuple[list[int], list[int | None]]:
+        """First value of each block (a tensor of a unit) in the output, ascending, and of its source."""
+        operator, shape, drawn = self._answer.case.operator, self._answer.case.shape, self._answer.drawn.unit
+        pairs = sorted(
+            (
+                operator.output_offset(shape, number, place) // BYTES_PER_VALUE,
+                None if place == drawn else operator.output_offset(shape, number, unit) // BYTES_PER_VALUE,
+            )
+            for number in range(len(operator.outputs(shape)))
+            for place, unit in enumerate(self._answer.order)
+        )
+        return [here for here, _ in pairs], [source for _, source in pairs]
+
+    def fill(self, into: NDArray[np.float32], first: int, got: NDArray[np.float32]) -> None:
+        starts, sources = self._blocks
+        done, block = 0, bisect_right(starts, first) - 1
+        while done < len(into):
+            end = starts[block + 1] if block + 1 < len(starts) else first + len(into)
+            count = min(len(into) - done, end - first - done)
+            part, source = into[done : done + count], sources[block]
+            if source is None:
+                part[:] = got[done : done + count]
+            else:
+                FileValues(self._descriptor).fill(part, source + first + done - starts[block], got)
+            done, block = done + count, block + 1
+
+
+class FreshInput:
+    """An input file of a case that changes from run to run. It is copied in the background from the beginning, and the
+    next unit, with its answer, is drawn while the program runs: only some units are written between two runs."""
+
+    def __init__(
+        self,
+        case: Case,
+        files: TestcaseFiles,
+        path: Path,
+        seed: Callable[[str], Seed],
+        background: ThreadPoolExecutor,
+    ) -> None:
+        self._path = path
+        self._case = case
+        self._files = files
+        self._seed = seed
+        self._background = background
+        self._order = list(range(case.operator.units(case.shape)))
+        self._redrawn: int | None = None
+        self._given_up = threading.Event()
+        self._whole: Future[None] = background.submit(self._copy)
+        self._next: Future[_Draw] = background.submit(self._draw)
+
+    @property
+    def path(self) -> Path:
+        """The file: a copy of the testcase's own until `renew` is called. Raises MachineFault without room for it."""
+        with self._room():
+            self._whole.result()
+        return self._path
+
+    def give_up(self) -> None:
+        """Nobody wants the rest of what is being copied."""
+        self._given_up.set()
+
+    def _copy(self) -> None:
+        size = self._case.input_bytes
+        with self._files.input(self._case).open("rb", buffering=0) as source, self._path.open("wb") as target:
+            target.truncate(size)
+
+            def copy(first: int) -> None:
+                if not self._given_up.is_set():
+                    data = os.pread(source.fileno(), min(_COPY_BYTES, size - first), first)
+                    _write(target.fileno(), memoryview(data), first)
+
+            with ThreadPoolExecutor(min(8, cores())) as pool:
+                for _ in pool.map(copy, range(0, size, _COPY_BYTES)):
+                    pass
+
+    def renew(self) -> Answer:
+        """Before every run but the first: let units change places, put the one that was drawn meanwhile into the file,
+        and draw another. Raises MachineFault where the file cannot be written."""
+        with self._room():
+            path = self.path
+            drawn = self._next.result()
+            with path.open("r+b", buffering=0) as target, self._files.input(self._case).open("rb", buffering=0) as own:
+                for place in self._moved(drawn.unit):
+                    self._put(target.fileno(), place, self._own_unit(own.fileno(), self._order[place]))
+                self._put(target.fileno(), drawn.unit, drawn.values.data.cast("B"))
+        self._redrawn = drawn.unit
+        self._next = self._background.submit(self._draw)
+        return Answer(self._case, self._files.expected(self._case), tuple(self._order), drawn)
+
+    def _moved(self, drawn: int) -> list[int]:
+        """Units change places in `self._order`; gives the places that must be written. The one that was drawn for the
+        run before is one of them."""
+        size = self._case.operator.unit_input_bytes(self._case.shape)
+        count = min(len(self._order), max(2, MOVED_BYTES // size))
+        places = set(_CHOICE.sample(range(len(self._order)), count))
+        if self._redrawn is not None:
+            places.add(self._redrawn)
+        chosen = list(places)
+        _CHOICE.shuffle(chosen)
+        units = [self._order[place] for place in chosen]
+        for place, unit in zip(chosen, units[1:] + units[:1], strict=True):
+            self._order[place] = unit
+        return [place for place in chosen if place != drawn]
+
+    def _own_unit(self, descriptor: int, unit: int) -> memoryview:
+        operator, shape = self._case.operator, self._case.shape
+        return memoryview(os.pread(descriptor, operator.unit_input_bytes(shape), operator.input_offset(shape, unit)))
+
+    def _put(self, descriptor: int, place: int, data: memoryview) -> None:
+        _write(descriptor, data, self._case.operator.input_offset(self._case.shape, place))
+
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise MachineFault(
+                f"A fresh input of {self._case.name} ({self._case.input_bytes:,} bytes) could not be written to "
+                f"{self._path.parent}: {error.strerror}; free some space there."
+            ) from error
+
+    def _draw(self) -> _Draw:
+        operator, shape = self._case.operator, self._case.shape
+        unit = _CHOICE.randrange(len(self._order))
+        values = draw_unit(
+            self._seed(secrets.token_hex(16)),
+            self._case.identity,
+            unit,
+            operator.unit_input_bytes(shape) // BYTES_PER_VALUE,
+            self._case.distribution,
+        )
+        rows = self._checked_rows()
+        results = operator.oracle(
+            shape, operator.split_unit(shape, values), rows if operator.independent_rows else slice(None)
+        )
+        expected = tuple(result if operator.independent_rows else result[rows] for result in results)
+        return _Draw(unit, values, rows, expected)
+
+    def _checked_rows(self) -> NDArray[np.intp]:
+        operator, shape = self._case.operator, self._case.shape
+        rows = min(layout.rows for layout in operator.outputs(shape))
+        each = operator.flops(shape) / len(self._order) / rows
+        count = min(rows, max(MIN_CHECKED_ROWS, int(ORACLE_FLOPS / each)))
+        return np.array(sorted(_CHOICE.sample(range(rows), count)), dtype=np.intp)
+
+
+def _write(descriptor: int, data: memoryview, offset: int) -> None:
+    while data:
+        written = os.pwrite(descriptor, data, offset)
+        data, offset = data[written:], offset + written
+
+
+@contextlib.contextmanager
+def fresh_input(case: Case, files: TestcaseFiles, seed: Callable[[str], Seed]) -> Iterator[FreshInput]:
+    """Fresh inputs of `case`, removed afterwards; `seed` turns a nonce into a seed. Making the first begins here and
+    goes on while the block runs; `path` and `renew` wait for it."""
+    with scratch_folder("run", _place(case.input_bytes), linger=True) as folder, ThreadPoolExecutor(1) as background:
+        made = FreshInput(case, files, folder / "input", seed, background)
+        try:
+            yield made
+        finally:
+            made.give_up()
+
+
+def one_ahead(items: Iterable[T], opened: Callable[[T], AbstractContextManager[U]]) -> Generator[tuple[T, U]]:
+    """Each item with what its context `opened(item)` gives. The next item's context is entered before an item is given,
+    and an item's own is left when the next is asked for. Close the generator where not all are asked for."""
+    waiting: deque[tuple[T, U, contextlib.ExitStack]] = deque()
+    try:
+        for item in items:
+            stack = contextlib.ExitStack()
+            waiting.append((item, stack.enter_context(opened(item)), stack))
+            if len(waiting) > 1:
+                yield waiting[0][:2]
+                waiting.popleft()[2].close()
+        for item, value, _ in waiting:
+            yield item, value
+    finally:
+        for _, _, stack in waiting:
+            stack.close()
+
+
+def _place(size: int) -> Path | None:
+    """A folder in memory if there is ample room; None for the usual place of temporary files."""
+    try:
+        free = shutil.disk_usage(_MEMORY).free
+        facts = Path("/proc/meminfo").read_text().split()
+        available = int(facts[facts.index("MemAvailable:") + 1]) * 1024
+    except (OSError, ValueError):
+        return None
+    return _MEMORY if min(free, available) >= _ROOM * size else None

@@ -1,0 +1,280 @@
+"""Times a program on one testcase until the time is known well enough (see `grader.timing.stopping`).
+
+Every run is a process of its own on an input of its own (see `grader.timing.fresh_inputs`), watched through NVML. A run
+during which the GPU was throttled is repeated, a few times at most, and the result says so. Nothing is dropped: every
+run is in the result with what became of it. What counts is the median of the counted runs' GPU times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from grader.base.errors import MachineFault
+from grader.course.assignment import Assignment, TimingRules
+from grader.course.testcase import Case
+from grader.gpu.outside_clock import OutsideClock
+from grader.gpu.state import GpuState, Reader, watching
+from grader.programs.engine import Engine
+from grader.programs.run import Run, run_program
+from grader.sandbox.scratch import scratch_folder
+from grader.timing.evidence import Outside, doubts, hidden_work, tells_runs_apart, witness_of
+from grader.timing.fresh_inputs import Answer, FreshInput
+from grader.timing.stopping import Interval, Rule, decide, median_interval, outliers
+
+Use = Literal["counted", "warm-up", "throttled"]
+
+
+@dataclass(frozen=True)
+class TimedRun:
+    """One run. `cpu_s` is host CPU time of all its processes, `idle_ms` the gaps between GPU events."""
+
+    gpu_ms: float
+    copy_ms: float
+    idle_ms: float
+    cpu_s: float
+    wall_s: float
+    state: GpuState | None = None
+    use: Use = "counted"
+    outlier: bool = False
+    launches: int = 0
+    ended: float = 0.0
+    """On `time.monotonic`."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """All runs of one testcase. `problem` is why its time cannot be used, '' when it can; `notes` are worth
+    knowing. `interval` is None when too few runs fitted into the budget."""
+
+    runs: tuple[TimedRun, ...]
+    median_ms: float | None
+    interval: Interval | None
+    stopped: str
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    run_wall_s: float = 0.0
+    """Wall time of all runs that were made for this, those of a failed attempt included."""
+    outside: Outside | None = None
+    """What the clock outside the program saw of these runs, but for a `first` that was made before."""
+
+    @property
+    def counted(self) -> tuple[TimedRun, ...]:
+        return tuple(run for run in self.runs if run.use == "counted")
+
+
+Once = Callable[[], TimedRun | str]
+"""Makes one run; a sentence when it cannot be timed."""
+
+
+def rule_of(rules: TimingRules) -> Rule:
+    """The stopping rule that an assignment asks for."""
+    return Rule(budget_s=rules.budget_s, within=rules.within, warm_up=rules.warm_up, most=rules.most)
+
+
+def timed(run: Run, state: GpuState | None) -> TimedRun | str:
+    """The times of a run that has ended."""
+    trace = run.trace
+    if run.outcome.broke:
+        return f"on a fresh input it was {run.outcome.ending}"
+    if trace is None or not trace.complete:
+        return "a timed run left no complete trace of the GPU"
+    return TimedRun(
+        gpu_ms=trace.gpu_ns / 1e6,
+        copy_ms=trace.copy_ns / 1e6,
+        idle_ms=trace.idle_ns / 1e6,
+        cpu_s=run.outcome.cpu_s,
+        wall_s=run.outcome.wall_s,
+        state=state,
+        launches=len(trace.kernels),
+        ended=run.ended,
+    )
+
+
+def repeat(
+    once: Once,
+    rule: Rule,
+    *,
+    first: TimedRun | None = None,
+    throttled_retries: int = 3,
+    clock: Callable[[], float] = time.monotonic,
+) -> Timing:
+    """Run `once` until the rule is satisfied. `first` is a run made before that serves as the first warm-up."""
+    began = clock()
+    runs: list[TimedRun] = [replace(first, use="warm-up")] if first is not None else []
+    retries = throttled_retries
+    notes: list[str] = []
+    wall_s = 0.0
+    while True:
+        counted = [run.gpu_ms for run in runs if run.use == "counted"]
+        verdict = decide(counted, clock() - began, rule)
+        if verdict != "more":
+            return replace(_timing(runs, verdict, notes), run_wall_s=wall_s)
+        made = once()
+        if isinstance(made, str):
+            return Timing(tuple(runs), None, None, "failed", made, tuple(notes), wall_s)
+        wall_s += made.wall_s
+        use: Use = "counted"
+        if sum(run.use == "warm-up" for run in runs) < rule.warm_up:
+            use = "warm-up"
+        elif made.state is not None and made.state.throttled:
+            if retries > 0:
+                retries -= 1
+                use = "throttled"
+                notes.append(f"a run was repeated because the GPU was slowed ({', '.join(made.state.slowed)})")
+            else:
+                notes.append(f"a counted run was slowed ({', '.join(made.state.slowed)}): repeating did not help")
+        runs.append(replace(made, use=use))
+
+
+def _timing(runs: Sequence[TimedRun], stopped: str, notes: Sequence[str]) -> Timing:
+    counted = [run.gpu_ms for run in runs if run.use == "counted"]
+    marks = iter(outliers(counted))
+    marked = tuple(replace(run, outlier=next(marks)) if run.use == "counted" else run for run in runs)
+    interval = median_interval(counted)
+    return Timing(marked, median(counted), interval, stopped, notes=tuple(dict.fromkeys(notes)))
+
+
+class _Comparison:
+    """Compares a run's output while the next run goes on; one at a time."""
+
+    def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
+        self._kept = folder / "output"
+        self._pool = pool
+        self._pending: Future[str] | None = None
+
+    def begin(self, output: Path, answer: Answer, tolerance: dict[str, float]) -> None:
+        """Take the file `output` away from its folder and compare it with `answer` in the background. Raises
+        MachineFault where it cannot be moved."""
+        try:
+            output.rename(self._kept)
+        except FileNotFoundError:
+            pass  # the comparison will say so
+        except OSError as error:
+            raise MachineFault(f"The output of a timed run could not be kept: {error.strerror}.") from error
+
+        def compare() -> str:
+            try:
+                return answer.problem(self._kept, tolerance)
+            finally:
+                with contextlib.suppress(OSError):
+                    self._kept.unlink()
+
+        self._pending = self._pool.submit(compare)
+
+    def result(self) -> str:
+        """What is wrong with the output of the run before, as a phrase; '' when it is right or there was none."""
+        pending, self._pending = self._pending, None
+        return pending.result() if pending is not None else ""
+
+
+@contextlib.contextmanager
+def _comparison() -> Iterator[_Comparison]:
+    with scratch_folder("run") as folder, ThreadPoolExecutor(1) as pool:
+        yield _Comparison(folder, pool)
+
+
+def measure_case(
+    engine: Engine,
+    program: Path,
+    case: Case,
+    rules: Assignment,
+    fresh: FreshInput,
+    *,
+    wall_s: float,
+    first: TimedRun | None = None,
+    read: Reader | None = None,
+    clock: OutsideClock | None = None,
+) -> Timing:
+    """Time `program` on inputs of `case` from `fresh`; `wall_s` limits each run, `first` is the graded run, which has
+    just ended. Raises MachineFault when the machine has no room.
+
+    Where the clock outside saw work that no trace explains, all is done once more: another program that used the GPU
+    meanwhile is nobody's fault, and a program that hides work does it again.
+    """
+    again = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
+    timing = again(first=first)
+    if timing.outside is None or not hidden_work(timing.outside):
+        return timing
+    second = again(first=None)
+    return replace(
+        second,
+        notes=(*second.notes, f"its runs were timed again, since {hidden_work(timing.outside)}"),
+        run_wall_s=timing.run_wall_s + second.run_wall_s,
+    )
+
+
+def _measure(
+    engine: Engine,
+    program: Path,
+    case: Case,
+    rules: Assignment,
+    fresh: FreshInput,
+    *,
+    wall_s: float,
+    first: TimedRun | None,
+    read: Reader | None,
+    clock: OutsideClock | None,
+) -> Timing:
+    tolerance = case.operator.tolerances(case.shape, rules.tolerance)
+    ended = first.ended if first is not None else time.monotonic()
+    made: list[TimedRun] = []
+
+    with _comparison() as comparison:
+
+        def once() -> TimedRun | str:
+            nonlocal ended
+            answer = fresh.renew()
+            with (
+                watching(read) as watch,
+                run_program(
+                    engine,
+                    program,
+                    fresh.path,
+                    output_bytes=case.output_bytes,
+                    wall_s=wall_s,
+                    limits=rules.limits,
+                ) as run,
+            ):
+                ended = run.ended
+                watch.stop()
+                found = timed(run, watch.state)
+                if isinstance(found, str):
+                    return found
+                made.append(found)
+                if said := doubts(run.trace, witness_of(engine.name, case, run)):
+                    return f"a timed run is not believed: {said[0]}"
+                wrong = comparison.result()
+                comparison.begin(run.output, answer, tolerance)
+                return wrong or found
+
+        begin = clock.mark() if clock is not None else None
+        timing = repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)
+        if wrong := comparison.result():
+            timing = replace(timing, problem=timing.problem or wrong, median_ms=None)
+        if timing.problem or clock is None:
+            return _compared_with_first(timing, first)
+        busy = clock.between(begin, clock.mark(ended))
+    if busy is None:
+        return _compared_with_first(timing, first)
+    seen = [*made, *((first,) if first is not None else ())]  # of the first, what the counters did not hold yet
+    outside = Outside(
+        busy,
+        explained_s=sum(run.gpu_ms for run in seen) / 1e3,
+        runs=len(seen),
+        launches=sum(run.launches for run in seen),
+    )
+    return _compared_with_first(replace(timing, outside=outside, problem=hidden_work(outside)), first)
+
+
+def _compared_with_first(timing: Timing, first: TimedRun | None) -> Timing:
+    if timing.problem or timing.median_ms is None or first is None:
+        return timing
+    return replace(timing, problem=tells_runs_apart(first.gpu_ms, timing.median_ms))

@@ -1,0 +1,32 @@
+"""GPU time by phase, such as forward and back in training, told by the names of the kernels.
+
+The rule: a kernel belongs to the first phase of assignment.yaml whose regular expression is found in its name, whatever
+the case. A phase's time is the length of the union of its kernels' intervals, since kernels of different streams
+overlap; so phases that overlap sum to more than the whole. Kernels of no phase, and memsets, are `other`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from grader.course.assignment import Phase
+from grader.programs.trace import Trace
+from grader.programs.trace.events import Interval, union_ns
+
+OTHER = "other"
+
+
+def phase_times(trace: Trace, phases: Sequence[Phase]) -> dict[str, float | None]:
+    """Milliseconds by phase, in the assignment's order; None where no kernel has such a name. `other` is there only
+    when something is. Empty when the assignment has no phases."""
+    if not phases:
+        return {}
+    patterns = [(phase.name, re.compile(phase.kernels, re.IGNORECASE)) for phase in phases]
+    intervals: dict[str, list[Interval]] = {name: [] for name, _ in patterns}
+    others: list[Interval] = [(memset.start_ns, memset.end_ns) for memset in trace.memsets]
+    for kernel in trace.kernels:
+        name = next((name for name, pattern in patterns if pattern.search(kernel.name)), None)
+        (intervals[name] if name is not None else others).append((kernel.start_ns, kernel.end_ns))
+    times: dict[str, float | None] = {name: union_ns(each) / 1e6 if each else None for name, each in intervals.items()}
+    return times | ({OTHER: union_ns(others) / 1e6} if others else {})

@@ -1,0 +1,94 @@
+"""The packages of grader/: who may import whom, and that nothing hides an import."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "grader"
+PACKAGES = sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file())
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
+OPTIONAL = {"copydetect", "matplotlib", "pycuda", "submitit"}
+"""Libraries that some machines lack, imported by what needs them."""
+
+
+def package_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def functions_imports(tree: ast.Module) -> Iterator[str]:
+    """The modules that are imported inside functions."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import):
+                    yield from (alias.name for alias in node.names)
+                elif isinstance(node, ast.ImportFrom):
+                    yield node.module or ""
+
+
+def test_imports_follow_the_contracts_in_pyproject(capsys: pytest.CaptureFixture[str]) -> None:
+    kept = lint_imports(str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
+    assert kept == 0, capsys.readouterr().out
+
+
+def test_the_top_level_holds_packages_only() -> None:
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_opens_with_what_it_is_for_and_what_it_may_import(package: str) -> None:
+    words = ast.get_docstring(TREES[f"grader.{package}"]) or ""
+    assert "May import" in words or "Imports no other package" in words
+
+
+def test_only_commands_and_optional_libraries_are_imported_inside_functions() -> None:
+    """What a function imports is left out of the order in which modules load, and so can hide a circle."""
+    hidden = {
+        (module, imported)
+        for module, tree in TREES.items()
+        if package_of(module) != "commands" and not module.startswith("grader.emulator.translate.")
+        for imported in functions_imports(tree)
+        if imported.partition(".")[0] not in OPTIONAL
+    }
+    assert hidden == set()
+
+
+def test_a_module_named_in_a_string_is_of_the_same_package() -> None:
+    """Workers are started, and modules loaded, by name: that is an import too."""
+    elsewhere = {
+        (module, node.value)
+        for module, tree in TREES.items()
+        if package_of(module) != "commands"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and node.value in MODULES
+        and package_of(node.value) not in ("", package_of(module))
+    }
+    assert elsewhere == set()
+
+
+def test_one_submission_is_graded_without_what_belongs_to_classes(tmp_path: Path) -> None:
+    """All that grading one file imports is imported before it is read; what prints its record comes after."""
+    program = (
+        "import sys\nfrom grader.commands.cli import main\n"
+        f"try: main(['grade', {str(tmp_path / 'hw4.cu')!r}, '--engine', 'emulator'])\n"
+        "except SystemExit: from grader.report import terminal\n"
+        "print(*sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {package_of(name) for name in done.stdout.split() if name.startswith("grader.")}
+    assert {"course", "programs", "grading", "records", "report"} <= loaded
+    assert not {"classes", "store", "site", "gradescope"} & loaded
