@@ -12,7 +12,7 @@ import pytest
 from grader.course.assignment import Assignment
 from grader.course.metrics import DURATION, OCCUPANCY
 from grader.profiling import ncu
-from grader.profiling.ncu import Launch, NotProfiled, ncu_options, run_ncu
+from grader.profiling.ncu import Launch, NotProfiled, ncu_options, parse_csv, run_ncu
 from tests.timed_engine import TimedC, tool
 
 RECORDED = (Path(__file__).parent / "fixtures" / "ncu" / "naive_s05.csv").read_text()
@@ -110,3 +110,12 @@ def test_without_ncu_it_is_said_how_to_get_it(
     monkeypatch.setattr("grader.programs.toolkit.shutil.which", lambda name: None)
     with pytest.raises(NotProfiled, match="not installed"):
         run_ncu(engine, tmp_path, tmp_path, metrics=(), invocations=None, output_bytes=1, limits=hw4.limits)
+
+
+def test_a_grid_of_odd_digits_is_read_as_far_as_it_goes() -> None:
+    text = (
+        '"ID","Kernel Name","Grid Size","Block Size"\n"","","",""\n"0","k","(\x1f280, \u00b2, 1)","('
+        + "9" * 5000
+        + ', 1, 1)"\n'
+    )
+    assert [launch.grid for launch in parse_csv(text)] == [(280, 1, 1)]

@@ -10,7 +10,7 @@ import pytest
 from grader import sandbox
 from grader.course.assignment import Assignment, SourceRule
 from grader.programs.engine import select_engine
-from grader.programs.source_rules import violations
+from grader.programs.source_rules import own_lines, violations
 from grader.programs.submission import read_submission
 from grader.sandbox.bounded import Bounded
 
@@ -164,3 +164,8 @@ def test_what_the_build_sees_is_what_is_looked_at(broken: Callable[..., list[str
         '#include <stdlib.h>\n#if __CUDA_ARCH_LIST__ == 800\nint f() { return system("x"); }\n#endif\nint main() {}\n'
     )
     assert broken(source) == ["hw4.cu:3 calls system"]
+
+
+def test_a_line_marker_of_thousands_of_digits_is_a_line_of_text() -> None:
+    text = ['# 1 "hw4.cu"', "# " + "9" * 5000 + ' "hw4.cu"', "int x;"]
+    assert [(line.file, line.number) for line in own_lines(text, Path("/work"))] == [("hw4.cu", 1), ("hw4.cu", 2)]

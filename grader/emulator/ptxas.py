@@ -46,13 +46,13 @@ def read_ptxas(text: str) -> list[KernelInfo]:
             KernelInfo(
                 name=name,
                 demangled=demangle(name),
-                registers=number(r"Used (\d+) registers"),
-                static_shared_bytes=number(r"(\d+) bytes smem"),
-                local_bytes=number(r"(\d+) bytes stack frame"),
-                constant_bytes=sum(int(n) for n in re.findall(r"(\d+) bytes cmem", own)),
-                spill_store_bytes=number(r"(\d+) bytes spill stores"),
-                spill_load_bytes=number(r"(\d+) bytes spill loads"),
-                barriers=number(r"used (\d+) barriers"),
+                registers=number(r"Used (\d{1,15}) registers"),
+                static_shared_bytes=number(r"(\d{1,15}) bytes smem"),
+                local_bytes=number(r"(\d{1,15}) bytes stack frame"),
+                constant_bytes=sum(int(n) for n in re.findall(r"(\d{1,15}) bytes cmem", own)),
+                spill_store_bytes=number(r"(\d{1,15}) bytes spill stores"),
+                spill_load_bytes=number(r"(\d{1,15}) bytes spill loads"),
+                barriers=number(r"used (\d{1,15}) barriers"),
             )
         )
     return result

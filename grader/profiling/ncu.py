@@ -151,8 +151,7 @@ def _number(cell: str) -> float | None:
 
 
 def _triple(cell: str) -> tuple[int, int, int]:
-    parts = [int(part) for part in cell.strip("() ").split(",") if part.strip().isdigit()]
-    x, y, z = [*parts, 1, 1, 1][:3]
+    x, y, z = [*map(int, re.findall("[0-9]{1,10}", cell)), 1, 1, 1][:3]
     return x, y, z
 
 

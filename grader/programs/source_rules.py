@@ -45,7 +45,7 @@ _MOST_FOUND = 20
 """Violations of one rule in one source."""
 _TIME_S, _MEMORY_BYTES = 60, 2 << 30
 _bounded = Bounded(_TIME_S, _MEMORY_BYTES)
-_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)')
+_MARKER = re.compile(r'^# (\d{1,10}) "((?:[^"\\]|\\.)*)"((?: \d)*)')
 _TEXT = (
     r'(?<!\w)(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\((?s:.*?)(?:\)(?P=end)"|\Z)'
     r'|"(?:[^"\\\n]|\\.)*"?'

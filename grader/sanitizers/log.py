@@ -12,11 +12,15 @@ from grader.sanitizers.findings import Check, Finding, Report
 _PREFIX = "========="
 _AT = re.compile(r"(?:\bat|Device Frame:) (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>[^:]+):(?P<line>\d+))?$")
 _OLD_AT = re.compile(r"\bat 0x[0-9a-f]+ in (?:(?P<file>[^:]+):(?P<line>\d+):)?(?P<kernel>.+)$")
-_WHO = re.compile(r"by thread \((\d+),(\d+),(\d+)\) in block \((\d+),(\d+),(\d+)\)")
-_SUMMARY = re.compile(r"ERROR SUMMARY: ([\d,]+) error|RACECHECK SUMMARY: [\d,]+ hazards? displayed \(([\d,]+) error")
+_WHO = re.compile(r"by thread \((\d{1,10}),(\d{1,10}),(\d{1,10})\) in block \((\d{1,10}),(\d{1,10}),(\d{1,10})\)")
+_SUMMARY = re.compile(
+    r"ERROR SUMMARY: ([\d,]{1,15}) error|RACECHECK SUMMARY: [\d,]+ hazards? displayed \(([\d,]{1,15}) error"
+)
 _API = re.compile(r'Program hit (\w+) \(error (\d+)\) due to "(.*?)" on CUDA API call to (\w+)')
-_HAZARD = re.compile(r"Potential (\w+) hazard detected at __shared__ 0x[0-9a-f]+ in block \((\d+),(\d+),(\d+)\)")
-_HAZARD_SIDE = re.compile(r"(Read|Write) Thread \((\d+),(\d+),(\d+)\) (at .+)$")
+_HAZARD = re.compile(
+    r"Potential (\w+) hazard detected at __shared__ 0x[0-9a-f]+ in block \((\d{1,10}),(\d{1,10}),(\d{1,10})\)"
+)
+_HAZARD_SIDE = re.compile(r"(Read|Write) Thread \((\d{1,10}),(\d{1,10}),(\d{1,10})\) (at .+)$")
 _INTRINSICS = frozenset({"sm_30_intrinsics.hpp", "sm_20_intrinsics.hpp", "device_functions.hpp"})
 """Headers of the toolkit whose functions are inlined into kernels: the fault is where they were called."""
 _LEAK = re.compile(r"Leaked ([\d,]+) bytes at 0x[0-9a-f]+")

@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 from grader.base.names import spelled_out
 from grader.records.record import Record
 
-_NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d+)\): (?P<what>(?:error|warning|remark)\b.*)$", re.M)
+_NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d{1,9})\): (?P<what>(?:error|warning|remark)\b.*)$", re.M)
 _GCC = re.compile(
-    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<what>(?:fatal error|error|warning|note): .*)$", re.M
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d{1,9}):(?:\d+:)? (?P<what>(?:fatal error|error|warning|note): .*)$", re.M
 )
-PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d+)")
+PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d{1,9})")
 
 
 @dataclass(frozen=True)
