@@ -1,6 +1,7 @@
 """Whole programs give the same output, to the last bit, and the same findings on every processor.
 
-The programs: the conformance suite, the model solutions and the wrong ones of every assignment.
+The programs: the conformance suite, the model solutions and the wrong ones of every assignment, these on all practice
+tests (on Arm, and of --share, on the smallest). What is equal to the last bit has the same verdict.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_a_program_gives_the_same_everywhere(
-    machine: Machine, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    runs = (
-        [(name,) for name in names_in(source)] if source in CONFORMANCE else [(str(small(source, tmp_path)), "output")]
-    )
+    share = request.config.getoption("share") or machine.name == "neon"
+    runs: list[tuple[str, ...]] = [(name,) for name in names_in(source)]
+    if source not in CONFORMANCE:
+        runs = [(str(file), "output") for file in practice_inputs(source, tmp_path, smallest=share)]
     expected = outcomes(HERE, source, runs, tmp_path)
     machine.enter(monkeypatch)
     for run, here, there in zip(runs, expected, outcomes(machine, source, runs, tmp_path), strict=True):
@@ -97,11 +99,12 @@ def outcome(folder: Path, done: Execution) -> Outcome:
     return Outcome(done.exit_code, done.output, output, findings)
 
 
-def small(source: Path, folder: Path) -> Path:
-    """The input of the smallest public testcase of the assignment that a solution belongs to."""
+def practice_inputs(source: Path, folder: Path, *, smallest: bool) -> list[Path]:
+    """Inputs of the public testcases of the assignment that a solution belongs to."""
     name = source.relative_to(ROOT / "reference").parts[0]
     suite = load_suite(load_assignment(name).testcases_file)
-    case = min(suite.select("public"), key=lambda case: case.flops)
+    cases = sorted(suite.select("public"), key=lambda case: case.flops)
     files = replace(TestcaseFiles.beside(suite), folder=folder / "testcases")
-    generate(case, files, suite.seed(case), lambda done, total: None)
-    return files.input(case)
+    for case in cases[: 1 if smallest else None]:
+        generate(case, files, suite.seed(case), lambda done, total: None)
+    return [files.input(case) for case in cases[: 1 if smallest else None]]

@@ -68,10 +68,10 @@ def kernel(random: Random, operations: list[Operation], name: str) -> str:
     random.shuffle(lines)
     arguments = ", ".join(f"const {t} &{n}" for t, n in zip(types, names, strict=True))
     declared = ", ".join(f"{'const __grid_constant__ ' * p.constant}{t} {n}" for t, n, p in zip(types, names, chosen, strict=True))  # fmt: skip
-    both = f"const u32 *in, {declared}, u64 *out"
+    both = f"const u32 *in, u64 *out, {declared}"
     launches = random.choice([
-        f"kernel_{name}<<<{blocks}, {threads}>>>({', '.join(['in.device', *names, 'out.device'])});",
-        f"void *all[] = {{&in.device, {', '.join(f'&{n}' for n in names)}, &out.device}}; CHECK(cudaLaunchKernel((const void *)kernel_{name}, dim3({blocks}), dim3({threads}), all, 0, 0));",
+        f"kernel_{name}<<<{blocks}, {threads}>>>({', '.join(['in.device', 'out.device', *names])});",
+        f"void *all[] = {{&in.device, &out.device, {', '.join(f'&{n}' for n in names)}}}; CHECK(cudaLaunchKernel((const void *)kernel_{name}, dim3({blocks}), dim3({threads}), all, 0, 0));",
     ])  # fmt: skip
     newline = "\n"
     return f"""
