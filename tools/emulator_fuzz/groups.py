@@ -32,7 +32,10 @@ class Groups(Collective):
         return [*super()._nested(top=top), self._tile, self._tile, self._regroup, self._regroup]
 
     def _divide(self, mask: str, key: str, body: Pair) -> Pair:
-        """`mask` of `outer` on the device; on the host, lanes with the same `key`."""
+        """`mask` of `outer` on the device; on the host, lanes with the same `key`. Begins with calls by all of `outer`."""
+        for _ in range(3):
+            d, h = self._collective()
+            body = [*d, *body[0]], [*h, *body[1]]
         outer, kept = self._fresh("outer"), self._fresh("kept")
         device = [f"{{ const u32 {outer} = m; {{ const u32 m = {mask.format(outer=outer)}; (void)m;", *body[0], f"}} __syncwarp({outer}); }}"]  # fmt: skip
         host = [f"{{ auto {kept} = b.label; b.divide([&]{SIGNATURE} {{ u32 lane = t & 31; (void)lane; return u32({key}); }});",

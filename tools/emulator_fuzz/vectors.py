@@ -58,6 +58,7 @@ def kernel(random: Random, operations: list[Operation], name: str) -> str:
     integer = [o for o in operations if all(t[0] in "us" for t in (o.result, *o.arguments))]
     expressions = Expressions(random, integer, {"v": "u64", "t": "u32", "block": "u32", "round": "u32"})
     drafts = random.choice(["3u", "15u", "1u + t % 15u", "1u + (t * 5u + block + round) % 15u"])
+    again = random.choice([1, 20, 500])
     idle = expressions.condition(2) if random.random() < 0.5 else "false"
     order = random.choice(["k", f"{rounds - 1}u - k"])
     return f"""
@@ -89,7 +90,9 @@ __global__ void kernel_{name}(Part_{name} *cells, u64 *out, u32 *torn) {{
             v = v * 31 + (x[0] >> 4);
         }}
         if (!idle_{name}(v, t, block, round)) v = next_{name}(v, t, block, round);
-        for (u32 stamp = 1; stamp <= drafts_{name}(t, block, round); stamp++) hand_{name}(here, v + (drafts_{name}(t, block, round) - stamp) * 12345u, stamp);
+        for (u32 again = 0; again < {again}u; again++)
+            for (u32 stamp = 1; stamp < drafts_{name}(t, block, round); stamp++) hand_{name}(here, v * again + stamp * 12345u, stamp);
+        hand_{name}(here, v, drafts_{name}(t, block, round));
     }}
     out[block * {threads}u + t] = v;
     if (bad) atomicAdd(torn, bad);
