@@ -20,6 +20,7 @@ from tests.emulator import programs
 from tests.emulator.programs import Execution, build, execute, names_in
 from tests.isa.machines import HERE, OTHERS, Machine
 from tests.test_pipeline import grader
+from tools.emulator_fuzz.program import write_program
 
 CONFORMANCE = sorted((programs.HERE / "conformance").glob("*.cu"))
 MODELS = sorted(ROOT.glob("reference/*/*.cu"))
@@ -42,6 +43,10 @@ def cases(share: bool) -> list[tuple[Machine, Path]]:
     return every + [(machine, source) for source in WRONG for machine in OTHERS if machine.name != "neon"]
 
 
+GENERATED = {"groups": 2, "vectors": 4, "parameters": 4}
+"""Kernels of tools/emulator_fuzz, with which many more of them are tried: --isas."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What must not depend on the processor."""
@@ -57,6 +62,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = cases(metafunc.config.getoption("share"))
         ids = [f"{machine.name}-{source.relative_to(ROOT)}" for machine, source in chosen]
         metafunc.parametrize(("machine", "source"), chosen, ids=ids)
+    if "kind" in metafunc.fixturenames:
+        metafunc.parametrize("kind", [] if metafunc.config.getoption("share") else GENERATED)
 
 
 def test_a_program_gives_the_same_everywhere(
@@ -79,6 +86,16 @@ def test_a_model_solution_passes_every_practice_test(machine: Machine, monkeypat
     said = grader("grade", "reference/hw4/tiled.cu", "--engine", "emulator")
     assert said.code == 0, said.err
     assert "0 of 8 practice tests failed" in said.out
+
+
+@pytest.mark.parametrize("machine", OTHERS, ids=lambda machine: machine.name)
+def test_a_generated_program_gives_the_hosts_results(
+    machine: Machine, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.enter(monkeypatch)
+    program = build(write_program(tmp_path, 1, {kind: GENERATED[kind]}), flags=("-std=c++17", "-O3"))
+    done = execute(program, folder=tmp_path, timeout_s=60 * machine.slower)
+    assert (done.exit_code, done.output, done.diagnostics()) == (0, "ok\n", [])
 
 
 def outcomes(machine: Machine, source: Path, runs: list[tuple[str, ...]], folder: Path) -> list[Outcome]:
