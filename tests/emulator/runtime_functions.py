@@ -146,7 +146,8 @@ def program(folder: Path) -> Path:
     name = instruction_set().name
     source, made = folder / f"{name}.c", folder / name
     source.write_text("\n".join(lines) + "\n")
-    command = compiler(TEMPLATE_LEVEL, str(source), str(RUNTIME / "rounding.c"), "-o", str(made), "-lm")
+    sources = [str(source), *(str(RUNTIME / part) for part in ("fused.c", "rounding.c"))]
+    command = compiler(TEMPLATE_LEVEL, *sources, "-o", str(made), "-lm")
     subprocess.run(command, check=True, capture_output=True, text=True)
     return made
 

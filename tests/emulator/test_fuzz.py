@@ -1,11 +1,13 @@
 """Programs of tools/emulator_fuzz are functions of their seed, and a few of them agree with the host."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.emulator.programs import build, execute
 from tools.emulator_fuzz.catalogue import read_operations
+from tools.emulator_fuzz.parameters import MAX_BYTES, parameters
 from tools.emulator_fuzz.program import write_program, write_programs
 
 
@@ -27,13 +29,23 @@ def test_a_folder_for_another_machine_holds_programs_headers_and_a_makefile(tmp_
         "fuzz_3.cu",
         "operations.cuh",
         "simulation.cuh",
+        "groups.cuh",
         "Makefile",
     }
 
 
-@pytest.mark.parametrize("seed", [2])
-def test_a_random_program_gives_the_hosts_results(seed: int, tmp_path: Path) -> None:
-    source = write_program(tmp_path, seed, scalar_kernels=1, collective_kernels=1)
+def test_parameters_fit_a_launch_and_reach_its_limit() -> None:
+    sizes = [sum(p.bytes for p in parameters(Random(seed))) for seed in range(200)]
+    assert max(sizes) <= MAX_BYTES - 16 and max(sizes) > MAX_BYTES - 100 and min(sizes) < 16
+
+
+@pytest.mark.parametrize(
+    ("seed", "kinds"),
+    [(17, {"sweep": 1, "scalars": 1, "collectives": 1}), (1, {"vectors": 3, "parameters": 3}), (2, {"groups": 1})],
+    ids=["one thread and blocks", "vectors and parameters", "groups of lanes"],
+)
+def test_a_random_program_gives_the_hosts_results(seed: int, kinds: dict[str, int], tmp_path: Path) -> None:
+    source = write_program(tmp_path, seed, kinds)
     done = execute(build(source, flags=("-std=c++17", "-O3")), folder=tmp_path)
     assert (done.exit_code, done.output) == (0, "ok\n")
     assert done.diagnostics() == []

@@ -1,6 +1,7 @@
 """Whole programs give the same output, to the last bit, and the same findings on every processor.
 
-The programs: the conformance suite, the model solutions and the wrong ones of every assignment.
+The programs: the conformance suite, the model solutions and the wrong ones of every assignment, these on all practice
+tests (on Arm, and of --share, on the smallest). What is equal to the last bit has the same verdict.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.emulator import programs
 from tests.emulator.programs import Execution, build, execute, names_in
 from tests.isa.machines import HERE, OTHERS, Machine
 from tests.test_pipeline import grader
+from tools.emulator_fuzz.program import write_program
 
 CONFORMANCE = sorted((programs.HERE / "conformance").glob("*.cu"))
 MODELS = sorted(ROOT.glob("reference/*/*.cu"))
@@ -41,6 +43,10 @@ def cases(share: bool) -> list[tuple[Machine, Path]]:
     return every + [(machine, source) for source in WRONG for machine in OTHERS if machine.name != "neon"]
 
 
+GENERATED = {"groups": 2, "vectors": 4, "parameters": 4}
+"""Kernels of tools/emulator_fuzz, with which many more of them are tried: --isas."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What must not depend on the processor."""
@@ -56,14 +62,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = cases(metafunc.config.getoption("share"))
         ids = [f"{machine.name}-{source.relative_to(ROOT)}" for machine, source in chosen]
         metafunc.parametrize(("machine", "source"), chosen, ids=ids)
+    if "kind" in metafunc.fixturenames:
+        metafunc.parametrize("kind", [] if metafunc.config.getoption("share") else GENERATED)
 
 
 def test_a_program_gives_the_same_everywhere(
-    machine: Machine, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    runs = (
-        [(name,) for name in names_in(source)] if source in CONFORMANCE else [(str(small(source, tmp_path)), "output")]
-    )
+    share = request.config.getoption("share") or machine.name == "neon"
+    runs: list[tuple[str, ...]] = [(name,) for name in names_in(source)]
+    if source not in CONFORMANCE:
+        runs = [(str(file), "output") for file in practice_inputs(source, tmp_path, smallest=share)]
     expected = outcomes(HERE, source, runs, tmp_path)
     machine.enter(monkeypatch)
     for run, here, there in zip(runs, expected, outcomes(machine, source, runs, tmp_path), strict=True):
@@ -77,6 +86,16 @@ def test_a_model_solution_passes_every_practice_test(machine: Machine, monkeypat
     said = grader("grade", "reference/hw4/tiled.cu", "--engine", "emulator")
     assert said.code == 0, said.err
     assert "0 of 8 practice tests failed" in said.out
+
+
+@pytest.mark.parametrize("machine", OTHERS, ids=lambda machine: machine.name)
+def test_a_generated_program_gives_the_hosts_results(
+    machine: Machine, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.enter(monkeypatch)
+    program = build(write_program(tmp_path, 1, {kind: GENERATED[kind]}), flags=("-std=c++17", "-O3"))
+    done = execute(program, folder=tmp_path, timeout_s=60 * machine.slower)
+    assert (done.exit_code, done.output, done.diagnostics()) == (0, "ok\n", [])
 
 
 def outcomes(machine: Machine, source: Path, runs: list[tuple[str, ...]], folder: Path) -> list[Outcome]:
@@ -97,11 +116,12 @@ def outcome(folder: Path, done: Execution) -> Outcome:
     return Outcome(done.exit_code, done.output, output, findings)
 
 
-def small(source: Path, folder: Path) -> Path:
-    """The input of the smallest public testcase of the assignment that a solution belongs to."""
+def practice_inputs(source: Path, folder: Path, *, smallest: bool) -> list[Path]:
+    """Inputs of the public testcases of the assignment that a solution belongs to."""
     name = source.relative_to(ROOT / "reference").parts[0]
     suite = load_suite(load_assignment(name).testcases_file)
-    case = min(suite.select("public"), key=lambda case: case.flops)
+    cases = sorted(suite.select("public"), key=lambda case: case.flops)
     files = replace(TestcaseFiles.beside(suite), folder=folder / "testcases")
-    generate(case, files, suite.seed(case), lambda done, total: None)
-    return files.input(case)
+    for case in cases[: 1 if smallest else None]:
+        generate(case, files, suite.seed(case), lambda done, total: None)
+    return [files.input(case) for case in cases[: 1 if smallest else None]]

@@ -1,12 +1,14 @@
 """Differential fuzzing of the emulator: random CUDA programs that check their own results.
 
     python -m tools.emulator_fuzz --seeds 0..20 [--flags=-O3] [--sanitize memory,race,init,sync]
-                                  [--schedules lockstep,reverse,random:7]
+                                  [--schedules lockstep,reverse,random:7] [--isas avx512,avx2,sse]
+                                  [--kinds groups,vectors,parameters] [--kernels 10]
     python -m tools.emulator_fuzz --seeds 0..20 --write FOLDER      # for a CUDA machine: there, make -k -C FOLDER
 
-A program prints its first differences and ends with exit code 1 when device and host disagree. All that it does is
-well-defined, on a GPU too, so a difference is a mistake of the translator (or of a model in operations.cuh), and so is
-anything a sanitizer reports. Programs are functions of their seed; eight seeds in a row test every operation by itself.
+A program has a few kernels of each kind (program.py), or --kernels of each of --kinds. It prints its first differences and ends with
+exit code 1 when a bit differs between device and host; with --isas that is asked of each instruction set. All that it
+does is well-defined, on a GPU too, so a difference is a mistake of the translator (or of a model in operations.cuh), and
+so is anything a sanitizer reports. Programs are functions of their seed; eight seeds in a row test every operation by itself.
 Ends with 1 when a program differed, could not be built, or had something reported. Not for --flags="-Xcicc -O0": nvcc 13
 then writes PTX that never sets its stack pointer.
 """
@@ -24,10 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.base.errors import GraderFault
-from grader.base.process import Completed
+from grader.base.process import Completed, Runner
 from grader.emulator import DEFAULT_SANITIZERS, CompileFailed, Unsupported, compile_program
+from grader.emulator.isa import VARIABLE
 from grader.programs.toolkit import find_toolkit
-from tools.emulator_fuzz.program import write_program, write_programs
+from tools.emulator_fuzz.program import KINDS, write_program, write_programs
 
 TIMEOUT_S = 120
 
@@ -43,13 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--schedules", default="lockstep", help="orders of warps, separated by commas: lockstep, reverse, random:SEED"
     )
+    parser.add_argument("--isas", default="", help=f"values of {VARIABLE}, separated by commas")
+    parser.add_argument("--kinds", default="", help=f"kinds of kernels, separated by commas: {', '.join(KINDS)}")
+    parser.add_argument("--kernels", type=int, help="of each kind, instead of one to four")
     parser.add_argument("--count", action="store_true", help="build with counters, as for profiles")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep sources, intermediate files and executables here"
     )
     options = parser.parse_args(arguments)
+    kinds = {kind: options.kernels or KINDS[kind] for kind in options.kinds.split(",") if kind} or KINDS
     if options.write:
-        write_programs(options.write, options.seeds)
+        write_programs(options.write, options.seeds, kinds)
         print(f"{len(options.seeds)} programs and a Makefile in {options.write}: make -k -j4 run, there")
         return 0
     bad = 0
@@ -57,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as scratch:
             folder = (options.keep or Path(scratch)) / f"fuzz_{seed}"
             start = time.monotonic()
-            problems = check(seed, folder, options)
+            problems = check(write_program(folder, seed, kinds), options)
         print(f"seed {seed}: {'ok' if not problems else 'WRONG'} ({time.monotonic() - start:.1f} s)", flush=True)
         for line in problems:
             print(f"  {line}", flush=True)
@@ -66,12 +73,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if bad else 0
 
 
-def check(seed: int, folder: Path, options: argparse.Namespace) -> list[str]:
-    """Builds and runs the program of a seed; what was wrong, a line each."""
-    source = write_program(folder, seed)
+def check(source: Path, options: argparse.Namespace) -> list[str]:
+    """Builds and runs a program for each instruction set; what was wrong, a line each."""
+    problems: list[str] = []
+    run = _Compilers()
+    for isa in options.isas.split(","):
+        if isa:
+            os.environ[VARIABLE] = isa
+        written = source.parent / f"written_{isa}"
+        problems += [f"[{isa}] {line}" if isa else line for line in _check(source, written, options, run)]
+    return problems
+
+
+def _check(source: Path, written: Path, options: argparse.Namespace, run: Runner) -> list[str]:
+    folder = source.parent
     try:
         made = compile_program(
-            [source], folder / "program", work=folder / "work", nvcc=find_toolkit().nvcc, run=_run, flags=("-std=c++17", *options.flags.split()),
+            [source], folder / "program", work=folder / "work", written=written, nvcc=find_toolkit().nvcc, run=run, flags=("-std=c++17", *options.flags.split()),
             sanitize=frozenset(options.sanitize.split(",")), count=options.count,
         )  # fmt: skip
     except (Unsupported, CompileFailed, GraderFault, AssertionError) as error:  # the last: the translator gave up
@@ -98,11 +116,23 @@ def _execute(program: Path, trace: Path, schedule: str) -> list[str]:
     return problems + [f"reported: line {d['line']}: {d['message']}" for d in lines if d["kind"] == "diagnostic"]
 
 
-def _run(command: Sequence[str], folder: Path) -> Completed:
-    done = subprocess.run(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
-    )
-    return Completed(done.returncode, done.stdout)
+class _Compilers:
+    """Runs commands; nvcc and ptxas once, since their results are the same for every instruction set."""
+
+    def __init__(self) -> None:
+        self.done: dict[tuple[str, ...], Completed] = {}
+
+    def __call__(self, command: Sequence[str], folder: Path) -> Completed:
+        known = self.done.get(tuple(command))
+        if known:
+            return known
+        done = subprocess.run(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+        )  # fmt: skip
+        completed = Completed(done.returncode, done.stdout)
+        if Path(command[0]).name in ("nvcc", "ptxas"):
+            self.done[tuple(command)] = completed
+        return completed
 
 
 def _seeds(text: str) -> range:

@@ -3,7 +3,9 @@ statement is written twice: for a thread of the device, and for all threads of a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
+from typing import Protocol
 
 from tools.emulator_fuzz.catalogue import Operation
 from tools.emulator_fuzz.scalars import Expressions
@@ -11,9 +13,10 @@ from tools.emulator_fuzz.scalars import Expressions
 PARTIAL = ("shuffle", "shuffle_same", "shuffle_wide", "shuffle_float", "shuffle_double", "ballot", "any_of", "all_of", "match_any",
            "match_any_wide", "match_all", "reduce_add", "reduce_min", "reduce_max", "reduce_and", "reduce_or", "reduce_xor")  # fmt: skip
 WHOLE = ("whole_xor", "whole_up", "whole_down", "whole_index", "whole_xor8")
+STATEMENTS = 14
 _REGISTERS = ("x0", "x1", "x2", "x3")
-_SIGNATURE = "(u32 t, u32 &x0, u32 &x1, u32 &x2, u32 &x3)"
-_EACH = f"b.each([&]{_SIGNATURE}"
+SIGNATURE = "(u32 t, u32 &x0, u32 &x1, u32 &x2, u32 &x3)"
+_EACH = f"b.each([&]{SIGNATURE}"
 # Atomics whose result does not depend on the order: device call, and the same on the host's `g` (a union of views).
 _ATOMICS = (
     ("atomicAdd(&{u}, {v})", "{u} += {v}"),
@@ -50,6 +53,15 @@ __device__ inline void multiply_by_cas(u32 *at, u32 v) {
 """
 
 
+Pair = tuple[list[str], list[str]]
+"""Statements for the device, and the same for the host."""
+Maker = Callable[[], Pair]
+
+
+class NestedMaker(Protocol):
+    def __call__(self, depth: int, *, top: bool) -> Pair: ...
+
+
 class Collective:
     """Writes one kernel's statements in pairs: (device, host)."""
 
@@ -65,7 +77,7 @@ class Collective:
         self.shared_expressions = Expressions(random, integer, {"number": "u32", "seed": "u32"})
         self.count = 0
 
-    def pairs(self, count: int, depth: int, *, top: bool) -> tuple[list[str], list[str]]:
+    def pairs(self, count: int, depth: int, *, top: bool) -> Pair:
         device: list[str] = []
         host: list[str] = []
         for _ in range(count):
@@ -74,14 +86,17 @@ class Collective:
             host += h
         return device, host
 
-    def _statement(self, depth: int, *, top: bool) -> tuple[list[str], list[str]]:
-        kinds = [self._assign, self._collective, self._collective, self._atomic]
-        if top:
-            kinds += [self._exchange, self._exchange, self._count, self._shared_atomics]
+    def _statement(self, depth: int, *, top: bool) -> Pair:
         if depth > 0 and self.random.random() < 0.45:
-            makers = [self._if, self._while] + ([self._repeat, self._uniform_if] if top else [])
-            return self.random.choice(makers)(depth - 1, top=top)
-        return self.random.choice(kinds)()
+            return self.random.choice(self._nested(top=top))(depth - 1, top=top)
+        return self.random.choice(self._kinds(top=top))()
+
+    def _kinds(self, *, top: bool) -> list[Maker]:
+        kinds: list[Maker] = [self._assign, self._collective, self._collective, self._atomic]
+        return [*kinds, self._exchange, self._exchange, self._count, self._shared_atomics] if top else kinds
+
+    def _nested(self, *, top: bool) -> list[NestedMaker]:
+        return [self._if, self._while] + ([self._repeat, self._uniform_if] if top else [])
 
     def _fresh(self, stem: str) -> str:
         self.count += 1
@@ -90,25 +105,25 @@ class Collective:
     def _each(self, text: str) -> str:
         return f"{_EACH} {{ u32 lane = t & 31; (void)lane; {text} }});"
 
-    def _assign(self) -> tuple[list[str], list[str]]:
+    def _assign(self) -> Pair:
         text = f"{self.random.choice(_REGISTERS)} = {self.expressions.make('u32', 3)};"
         return [text], [self._each(text)]
 
-    def _collective(self, *, top: bool = False) -> tuple[list[str], list[str]]:
-        name = self.random.choice(PARTIAL)
-        return self._apply(name)
+    def _collective(self) -> Pair:
+        return self._apply(self.random.choice(PARTIAL))
 
-    def _apply(self, name: str) -> tuple[list[str], list[str]]:
+    def _apply(self, name: str, template: str = "") -> Pair:
         to, source = self.random.randrange(4), self.random.randrange(4)
         k = self.shared_expressions.make("u32", 1)
-        return (
-            [f"x{to} = {name}(m, lane, x{source}, {k});"],
-            [
-                f"b.together({to}, {source}, [&](u32 m, u32 lane, const u32 *v) {{ return host_{name}(m, lane, v, {k}); }});"
-            ],
-        )
+        device = [f"x{to} = {name}{template}(m, lane, x{source}, {k});"]
+        return device, self._together(name + template, to, source, k)
 
-    def _atomic(self) -> tuple[list[str], list[str]]:
+    @staticmethod
+    def _together(name: str, to: int, source: int, k: str) -> list[str]:
+        call = f"host_{name}(m, lane, v, {k})"
+        return [f"b.together({to}, {source}, [&](u32 m, u32 lane, const u32 *v) {{ return {call}; }});"]
+
+    def _atomic(self) -> Pair:
         device, host = self.random.choice(_ATOMICS)
         value = self.expressions.make("u32", 1)
         # One address for all, one for each of a few lanes, or one that depends on data.
@@ -117,18 +132,18 @@ class Collective:
         same = host.format(v=f"({value})", **{k: f"sum[slot].{p}" for k, p in _PLACES.items()})
         return [f"{{ u32 slot = {where}; {call}; }}"], [self._each(f"u32 slot = {where}; {same};")]
 
-    def _if(self, depth: int, *, top: bool) -> tuple[list[str], list[str]]:
+    def _if(self, depth: int, *, top: bool) -> Pair:
         condition = self.expressions.condition(2)
         yes, before, c = self._fresh("yes"), self._fresh("before"), self._fresh("c")
         d1, h1 = self.pairs(self.random.randrange(1, 4), depth, top=False)
         d2, h2 = self.pairs(self.random.randrange(0, 3), depth, top=False)
         device = [f"{{ bool {c} = {condition}; u32 {yes} = __ballot_sync(m, {c}), {before} = m;", f"if ({c}) {{ u32 m = {yes};", *d1,
                   f"}} else {{ u32 m = {before} & ~{yes};", *d2, "} __syncwarp(m); }"]  # fmt: skip
-        host = [f"{{ auto {before} = b.on; auto {c} = b.where([&]{_SIGNATURE} {{ u32 lane = t & 31; (void)lane; return {condition}; }});",
+        host = [f"{{ auto {before} = b.on; auto {c} = b.where([&]{SIGNATURE} {{ u32 lane = t & 31; (void)lane; return {condition}; }});",
                 f"b.on = both_of({before}, {c}, false);", *h1, f"b.on = both_of({before}, {c}, true);", *h2, f"b.on = {before}; }}"]  # fmt: skip
         return device, host
 
-    def _while(self, depth: int, *, top: bool) -> tuple[list[str], list[str]]:
+    def _while(self, depth: int, *, top: bool) -> Pair:
         condition = self.expressions.condition(2)
         i, before, c, yes = self._fresh("i"), self._fresh("before"), self._fresh("c"), self._fresh("yes")
         trips = self.random.randrange(2, 7)
@@ -137,11 +152,11 @@ class Collective:
         device = [f"{{ const u32 {outer} = m; u32 m = {outer};", f"for (u32 {i} = 0; {i} < {trips}; {i}++) {{",
                   f"bool {c} = {condition}; u32 {yes} = __ballot_sync(m, {c}); if (!{c}) break; m = {yes};", *d, f"}} __syncwarp({outer}); }}"]  # fmt: skip
         host = [f"{{ auto {before} = b.on;", f"for (u32 {i} = 0; {i} < {trips} && !nobody(b.on); {i}++) {{",
-                f"auto {c} = b.where([&]{_SIGNATURE} {{ u32 lane = t & 31; (void)lane; return {condition}; }}); b.on = both_of(b.on, {c}, false);",
+                f"auto {c} = b.where([&]{SIGNATURE} {{ u32 lane = t & 31; (void)lane; return {condition}; }}); b.on = both_of(b.on, {c}, false);",
                 *h, f"}} b.on = {before}; }}"]  # fmt: skip
         return device, host
 
-    def _repeat(self, depth: int, *, top: bool) -> tuple[list[str], list[str]]:
+    def _repeat(self, depth: int, *, top: bool) -> Pair:
         i = self._fresh("i")
         d, h = self.pairs(self.random.randrange(1, 4), depth, top=top)
         head = (
@@ -149,13 +164,13 @@ class Collective:
         )
         return [head, *d, "}"], [head, *h, "}"]
 
-    def _uniform_if(self, depth: int, *, top: bool) -> tuple[list[str], list[str]]:
+    def _uniform_if(self, depth: int, *, top: bool) -> Pair:
         head = f"if ({self.shared_expressions.condition(1)}) {{"
         d1, h1 = self.pairs(self.random.randrange(1, 4), depth, top=top)
         d2, h2 = self.pairs(1, depth, top=top)
         return [head, *d1, "} else {", *d2, "}"], [head, *h1, "} else {", *h2, "}"]
 
-    def _exchange(self) -> tuple[list[str], list[str]]:
+    def _exchange(self) -> Pair:
         if self.whole and self.random.random() < 0.3:
             return self._apply(self.random.choice(WHOLE))
         source, to = self.random.choice(_REGISTERS), self.random.choice(_REGISTERS)
@@ -177,7 +192,7 @@ class Collective:
                 self._each(f"{to} = {to} * 3u + u32({host_cell.format(i=read)});"), "}"]  # fmt: skip
         return device, host
 
-    def _count(self) -> tuple[list[str], list[str]]:
+    def _count(self) -> Pair:
         condition = self.expressions.condition(1)
         how = self.random.choice(["count", "and", "or"])
         to = self.random.choice(_REGISTERS)
@@ -185,11 +200,11 @@ class Collective:
         update = f"{to} += {{}} * 7u;"
         call = f"__syncthreads_{how}({condition})"
         device = [update.format(f"u32({call})" if how == "count" else f"u32({call} != 0)")]
-        host = [f"{{ auto c = b.where([&]{_SIGNATURE} {{ u32 lane = t & 31; (void)lane; return {condition}; }}); u32 n = 0; for (char i : c) n += i;",
+        host = [f"{{ auto c = b.where([&]{SIGNATURE} {{ u32 lane = t & 31; (void)lane; return {condition}; }}); u32 n = 0; for (char i : c) n += i;",
                 self._each(update.format(result)), "}"]  # fmt: skip
         return device, host
 
-    def _shared_atomics(self) -> tuple[list[str], list[str]]:
+    def _shared_atomics(self) -> Pair:
         device_form, host_form = self.random.choice(_ATOMICS)
         value, to = self.expressions.make("u32", 1), self.random.choice(_REGISTERS)
         where = self.random.choice(["0u", "t & 1u", f"({self.expressions.make('u32', 1)}) & 1u"])
@@ -202,9 +217,13 @@ class Collective:
         return device, host
 
 
-def kernel(random: Random, operations: list[Operation], name: str, statements: int) -> str:
+def kernel(random: Random, operations: list[Operation], name: str) -> str:
+    return written(Collective(random, operations, name), STATEMENTS)
+
+
+def written(c: Collective, statements: int) -> str:
     """A kernel, its simulation, and a test that compares registers and accumulators."""
-    c = Collective(random, operations, name)
+    random, name = c.random, c.name
     device, host = c.pairs(statements, 3, top=True)
     n, blocks = c.threads, c.blocks
     # Threads may be counted in one dimension or in two.
@@ -229,7 +248,7 @@ def kernel(random: Random, operations: list[Operation], name: str, statements: i
         f"kernel_{name}<<<{blocks}, {shape}, {4 * n}>>>(in.device, out.device, total.device, seed);",
         "CHECK(cudaGetLastError());", "CHECK(cudaDeviceSynchronize());",
         f"for (u32 number = 0; number < {blocks}; number++) {{ Block b({n}, number); const u32 *const in_ = in.host.data(); Accumulator *sum = total.host.data(); (void)sum;",
-        f"b.each([&]{_SIGNATURE} {{ {start.replace('in[', 'in_[')} }});", *host,
+        f"b.each([&]{SIGNATURE} {{ {start.replace('in[', 'in_[')} }});", *host,
         f"for (int r = 0; r < 4; r++) for (u32 t = 0; t < {n}; t++) out.host[r * {n * blocks} + number * {n} + t] = b.x[r][t]; }}",
         f'return out.differences("{name}") + total.differences("{name} (atomics)");', "}",
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from tools.emulator_fuzz.catalogue import FLOATS, INTEGERS, TYPES, Operation
 FIELDS = {"u64": "a", "s64": "b", "f64": "c", "f32": "d", "u32": "e", "s32": "f", "u16": "g", "s16": "h", "u8": "i", "s8": "j"}  # fmt: skip
 BINARY = ("add", "sub", "mul", "quotient", "remainder_", "both_bits", "any_bits", "odd_bits", "left", "right", "smaller", "larger")  # fmt: skip
 UNARY = ("complement", "negative", "magnitude")
+STATEMENTS = 14
 _DEEPEST_LOOP = 2
 BUFFER_BYTES = 64
 ARRAY_WORDS = 16
@@ -241,7 +242,7 @@ def changed(random: Random, operations: list[Operation]) -> str:
     return "\n".join([*lines, "v.odd[first % 6u] ^= u8(second);", "return v;", "}"])
 
 
-def function(random: Random, operations: list[Operation], name: str, helpers: list[str], statements: int) -> str:
+def function(random: Random, operations: list[Operation], name: str, helpers: list[str]) -> str:
     """`name(in, all, t, out)`: from a thread's own values, those of all threads, and its number, to its output."""
     mutable = {f"v{i}": random.choice(TYPES) for i in range(random.randrange(4, 9))}
     fixed = {"t": "u32"}
@@ -255,7 +256,7 @@ def function(random: Random, operations: list[Operation], name: str, helpers: li
     lines += [f"{t} {v} = {start.leaf(t)};" for v, t in mutable.items()]
     lines += [f"for (u32 i = 0; i < {BUFFER_BYTES}u; i++) buffer[i] = u8(i * 37u + t);"]
     lines += [f"for (u32 i = 0; i < {ARRAY_WORDS}u; i++) array[i] = in.e + i * all.e;"]
-    lines += ["{", *body.block(statements, 3, 0), "}", "out:;"]
+    lines += ["{", *body.block(STATEMENTS, 3, 0), "}", "out:;"]
     lines += [f"hash = mixed(hash, u64(word({v})));" for v in mutable]
     lines += [f"for (u32 i = 0; i < {BUFFER_BYTES}u; i += 8) hash = mixed(hash, peek<u64>(buffer, i));"]
     lines += [f"for (u32 i = 0; i < {ARRAY_WORDS}u; i++) hash = mixed(hash, array[i]);", "out.hash = hash;"]

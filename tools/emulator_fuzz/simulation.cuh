@@ -1,4 +1,4 @@
-// Warps and blocks on the host: each thread's registers x[0..3], which threads are on, and what the threads of a warp or
+// Warps and blocks on the host: each thread's registers x[0..3], which threads are on, its group's label, and what the threads of a warp or
 // block do together. The device's side of each operation has the same name and takes a lane's own values.
 #pragma once
 #include "operations.cuh"
@@ -14,27 +14,42 @@ struct Block {
     u32 threads, number;
     std::vector<u32> x[4];
     std::vector<char> on;
-    std::vector<u32> shared;
-    Block(u32 n, u32 block) : threads(n), number(block), on(n, 1), shared(2 * n + 8) {
+    std::vector<u32> label, shared;
+    Block(u32 n, u32 block) : threads(n), number(block), on(n, 1), label(n), shared(2 * n + 8) {
         for (auto &r : x) r.assign(n, 0);
     }
     template <class F> void each(F f) {
         for (u32 t = 0; t < threads; t++)
             if (on[t]) f(t, x[0][t], x[1][t], x[2][t], x[3][t]);
     }
-    // x[to] of each member of each warp becomes f(members, lane, values of all lanes).
+    // x[to] of each member of each group of a warp becomes f(members, lane, values of all lanes).
     template <class F> void together(int to, int from, F f) {
         for (u32 first = 0; first < threads; first += 32) {
-            u32 members = 0, values[32] = {}, results[32] = {};
-            for (u32 l = 0; l < 32 && first + l < threads; l++) {
-                values[l] = x[from][first + l];
-                if (on[first + l]) members |= 1u << l;
-            }
-            for (u32 l = 0; l < 32; l++)
-                if (members >> l & 1) results[l] = f(members, l, values);
-            for (u32 l = 0; l < 32; l++)
-                if (members >> l & 1) x[to][first + l] = results[l];
+            const u32 lanes = threads - first < 32 ? threads - first : 32;
+            u32 values[32] = {}, results[32] = {};
+            for (u32 l = 0; l < lanes; l++) values[l] = x[from][first + l];
+            for (u32 l = 0; l < lanes; l++)
+                if (on[first + l]) results[l] = f(group(first, l), l, values);
+            for (u32 l = 0; l < lanes; l++)
+                if (on[first + l]) x[to][first + l] = results[l];
         }
+    }
+    u32 group(u32 first, u32 lane) const {
+        u32 members = 0;
+        for (u32 l = 0; l < 32 && first + l < threads; l++)
+            if (on[first + l] && label[first + l] == label[first + lane]) members |= 1u << l;
+        return members;
+    }
+    // Groups become those with the same key: f of a thread. A label is the lane of a group's first member.
+    template <class F> void divide(F f) {
+        std::vector<u32> key(threads), before = label;
+        each([&](u32 t, u32 &a, u32 &b, u32 &c, u32 &d) { key[t] = f(t, a, b, c, d); });
+        for (u32 t = 0; t < threads; t++)
+            for (u32 s = t & ~31u; s <= t; s++)
+                if (on[s] && before[s] == before[t] && key[s] == key[t]) {
+                    label[t] = s & 31;
+                    break;
+                }
     }
     template <class F> std::vector<char> where(F f) {
         std::vector<char> r(threads, 0);

@@ -26,6 +26,7 @@
  *   print.c     device printf and assert
  *   textures.c  tex, suld and sust
  *   api_*.c     the CUDA runtime API by subject
+ *   fused.c     a * b + c where the processor lacks it
  *   rounding.c  operations under a directed rounding mode
  */
 #ifndef EMU_H

@@ -25,9 +25,9 @@
 #endif
 
 #define POLLS_BEFORE_COMPANY 64
-#define WAITS_BEFORE_COMPANY 4096 /* turns given up in loops in which threads may wait */
+#define WAITS_BEFORE_COMPANY 1024 /* turns given up in loops in which threads may wait */
 #define POLLS_BEFORE_LEAVING (POLLS_BEFORE_COMPANY * FUEL / l->fuel)
-#define WAITS_BEFORE_LEAVING 65536
+#define WAITS_BEFORE_LEAVING 16384
 #define RESIDENT_MAXIMUM 2048
 
 __thread struct worker *this_worker;
@@ -397,20 +397,19 @@ static int spins(const struct block *b) {
     return b->polls >= b->launch->patience * b->warp_count || b->waits >= WAITS_BEFORE_COMPANY * b->warp_count;
 }
 
-/* Whether all resident blocks have spun for so long that what they wait for may be no thread of this launch. */
-static int get_nowhere(const struct worker *k, const struct launch *l) {
-    if (k->more && k->active_count < RESIDENT_MAXIMUM) return 0;
-    for (u32 i = 0; i < k->active_count; i++) {
-        const struct block *b = k->active[i];
-        if (b->polls < POLLS_BEFORE_LEAVING * b->warp_count && b->waits < WAITS_BEFORE_LEAVING * b->warp_count) return 0;
-    }
-    return k->active_count > 0;
-}
-
 static int all_spin(const struct worker *k) {
     for (u32 i = 0; i < k->active_count; i++)
         if (!spins(k->active[i])) return 0;
     return 1;
+}
+
+/* Whether all resident blocks spin, and together have for so long that what they wait for may be no thread of this launch. */
+static int get_nowhere(const struct worker *k, const struct launch *l) {
+    if ((k->more && k->active_count < RESIDENT_MAXIMUM) || !k->active_count || !all_spin(k)) return 0;
+    u64 polls = 0, waits = 0;
+    for (u32 i = 0; i < k->active_count; i++) polls += k->active[i]->polls, waits += k->active[i]->waits;
+    u32 warps = k->active[0]->warp_count;
+    return polls >= POLLS_BEFORE_LEAVING * warps || waits >= WAITS_BEFORE_LEAVING * warps;
 }
 
 static void prepare_worker(struct worker *k, struct launch *l) {
