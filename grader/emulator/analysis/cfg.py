@@ -103,7 +103,7 @@ def is_barrier(instr: Instr) -> bool:
 
 
 def build(function: Function, split: frozenset[int] = frozenset()) -> Graph:
-    """The graph of a function. `split` holds ids of instructions that must begin a block."""
+    """The graph of a function. `split` holds indices of instructions that must begin a block."""
     blocks = _blocks(function, split)
     blocks = _merge_latches(_reachable(blocks))
     order, reducible = _order(blocks)
@@ -125,7 +125,7 @@ def _blocks(function: Function, split: frozenset[int]) -> list[Block]:
                 starts.append([])
             labels[item.name] = len(starts) - 1
             continue
-        if id(item) in split and starts[-1]:
+        if item.index in split and starts[-1]:
             starts.append([])
         starts[-1].append(item)
         if item.op in ("bra", "ret", "exit", "brx", "trap") or is_barrier(item):

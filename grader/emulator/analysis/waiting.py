@@ -73,7 +73,7 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
 
 
 def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
-    """Ids of the instructions that must begin a block so that lanes can stay before them: of each block, and for each
+    """Indices of the instructions that must begin a block so that lanes can stay before them: of each block, and for each
     mask, the first. Behind it the lanes are together as far as the block goes."""
     found = set()
     for block in graph.blocks:
@@ -82,7 +82,7 @@ def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
             mask = meeting_lanes(instr, callees)
             if mask is not None and mask not in together:
                 together.add(mask)
-                found.add(id(instr))
+                found.add(instr.index)
             together -= {Reg(name) for name in written(instr)}
     return frozenset(found)
 
@@ -132,10 +132,10 @@ def _may_wait(body: list[Block], callees: Callees) -> bool:
             definitions.setdefault(name, []).append(instr)
     ends = {name for b in body for name in _tested(b)}
     deciding = _sources(ends, definitions)
-    decide = {id(i) for i in deciding}
+    decide = {i.index for i in deciding}
     if any(i.op == "ld" and _is_private(i) for i in deciding):
         return True  # by way of a local variable or a parameter: anything
-    return any(id(i) in decide and not _follows_memory(i, definitions) for i in looks)
+    return any(i.index in decide and not _follows_memory(i, definitions) for i in looks)
 
 
 def _tested(block: Block) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr
     found: dict[int, Instr] = {}
     while work:
         for instr in definitions.get(work.pop(), ()):
-            found[id(instr)] = instr
+            found[instr.index] = instr
             new = set(read(instr)) - seen
             seen |= new
             work += new

@@ -60,13 +60,15 @@ Operand = Reg | Imm | Sym | Mem | Vec
 
 @dataclass(frozen=True, slots=True)
 class Instr:
-    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32)."""
+    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32). `index` is its place
+    in the function's body, by which analyses know it."""
 
     op: str
     mods: tuple[str, ...]
     operands: tuple[Operand, ...]
     guard: Reg | None
     loc: Loc
+    index: int = field(compare=False)
     results: tuple[Operand, ...] = ()  # calls only: the variables that receive return values
     callee: Operand | None = None  # calls only
     targets: tuple[str, ...] = ()  # brx.idx and indirect calls: the names listed

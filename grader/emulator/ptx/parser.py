@@ -360,7 +360,7 @@ class _Parser:
         words = re.sub(r"\s", "", name).replace("::", "__").split(".")
         guard = Reg(self.rename.get(guard_name, guard_name), negated == "!") if guard_name else None
         if words[0] == "call":
-            function.body.append(self._call(words, rest, guard))
+            function.body.append(self._call(words, rest, guard, len(function.body)))
             return
         if "|" in rest and _TWO_RESULTS.match(rest):  # shfl.sync d|p, …
             rest = rest.replace("|", ",", 1)
@@ -379,9 +379,9 @@ class _Parser:
                 raise PtxSyntaxError(f"instruction {text[:120]!r}")
             targets = function.branch_targets[last.name]
         for part, mods in _halves(tuple(words[1:]), operands):
-            function.body.append(Instr(words[0], mods, part, guard, self.loc, targets=targets))
+            function.body.append(Instr(words[0], mods, part, guard, self.loc, len(function.body), targets=targets))
 
-    def _call(self, words: list[str], rest: str, guard: Reg | None) -> Instr:
+    def _call(self, words: list[str], rest: str, guard: Reg | None, index: int) -> Instr:
         match = re.match(
             r"(?:\(([^)]*)\)\s*,\s*)?([\w$%.]+)\s*(?:,\s*\(([^)]*)\))?\s*(?:,\s*([\w$]+))?\s*$", rest, re.S
         )
@@ -391,7 +391,7 @@ class _Parser:
         arguments = tuple(self._renamed(operand(p)) for p in split(match[3] or ""))
         callee = self._renamed(operand(match[2]))
         targets = (match[4],) if match[4] else ()
-        return Instr("call", tuple(words[1:]), arguments, guard, self.loc, returns, callee, targets)
+        return Instr("call", tuple(words[1:]), arguments, guard, self.loc, index, returns, callee, targets)
 
     def _renamed(self, given: Operand) -> Operand:
         """Under the names of this { }. Registers of inline assembly need no %: such a symbol becomes one."""

@@ -22,11 +22,11 @@ class FormWriter(Writer):
         self.block = block.number
         self.line(f"B{block.number}: ;")
         self.line("{")
-        if self.form == "linear" and block.instrs and id(block.instrs[0]) in self.layout.guards:
+        if self.form == "linear" and block.instrs and block.instrs[0].index in self.layout.guards:
             self._guard_entry(block)
-        if self.slow and block.instrs and id(block.instrs[0]) in self.layout.meetings - self.gathered:
+        if self.slow and block.instrs and block.instrs[0].index in self.layout.meetings - self.gathered:
             self._hold(block)
-        if block.instrs and id(block.instrs[0]) in self.gathered:
+        if block.instrs and block.instrs[0].index in self.gathered:
             self._gather(block)
         if self.layout.counting:
             self.layout.counting.enter(self, block)

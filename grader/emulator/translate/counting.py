@@ -179,9 +179,9 @@ class FunctionCounting:
         self._shared = shared
         self._zeros = trailing_zeros(function, shared)
         self._used = {name for item in function.body if isinstance(item, Instr) for name in read(item)}
-        self._fused: dict[int, Fused] = {}  # by id of the instruction
+        self._fused: dict[int, Fused] = {}  # by index of the instruction
         self._blocks: dict[int, dict[int, int]] = {}  # block → place of an instruction in it → slot that begins there
-        self._guarded: dict[int, int] = {}  # by id of the instruction
+        self._guarded: dict[int, int] = {}  # by index of the instruction
         self._accesses: dict[tuple[int, Kind], int] = {}
         self._branches: dict[int, int] = {}  # by block
 
@@ -204,7 +204,7 @@ class FunctionCounting:
         if instr.op == "cp":
             self._copy(w, instr)
             return
-        fused = self._fused.get(id(instr))
+        fused = self._fused.get(instr.index)
         for kind, mem, space, size in _accesses(instr, self._used):
             if fused is not None:
                 mem, size = fused.mem, fused.size
@@ -214,7 +214,7 @@ class FunctionCounting:
 
     def _follows(self, instr: Instr) -> bool:
         """Whether another instruction stands for this one."""
-        fused = self._fused.get(id(instr))
+        fused = self._fused.get(instr.index)
         return fused is not None and fused.leader is not instr
 
     def parting(self, w: Writer, block: Block) -> None:
@@ -249,13 +249,13 @@ class FunctionCounting:
         return starts
 
     def _guard_slot(self, instr: Instr) -> int:
-        if id(instr) not in self._guarded:
-            self._guarded[id(instr)], slot = self._module.slot()
+        if instr.index not in self._guarded:
+            self._guarded[instr.index], slot = self._module.slot()
             slot.perform(instr)
-        return self._guarded[id(instr)]
+        return self._guarded[instr.index]
 
     def _number(self, instr: Instr, kind: Kind, size: int) -> int:
-        key = id(instr), kind
+        key = instr.index, kind
         if key not in self._accesses:
             self._module.accesses.append((instr.loc, kind, size))
             self._accesses[key] = len(self._module.accesses) - 1

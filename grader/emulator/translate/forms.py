@@ -52,7 +52,7 @@ class _FunctionText:
         meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.gathers
         values = analyse(ssa, linear_rules)
         guards = {
-            id(i)
+            i.index
             for b in graph.blocks
             for i in b.instrs
             if is_widening_guard(i) and i.guard is None and _affine_result(values, i)
@@ -289,14 +289,14 @@ def _waits_alone(instr: Instr) -> bool:
 
 
 def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:
-    """Ids of the warp functions whose lanes may come separately: the first of a block for each mask, and those that
+    """Indices of the warp functions whose lanes may come separately: the first of a block for each mask, and those that
     lanes may also call elsewhere."""
     places: dict[str, set[int]] = {}
     for block in divided:
         for instr in block.instrs:
             places.setdefault(instr.text, set()).add(block.number)
     return frozenset(
-        id(i) for b in divided for i in b.instrs if _waits_alone(i) and (id(i) in meet or len(places[i.text]) > 1)
+        i.index for b in divided for i in b.instrs if _waits_alone(i) and (i.index in meet or len(places[i.text]) > 1)
     )
 
 

@@ -542,7 +542,7 @@ class Writer:
         parts: list[object] = [instr.op, instr.mods, self.slow]
         for n, operand in enumerate(instr.operands if instr.guard is None else (*instr.operands, instr.guard)):
             if isinstance(operand, Reg):
-                web = self.values.web_at.get((id(instr), operand.name, n == 0))
+                web = self.values.web_at.get((instr.index, operand.name, n == 0))
                 if web is None:
                     return (), []
                 place = self.places[web]

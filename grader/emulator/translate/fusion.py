@@ -52,7 +52,7 @@ class _Run(NamedTuple):
 
 
 def fuse(instrs: list[Instr], zeros: Mapping[str, int], shared: Mapping[str, int]) -> dict[int, Fused]:
-    """By id of each instruction of a block that is fused with others: what it became. `zeros` are the registers' known
+    """By index of each instruction of a block that is fused with others: what it became. `zeros` are the registers' known
     trailing zero bits, `shared` the offsets of shared variables."""
     runs = _Runs(zeros, shared, _told_by_vectors(instrs))
     versions: dict[str, int] = {}
@@ -110,7 +110,7 @@ class _Runs:
                     continue
                 first = min(parts, key=lambda w: w.mem.offset)
                 access = Fused(parts[0].instr, Mem(first.mem.base, first.mem.offset), size)
-                self.fused.update({id(w.instr): access for w in parts})
+                self.fused.update({w.instr.index: access for w in parts})
                 left = [w for w in left if w not in parts]
 
     def _origin(self, word: _Word, size: int) -> int:

@@ -56,7 +56,7 @@ def gather(w: Writer, instr: Instr, members: Operand) -> None:
 
 def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
     """What lanes see of each other, as a C pointer: as they have gathered, else of those that are here."""
-    if id(instr) in w.gathered:
+    if instr.index in w.gathered:
         w.pin()
         lanes_meet(w)
         return "&gathering.together"
@@ -75,7 +75,7 @@ def shfl(w: Writer, instr: Instr) -> None:
     operands = instr.operands[2:] if both else instr.operands[1:]
     a, b, c = operands[:3]
     mode = next(m for m in instr.mods if m in ("up", "down", "bfly", "idx"))
-    gathered = id(instr) in w.gathered
+    gathered = instr.index in w.gathered
     if len(operands) == 4 and not gathered:
         check_members(w, operands[3])
     row = w.fresh("row")
@@ -111,7 +111,7 @@ def vote(w: Writer, instr: Instr) -> None:
     mode = next(m for m in instr.mods if m in ("all", "any", "uni", "ballot"))
     members = instr.operands[2] if len(instr.operands) > 2 else Imm(-1)
     votes = w.fresh("votes")
-    if id(instr) in w.gathered:
+    if instr.index in w.gathered:
         w.pin()
         lanes_meet(w)
         w.line(f"u32 {votes}[32] __attribute__((aligned(64))); rt_ballot(&gathering.together, m, {votes});")
