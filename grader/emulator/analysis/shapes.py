@@ -21,31 +21,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch
 from grader.emulator.analysis.effects import read, written
 from grader.emulator.ptx import Instr
 
 
+class Kind(IntEnum):
+    """UNIFORM: all lanes equal. AFFINE: lane i holds base + i·stride, base the same in all lanes. VECTOR: anything."""
+
+    UNIFORM = 0
+    AFFINE = 1
+    VECTOR = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """UNIFORM: all lanes equal. AFFINE: lane i holds base + i·stride, base the same in all lanes; `stride` is a
-    number known at translation, or None when it is itself a uniform value of run time. VECTOR: anything."""
+    """`stride` of an AFFINE shape is a number known at translation, or None when it is a uniform value of run time."""
 
-    kind: int
+    kind: Kind
     stride: int | None = 0
 
-    def __str__(self) -> str:
-        return {0: "uniform", 1: f"affine({self.stride})", 2: "vector"}[self.kind]
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the stride is kept in a variable of its own."""
+        return self.stride is None
 
 
-UNIFORM = Shape(0)
-VECTOR = Shape(2)
-DYNAMIC = Shape(1, None)
+UNIFORM = Shape(Kind.UNIFORM)
+VECTOR = Shape(Kind.VECTOR)
+DYNAMIC = Shape(Kind.AFFINE, None)
 
 
 def affine(stride: int | None) -> Shape:
-    return UNIFORM if stride == 0 else Shape(1, stride)
+    return UNIFORM if stride == 0 else Shape(Kind.AFFINE, stride)
 
 
 def join(a: Shape | None, b: Shape | None) -> Shape | None:
@@ -53,7 +63,7 @@ def join(a: Shape | None, b: Shape | None) -> Shape | None:
         return b
     if b is None:
         return a
-    if a.kind == 2 or b.kind == 2:
+    if a.kind is Kind.VECTOR or b.kind is Kind.VECTOR:
         return VECTOR
     return DYNAMIC
 

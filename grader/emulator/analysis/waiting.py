@@ -73,8 +73,8 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
 
 
 def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
-    """Indices of the instructions that must begin a block so that lanes can stay before them: of each block, and for each
-    mask, the first. Behind it the lanes are together as far as the block goes."""
+    """Indices of the instructions that must begin a block so that lanes can stay before them: of each block the first
+    for each mask. Behind it the lanes are together as far as the block goes."""
     found = set()
     for block in graph.blocks:
         together: set[Operand] = set()

@@ -60,8 +60,8 @@ Operand = Reg | Imm | Sym | Mem | Vec
 
 @dataclass(frozen=True, slots=True)
 class Instr:
-    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32). `index` is its place
-    in the function's body, by which analyses know it."""
+    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32). `index`, its place
+    in the function's body, is the name by which analyses know it."""
 
     op: str
     mods: tuple[str, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grader.emulator.analysis.effects import CARRY
+from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Instr, Operand, Reg
 from grader.emulator.translate.floats import finish_float, ftz_in, half, rounding
 from grader.emulator.translate.function import Writer, handles
@@ -71,8 +72,8 @@ def carry(w: Writer, instr: Instr) -> None:
     d = instr.operands[0]
     out = Reg(CARRY)
     if (
-        w.result_shape(d).kind == 0
-        and (not gives or w.result_shape(out).kind == 0)
+        w.result_shape(d).kind is Kind.UNIFORM
+        and (not gives or w.result_shape(out).kind is Kind.UNIFORM)
         and all(w.uniform(o) for o in operands)
     ):
         values = ", ".join(w.s(o, u) for o in operands)
@@ -180,7 +181,7 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
             w.op(instr, r, [(a, t), (b, t), (c, r)], lambda s, x, y, z: f"{x} * {y} + {z}")
         return
     q = "s64" if is_signed(t) else "u64"
-    if w.result_shape(d).kind == 1:
+    if w.result_shape(d).kind is Kind.AFFINE:
         if w.uniform(a):
             a, b = b, a
         # A guard at the start of this block has checked that no lane wraps around.

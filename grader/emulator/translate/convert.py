@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Instr, Operand, Reg, Sym, Vec
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import BITS, FORMS, is_float, is_signed
@@ -28,7 +29,7 @@ def cvta(w: Writer, instr: Instr) -> None:
         w.put_scalar(d, "u64", f"{text} + {window}" if window and not to and space != "param" else text)
         return
     offset = "" if window is None or space == "param" else f" {'-' if to else '+'} {window}"
-    if w.result_shape(d).kind == 1:
+    if w.result_shape(d).kind is Kind.AFFINE:
         w.put_scalar(d, "u64", f"{w.base(a, 'u64')}{offset}", w.stride(a))
         return
     w.op(
@@ -106,7 +107,7 @@ def _integer(w: Writer, instr: Instr, d: Operand, a: Operand, dt: str, st: str, 
     if sat:
         _saturated(w, d, a, dt, st)
         return
-    if w.result_shape(d).kind == 1:
+    if w.result_shape(d).kind is Kind.AFFINE:
         base = w.base(a, st)
         w.put_scalar(d, dt, f"({FORMS[dt].scalar}){base}", w.stride(a))
         return

@@ -46,7 +46,7 @@ _FLOATS = {
     "f16": ("fp16", 1), "f16x2": ("fp16", 2), "bf16": ("fp16", 1), "bf16x2": ("fp16", 2), "f32": ("fp32", 1),
     "f32x2": ("fp32", 2), "f64": ("fp64", 1),
 }  # fmt: skip
-Kind = Literal["LOAD", "STORE", "ATOMIC", "REDUCTION", "COPY_FROM", "COPY_TO"]
+AccessKind = Literal["LOAD", "STORE", "ATOMIC", "REDUCTION", "COPY_FROM", "COPY_TO"]
 
 
 def instruction_class(instr: Instr) -> str | None:
@@ -136,7 +136,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.slots: list[_Slot] = []
-        self.accesses: list[tuple[Loc, Kind, int]] = []
+        self.accesses: list[tuple[Loc, AccessKind, int]] = []
         self.branches: list[Loc] = []
 
     def slot(self) -> tuple[int, _Slot]:
@@ -182,7 +182,7 @@ class FunctionCounting:
         self._fused: dict[int, Fused] = {}  # by index of the instruction
         self._blocks: dict[int, dict[int, int]] = {}  # block → place of an instruction in it → slot that begins there
         self._guarded: dict[int, int] = {}  # by index of the instruction
-        self._accesses: dict[tuple[int, Kind], int] = {}
+        self._accesses: dict[tuple[int, AccessKind], int] = {}
         self._branches: dict[int, int] = {}  # by block
 
     def enter(self, w: Writer, block: Block, mask: str = "m") -> None:
@@ -254,7 +254,7 @@ class FunctionCounting:
             slot.perform(instr)
         return self._guarded[instr.index]
 
-    def _number(self, instr: Instr, kind: Kind, size: int) -> int:
+    def _number(self, instr: Instr, kind: AccessKind, size: int) -> int:
         key = instr.index, kind
         if key not in self._accesses:
             self._module.accesses.append((instr.loc, kind, size))
@@ -269,7 +269,7 @@ class FunctionCounting:
             self._branches[block.number] = len(self._module.branches) - 1
         return self._branches[block.number]
 
-    def _access(self, w: Writer, access: int, kind: Kind, mem: Mem, space: str) -> None:
+    def _access(self, w: Writer, access: int, kind: AccessKind, mem: Mem, space: str) -> None:
         from grader.emulator.translate.memory import _SPACE_CODES, address_arguments
 
         w.line("{")
@@ -310,7 +310,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vec) else (operand,)
 
 
-def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[Kind, Mem, str, int]]:
+def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[AccessKind, Mem, str, int]]:
     """(kind, address, space, bytes of a lane) of an instruction's requests to global, shared and local memory."""
     from grader.emulator.translate.memory import space_of
 
@@ -321,7 +321,7 @@ def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[Kind, Mem, 
             yield "COPY_FROM", source, "global", getattr(size, "value", 0)
             yield "COPY_TO", to, "shared", getattr(size, "value", 0)
         return
-    kinds: dict[str, tuple[Kind, int]] = {
+    kinds: dict[str, tuple[AccessKind, int]] = {
         "ld": ("LOAD", 1), "ldu": ("LOAD", 1), "st": ("STORE", 0), "atom": ("ATOMIC", 1), "red": ("REDUCTION", 0),
     }  # fmt: skip
     if op not in kinds or instr.mods[-1] not in BITS:

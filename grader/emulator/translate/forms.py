@@ -6,7 +6,7 @@ import re
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
 from grader.emulator.analysis.effects import CARRY, written
-from grader.emulator.analysis.shapes import Ssa, Values, analyse
+from grader.emulator.analysis.shapes import Kind, Ssa, Values, analyse
 from grader.emulator.analysis.waiting import idle_until_meeting, meetings, waiting_loops
 from grader.emulator.ptx import Instr, Reg
 from grader.emulator.translate.control import FormWriter
@@ -308,4 +308,4 @@ def _divided(graph: Graph, values: Values) -> set[int]:
 
 
 def _affine_result(values: Values, instr: Instr) -> bool:
-    return any(values.shape[values.of_write(instr, n)].kind == 1 for n in written(instr))
+    return any(values.shape[values.of_write(instr, n)].kind is Kind.AFFINE for n in written(instr))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from grader.emulator.analysis.cfg import Graph
 from grader.emulator.analysis.effects import CARRY, is_special
-from grader.emulator.analysis.shapes import UNIFORM, Shape, Values
+from grader.emulator.analysis.shapes import UNIFORM, Kind, Shape, Values
 from grader.emulator.analysis.waiting import Callees
 from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
@@ -192,7 +192,7 @@ class Writer:
         return self.web_shape(self.web(operand))
 
     def uniform(self, operand: Operand) -> bool:
-        return self.shape(operand).kind == 0
+        return self.shape(operand).kind is Kind.UNIFORM
 
     # ---- reading operands -----------------------------------------------------------------------------------------
 
@@ -272,15 +272,15 @@ class Writer:
         """Lane 0's value of a uniform or affine operand (were lane 0 and all others live)."""
         if isinstance(operand, Reg) and not is_special(operand.name):
             web = self.web(operand)
-            if self.web_shape(web).kind == 1:
+            if self.web_shape(web).kind is Kind.AFFINE:
                 return f"(({FORMS[t].scalar}){self.cell(web)})"
-        elif isinstance(operand, Reg) and self._special_shape(operand.name).kind == 1:
+        elif isinstance(operand, Reg) and self._special_shape(operand.name).kind is Kind.AFFINE:
             return "0u" if operand.name == "%laneid" else "w->tid0[0]"
         return self.s(operand, t)
 
     def stride(self, operand: Operand) -> str:
         shape = self.shape(operand)
-        if shape.kind == 0:
+        if shape.kind is Kind.UNIFORM:
             return "0"
         if shape.stride is not None:
             return f"({shape.stride}ll)"
@@ -290,7 +290,7 @@ class Writer:
         """Piece `i` of an operand as a C vector of type `t`."""
         form = FORMS[t]
         shape = self.shape(operand)
-        if shape.kind == 0:
+        if shape.kind is Kind.UNIFORM:
             return f"{form.broadcast}({self.s(operand, t)})"
         assert isinstance(operand, Reg)
         if is_special(operand.name):
@@ -320,9 +320,9 @@ class Writer:
     def web_piece(self, web: int, i: int) -> str:
         kept = self.declared(self.values.register[web])
         shape = self.web_shape(web)
-        if shape.kind == 0:
+        if shape.kind is Kind.UNIFORM:
             return f"{FORMS[kept].broadcast}({self.cell(web)})"
-        if shape.kind == 1:
+        if shape.kind is Kind.AFFINE:
             stride = self.cell(web, "_s") if shape.stride is None else f"({shape.stride})"
             if FORMS[kept].wide:
                 return f"(BQ({self.cell(web)}) + IOTAQ({i}) * BQ((u64)(i64){stride}))"
@@ -397,7 +397,7 @@ class Writer:
 
     def affine_result(self, instr: Instr) -> bool:
         """Whether the result is kept as base and stride."""
-        return self.result_shape(instr.operands[0]).kind == 1
+        return self.result_shape(instr.operands[0]).kind is Kind.AFFINE
 
     def needs_blend(self, web: int) -> bool:
         return self.blend is not None and not (self.values.local[web] and self.blend == "m")
@@ -410,12 +410,12 @@ class Writer:
         shape = self.web_shape(web)
         kept = self.declared(self.values.register[web])
         text = self._store_scalar(text, t, kept)
-        if shape.kind == 2:
+        if shape.kind is Kind.VECTOR:
             for i in self.pieces(kept):
                 self._put_piece(web, kept, i, f"{FORMS[kept].broadcast}({text})")
             return
         self.line(f"{self.cell(web)} = {text};")
-        if shape.kind == 1 and shape.stride is None:
+        if shape.is_dynamic:
             self.line(f"{self.cell(web, '_s')} = {stride};")
 
     def _store_scalar(self, text: str, t: str, kept: str) -> str:
@@ -440,7 +440,7 @@ class Writer:
         if isinstance(operand, Reg) and operand.name == "_":
             return
         web = self.result_web(operand)
-        assert self.web_shape(web).kind == 2, (self.instr, str(self.web_shape(web)))
+        assert self.web_shape(web).kind is Kind.VECTOR, (self.instr, str(self.web_shape(web)))
         kept = self.declared(self.values.register[web])
         if FORMS[kept].wide != FORMS[t].wide:
             if FORMS[kept].wide:  # a narrow value into a 64-bit register: ld, cvt
@@ -487,7 +487,7 @@ class Writer:
             return
         web = self.result_web(operand)
         name = self.cell(web)
-        if self.web_shape(web).kind == 2 and self.needs_blend(web):
+        if self.web_shape(web).kind is Kind.VECTOR and self.needs_blend(web):
             self.line(f"{name} = (({text}) & {self.blend}) | ({name} & ~{self.blend});")
         else:
             self.line(f"{name} = {text};")
@@ -499,7 +499,7 @@ class Writer:
         if isinstance(d, Reg) and d.name == "_":
             return
         shape = self.result_shape(d)
-        if shape.kind != 2 or all(self.uniform(o) for o, _ in operands):
+        if shape.kind is not Kind.VECTOR or all(self.uniform(o) for o, _ in operands):
             if all(self.uniform(o) for o, _ in operands):
                 self.put_scalar(d, result_type, make("s", *(self.s(o, t) for o, t in operands)))
                 return
@@ -564,7 +564,7 @@ class Writer:
         closing = ""
         if guard is not None:
             p = self.pred(guard)
-            if self.web_shape(self.web(guard)).kind == 0:
+            if self.web_shape(self.web(guard)).kind is Kind.UNIFORM:
                 self.line(f"if ({p}) {{")
                 closing = "}"
             else:

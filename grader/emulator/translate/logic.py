@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Imm, Instr, Reg
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import BITS, FORMS, is_signed
@@ -69,11 +70,11 @@ def lop3_and_predicate(w: Writer, instr: Instr) -> None:
     sign = "&" if "and" in instr.mods else "|"
     w.line(f"const u32 some = ({some}) {sign} {w.pred(q)};")
     if not (isinstance(d, Reg) and d.name == "_"):
-        if w.result_shape(d).kind == 2:
+        if w.result_shape(d).kind is Kind.VECTOR:
             w.put(d, "b32", lambda i: names[i])
         else:
             w.put_scalar(d, "b32", f"{names[0]}[0]")
-    w.put_pred(p, "some" if w.result_shape(p).kind == 2 else f"-(u32)((some & {w.mask}) != 0)")
+    w.put_pred(p, "some" if w.result_shape(p).kind is Kind.VECTOR else f"-(u32)((some & {w.mask}) != 0)")
 
 
 @handles("shl", "shr")

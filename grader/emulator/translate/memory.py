@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import BITS, FORMS, is_signed
@@ -47,15 +48,15 @@ def uniform_address(w: Writer, mem: Mem, t: str) -> str:
     return f"({w.s(mem.base, t)}{address(w, mem, t)[1]})"
 
 
-def address_shape(w: Writer, mem: Mem) -> int:
-    return 0 if isinstance(mem.base, Sym | Imm) else w.shape(mem.base).kind
+def address_shape(w: Writer, mem: Mem) -> Kind:
+    return Kind.UNIFORM if isinstance(mem.base, Sym | Imm) else w.shape(mem.base).kind
 
 
 def address_stride(w: Writer, mem: Mem) -> int | str:
     if isinstance(mem.base, Sym | Imm):
         return 0
     shape = w.shape(mem.base)
-    if shape.kind == 1 and shape.stride is None:
+    if shape.is_dynamic:
         return w.stride(mem.base)
     return shape.stride if shape.stride is not None else 0
 
@@ -71,7 +72,7 @@ def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
     t = "u32" if space in ("shared", "local") else "u64"
     w.line(f"u64 {name}[32] __attribute__((aligned(64)));")
     kind = address_shape(w, mem)
-    if kind < 2:
+    if kind is not Kind.VECTOR:
         stride = address_stride(w, mem)
         w.line(
             f"{{ const {FORMS[t].scalar} b_ = {base_address(w, mem, t)}; for (u32 l = 0; l < 32; l++) {name}[l] = ({FORMS[t].scalar})(b_ + ({FORMS[t].scalar})l * ({FORMS[t].scalar})({stride})); }}"
@@ -209,7 +210,7 @@ def load(w: Writer, instr: Instr) -> None:
     total = size * count
     site = w.site("LOAD", size * count, order_of(instr))
     if space == "local":
-        if kind == 0:
+        if kind is Kind.UNIFORM:
             raw = declare_raw(w, count, bits, False)
             offset = uniform_address(w, mem, "u32")
             w.line(f"const u32 lo_ = {offset}; const u8 *p = local_row(w, lo_, {total});")
@@ -226,12 +227,14 @@ def load(w: Writer, instr: Instr) -> None:
             deliver(w, item, t, raw, c)
         return
     # At one generic address each lane may find local memory of its own.
-    uniform_result = kind == 0 and space != "generic"
+    uniform_result = kind is Kind.UNIFORM and space != "generic"
     raw = declare_raw(w, count, bits, uniform_result)
     # Divided warps are rare: keep their code small.
     whole = is_whole(w, instr, space, total, count)
     quick = not (w.slow or w.layout.watched or whole)
-    words = quick and bits == 32 and (kind > 0 if count == 4 else kind == 2 and space != "shared")
+    words = (
+        quick and bits == 32 and (kind is not Kind.UNIFORM if count == 4 else kind is Kind.VECTOR and space != "shared")
+    )
     if words or not quick:
         cold_load(w, mem, space, site, raw, count, size, whole=whole, words=words)
         for c, item in enumerate(items):
@@ -241,7 +244,7 @@ def load(w: Writer, instr: Instr) -> None:
     w.line("if (LIKELY(p != NULL)) {")
     for c in range(count):
         names = raw.names[c]
-        if kind == 0:
+        if kind is Kind.UNIFORM:
             value = scalar_read("p", c * size, bits)
             broadcast = "" if uniform_result else "BQ" if bits == 64 else "BU"
             for name in names:
@@ -260,11 +263,11 @@ def scalar_read(p: str, offset: int | str, bits: int) -> str:
     return f"*(const {kind} *)({p} + {offset})"
 
 
-def pointer(w: Writer, mem: Mem, space: str, site: str, total: int, kind: int) -> None:
+def pointer(w: Writer, mem: Mem, space: str, site: str, total: int, kind: Kind) -> None:
     """Declares `u8 *p`: where lane 0's access goes (U and A shapes), or the origin that vector offsets count from; NULL
     when the quick check fails. Vector shapes also declare their offsets, o0… (VU in shared memory, VQ elsewhere)."""
     shift = total.bit_length() - 1
-    if kind < 2:
+    if kind is not Kind.VECTOR:
         stride = address_stride(w, mem)
         if space == "shared":
             w.line(f"u8 *const p = sh_span(sh, shn, {base_address(w, mem, 'u32')}, {stride}, {total});")
@@ -297,10 +300,10 @@ def pointer(w: Writer, mem: Mem, space: str, site: str, total: int, kind: int) -
 
 
 def fetch(
-    w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, size: int, total: int, bits: int
+    w: Writer, names: list[str], kind: Kind, mem: Mem, space: str, c: int, size: int, total: int, bits: int
 ) -> None:
     """Loads element `c` of every lane from `p`."""
-    if kind == 1:
+    if kind is Kind.AFFINE:
         stride = address_stride(w, mem)
         if stride == size and total == size and bits >= 32:
             vector = "VQu" if bits == 64 else "VUu"
@@ -450,7 +453,7 @@ def load_param(w: Writer, instr: Instr, mem: Mem, t: str, items: tuple[Operand, 
         )
     kind = address_shape(w, mem)
     site = w.site("LOAD", size * len(items))
-    raw = declare_raw(w, len(items), bits, kind == 0)
+    raw = declare_raw(w, len(items), bits, kind is Kind.UNIFORM)
     cold_load(w, mem, "param", site, raw, len(items), size)
     for c, item in enumerate(items):
         deliver(w, item, t, raw, c)
@@ -497,7 +500,7 @@ def store(w: Writer, instr: Instr) -> None:
         return
     site = w.site("STORE", total, order_of(instr))
     if space == "local":
-        if kind == 0:
+        if kind is Kind.UNIFORM:
             w.line(f"const u32 lo_ = {uniform_address(w, mem, 'u32')}; u8 *p = local_row(w, lo_, {total});")
             w.line("if (LIKELY(p != NULL)) {")
             for c, item in enumerate(items):
@@ -514,7 +517,7 @@ def store(w: Writer, instr: Instr) -> None:
         return
     pointer(w, mem, space, site, total, kind)
     w.line("if (LIKELY(p != NULL)) {")
-    if kind == 2 and space != "shared":
+    if kind is Kind.VECTOR and space != "shared":
         for i in w.pieces("u64"):
             w.line(f"o{i} -= BQ(origin);")
     for c, item in enumerate(items):
@@ -529,7 +532,7 @@ def place(
     item: Operand,
     read: str,
     u: str,
-    kind: int,
+    kind: Kind,
     mem: Mem,
     space: str,
     c: int,
@@ -538,7 +541,7 @@ def place(
     bits: int,
 ) -> None:
     """Stores element `c` of every lane at `p`."""
-    if kind == 0:
+    if kind is Kind.UNIFORM:
         target = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}[bits]
         if w.uniform(item):
             w.line(f"*({target} *)(p + {c * size}) = ({target}){w.s(item, read)};")
@@ -551,7 +554,7 @@ def place(
             )
         w.line(f"*({target} *)(p + {c * size}) = ({target})all[highest_lane({w.mask})]; }}")
         return
-    if kind == 1:
+    if kind is Kind.AFFINE:
         stride = address_stride(w, mem)
         if stride == size and total == size and bits >= 32:
             step = 4 * w.lanes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from grader.emulator.analysis.effects import CARRY, is_special
-from grader.emulator.analysis.shapes import DYNAMIC, UNIFORM, VECTOR, Shape, affine, join
+from grader.emulator.analysis.shapes import DYNAMIC, UNIFORM, VECTOR, Kind, Shape, affine, join
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym
 
 ShapeOf = Callable[[str], Shape | None]
@@ -85,7 +85,7 @@ class ShapeRules:
             if one is None:
                 return None
             result = join(result, one)
-        return VECTOR if result is not None and result.kind == 1 else result
+        return VECTOR if result is not None and result.kind is Kind.AFFINE else result
 
     def _special(self, name: str) -> Shape:
         base = name.split(".")[0]
@@ -161,9 +161,9 @@ class ShapeRules:
         return VECTOR
 
     def _product(self, a: Shape, b: Shape, x: Operand, y: Operand, bits: int, wide: str = "") -> Shape:
-        if a.kind == 1 and b.kind == 1:
+        if a.kind is Kind.AFFINE and b.kind is Kind.AFFINE:
             return VECTOR
-        if a.kind == 0:
+        if a.kind is Kind.UNIFORM:
             a, b, x, y = b, a, y, x
         if isinstance(y, Imm) and y.width == 0 and a.stride is not None:
             factor = y.value & 0xFFFFFFFF if wide == "u32" else wrap32(y.value, 32) if wide else y.value
