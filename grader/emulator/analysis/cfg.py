@@ -96,7 +96,7 @@ class Graph:
 def is_barrier(instr: Instr) -> bool:
     """Whether threads of the block wait here for others."""
     if instr.op == "bar":
-        return instr.mods[0] in ("sync", "red") or instr.mods[:2] in (("cta", "sync"), ("cta", "red"))
+        return instr.mods.action in ("sync", "red")
     if instr.op == "barrier":
         return "sync" in instr.mods or "red" in instr.mods or "wait" in instr.mods
     return False

@@ -63,13 +63,11 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
     if is_barrier(instr) or instr.op in ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"):
         return _EVERY_LANE
     if instr.op in ("bar", "barrier"):
-        return instr.operands[0] if instr.mods[0] == "warp" else None
+        return instr.operands[0] if instr.mods.action == "warp" else None
     if "sync" not in instr.mods:
         return None
-    at = {"shfl": 5 if "with_pred" in instr.mods else 4, "vote": 2, "match": 2, "redux": 2}.get(instr.op)
-    if instr.op == "match" and "with_pred" in instr.mods:
-        at = 3
-    return instr.operands[at] if at is not None and at < len(instr.operands) else None
+    at = {"shfl": 3, "vote": 1, "match": 1, "redux": 1}.get(instr.op)
+    return instr.sources[at] if at is not None and at < len(instr.sources) else None
 
 
 def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
@@ -117,13 +115,13 @@ def _look(instr: Instr, callees: Callees) -> bool:
         return not _LOOKS.isdisjoint(instr.mods) or (isinstance(amount, Imm) and amount.value == 0)
     if instr.op == "call":
         return not isinstance(instr.callee, Sym) or instr.callee.name in callees.looking
-    return instr.op == "mbarrier" and instr.mods[0] in ("test_wait", "try_wait")
+    return instr.op == "mbarrier" and instr.mods.action in ("test_wait", "try_wait")
 
 
 def _may_wait(body: list[Block], callees: Callees) -> bool:
     instrs = [i for b in body for i in b.instrs]
     pauses = any(i.op in _PAUSES for i in instrs)
-    looks = [i for i in instrs if _look(i, callees) or (pauses and i.op == "ld" and "param" not in i.mods)]
+    looks = [i for i in instrs if _look(i, callees) or (pauses and i.op == "ld" and i.mods.space != "param")]
     if not looks:
         return False
     definitions: dict[str, list[Instr]] = {}
@@ -145,7 +143,7 @@ def _tested(block: Block) -> tuple[str, ...]:
 
 
 def _is_private(instr: Instr) -> bool:
-    return not any(s in instr.mods for s in ("global", "shared", "const"))
+    return instr.mods.space not in ("global", "shared", "const")
 
 
 def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr]:

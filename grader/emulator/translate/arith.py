@@ -5,21 +5,21 @@ from __future__ import annotations
 from grader.emulator.analysis.effects import CARRY
 from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Instr, Operand, Reg
-from grader.emulator.translate.floats import finish_float, ftz_in, half, rounding
+from grader.emulator.translate.floats import finish_float, ftz_in, half
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import BITS, FORMS, is_float, is_signed
 
 
 @handles("add", "sub")
 def add_sub(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b = instr.operands
     sign = "+" if instr.op == "add" else "-"
     if is_float(t):
         if t in ("f16", "bf16", "f16x2", "bf16x2"):
             half(w, instr, t)
             return
-        mode = rounding(instr)
+        mode = instr.mods.rounding or "rn"
         if mode != "rn":
             f = f"{instr.op}_{mode}_{t}"
             w.op(
@@ -55,7 +55,7 @@ def add_sub(w: Writer, instr: Instr) -> None:
 @handles("addc", "subc", "madc")
 def carry(w: Writer, instr: Instr) -> None:
     """Extended precision: computed with 64 bits to spare, the carry flag being a predicate register of its own."""
-    t = instr.mods[-1]
+    t = instr.type
     operands = instr.operands[1:]
     takes = instr.op in ("addc", "subc", "madc")
     gives = "cc" in instr.mods
@@ -101,7 +101,7 @@ def carry(w: Writer, instr: Instr) -> None:
 
 @handles("neg", "abs")
 def neg_abs(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a = instr.operands
     if t in ("f16", "bf16", "f16x2", "bf16x2"):
         high = "0x80008000u" if t.endswith("x2") else "0x8000u"
@@ -126,13 +126,13 @@ def neg_abs(w: Writer, instr: Instr) -> None:
 
 @handles("mul")
 def mul(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b = instr.operands
     if is_float(t):
         if t in ("f16", "bf16", "f16x2", "bf16x2"):
             half(w, instr, t)
             return
-        mode = rounding(instr)
+        mode = instr.mods.rounding or "rn"
         if mode != "rn":
             f = f"mul_{mode}_{t}"
             w.op(
@@ -215,13 +215,13 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
 
 @handles("mad", "fma")
 def mad(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b, c = instr.operands
     if is_float(t):
         if t in ("f16", "bf16", "f16x2", "bf16x2"):
             half(w, instr, t)
             return
-        f = f"fma_{rounding(instr)}_{t}"
+        f = f"fma_{instr.mods.rounding or 'rn'}_{t}"
         w.op(
             instr,
             t,
@@ -254,7 +254,7 @@ def mad(w: Writer, instr: Instr) -> None:
 
 @handles("mul24", "mad24")
 def mul24(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     if "sat" in instr.mods:
         raise w.refuse()
     operands = [(o, t) for o in instr.operands[1:]]
@@ -276,7 +276,7 @@ def mul24(w: Writer, instr: Instr) -> None:
 
 @handles("sad")
 def sad(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     w.op(
         instr,
         t,
@@ -287,10 +287,10 @@ def sad(w: Writer, instr: Instr) -> None:
 
 @handles("div")
 def div(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     _, a, b = instr.operands
     if is_float(t):
-        mode = rounding(instr)
+        mode = instr.mods.rounding or "rn"
         if mode != "rn":
             f = f"div_{mode}_{t}"
             w.op(
@@ -312,14 +312,14 @@ def div(w: Writer, instr: Instr) -> None:
 
 @handles("rem")
 def rem(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     _, a, b = instr.operands
     w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"rem_{t}_{s}({x}, {y})")
 
 
 @handles("min", "max")
 def min_max(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     operands = [(o, t) for o in instr.operands[1:]]
     if t in ("f16", "bf16", "f16x2", "bf16x2"):
         half(w, instr, t)

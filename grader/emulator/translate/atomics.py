@@ -10,7 +10,6 @@ from grader.emulator.translate.memory import (
     TOLERANT,
     lane_addresses,
     order_of,
-    space_of,
     value_lanes,
 )
 from grader.emulator.translate.types import BITS
@@ -22,19 +21,18 @@ _TYPES = {"u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64", "f16", "bf16",
 @handles("atom", "red")
 def atomic(w: Writer, instr: Instr) -> None:
     mods = instr.mods
-    how = next((m for m in mods if m in _OPERATIONS), None)
-    t = mods[-1]
+    how, t = mods.operation, instr.type
     has_result = instr.op == "atom"
     operands = instr.operands[1:] if has_result else instr.operands
     mem = operands[0]
     if (
-        how is None
+        how not in _OPERATIONS
         or t not in _TYPES
         or not isinstance(mem, Mem)
         or any(m in ("v2", "v4", "v8", "async") for m in mods)
     ):
         raise w.refuse()
-    space = space_of(instr)
+    space = mods.space
     bits = BITS[t]
     read = "u64" if bits == 64 else "u16" if bits == 16 else "u32"
     order = order_of(instr)

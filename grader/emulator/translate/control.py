@@ -127,7 +127,7 @@ class FormWriter(Writer):
         if self.result_shape(d).kind is not Kind.AFFINE or instr.guard is not None:
             return
         checks = []
-        signed = instr.mods[-1] == "s32"
+        signed = instr.type == "s32"
         for operand in instr.operands[1:3] if instr.op != "cvt" else instr.operands[1:]:
             if self.shape(operand).kind is Kind.AFFINE:
                 f = "wraps_i" if signed else "wraps_u"

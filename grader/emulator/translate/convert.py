@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from grader.emulator.analysis.shapes import Kind
-from grader.emulator.ptx import Instr, Operand, Reg, Sym, Vec
+from grader.emulator.ptx import SPACES, Instr, Operand, Reg, Sym, Vec
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import BITS, FORMS, is_float, is_signed
 
@@ -16,13 +16,12 @@ _C_TYPES = {"s8": "int8_t", "u8": "uint8_t", "s16": "int16_t", "u16": "uint16_t"
 @handles("cvta")
 def cvta(w: Writer, instr: Instr) -> None:
     d, a = instr.operands
-    space = next((m for m in instr.mods if m in ("global", "shared", "local", "const", "param", "shared__cta")), None)
-    if space is None:
+    space = instr.mods.space
+    if space == "generic":
         raise w.refuse()
-    window = _WINDOWS.get(space.split("__")[0])
+    window = _WINDOWS.get(space)
     to = "to" in instr.mods
-    bits = instr.mods[-1]
-    if bits == "u32":
+    if instr.type == "u32":
         raise w.refuse(advice="build for 64-bit addresses")
     if isinstance(a, Sym):
         text = w.s(a, "u64")
@@ -42,10 +41,10 @@ def cvta(w: Writer, instr: Instr) -> None:
 
 @handles("isspacep")
 def isspacep(w: Writer, instr: Instr) -> None:
-    space = instr.mods[0].split("__")[0]
+    space = instr.mods.action.split("__")[0]
     d, a = instr.operands
     f = f"is_{space}"
-    if space not in ("global", "shared", "local", "const", "param"):
+    if space not in SPACES:
         raise w.refuse()
     if w.uniform(a):
         w.put_pred(d, f"-(u32){f}({w.s(a, 'u64')})")
@@ -59,22 +58,20 @@ def isspacep(w: Writer, instr: Instr) -> None:
 
 @handles("cvt")
 def cvt(w: Writer, instr: Instr) -> None:
-    if instr.mods[0] == "pack":
+    if instr.mods.action == "pack":
         pack_integers(w, instr)
         return
-    mods = [m for m in instr.mods if m in BITS]
-    if len(mods) != 2 or "relu" in instr.mods or any("e4m3" in m or "e5m2" in m for m in mods):
-        if len(mods) >= 2 and mods[0] in ("f16x2", "bf16x2") and len(instr.operands) == 3:
-            cvt_pack(w, instr, mods[0])
-            return
-        raise w.refuse()
-    dt, st = mods
+    types = instr.mods.types
     if len(instr.operands) == 3:
-        cvt_pack(w, instr, dt)
+        cvt_pack(w, instr)
         return
+    if len(types) != 2 or "relu" in instr.mods or any("e4m3" in t or "e5m2" in t for t in types):
+        raise w.refuse()
+    dt, st = types
     d, a = instr.operands
-    integer_round = next((m for m in instr.mods if m in ("rni", "rzi", "rmi", "rpi")), None)
-    float_round = next((m for m in instr.mods if m in ("rn", "rz", "rm", "rp", "rna")), "rn")
+    integral = instr.mods.rounding.endswith("i")
+    integer_round = instr.mods.rounding if integral else None
+    float_round = "rn" if integral else instr.mods.rounding or "rn"
     sat, ftz = "sat" in instr.mods, "ftz" in instr.mods
     if is_float(dt) or is_float(st) or dt == "tf32":
         _float(w, instr, d, a, dt, st, integer_round, float_round, sat=sat, ftz=ftz)
@@ -84,8 +81,8 @@ def cvt(w: Writer, instr: Instr) -> None:
 
 def pack_integers(w: Writer, instr: Instr) -> None:
     """cvt.pack: two numbers clamped and put side by side, below what c holds."""
-    kind = instr.mods[2]
-    bits = int(kind[1:])
+    kind = instr.mods.types[0]
+    bits = BITS[kind]
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
     field = (1 << bits) - 1
 
@@ -311,12 +308,12 @@ def _float(
         w.put(d, filled, lambda i: f"{f}_v({w.v(a, st, 2 * i)}, {w.v(a, st, 2 * i + 1)})")
 
 
-def cvt_pack(w: Writer, instr: Instr, dt: str) -> None:
+def cvt_pack(w: Writer, instr: Instr) -> None:
     """cvt.rn.f16x2.f32 d, high, low."""
-    if dt not in ("f16x2", "bf16x2") or instr.mods[-1] != "f32":
+    if instr.mods.types not in (("f16x2", "f32"), ("bf16x2", "f32")):
         raise w.refuse()
-    base = dt[:-2]
-    mode = next((m for m in instr.mods if m in ("rn", "rz")), "rn")
+    base = instr.mods.types[0].removesuffix("x2")
+    mode = instr.mods.rounding or "rn"
     f = f"f32_to_{base}" + ("" if mode == "rn" else f"_{mode}")
     relu = "relu" in instr.mods
     zero = {"s": "0.0f", "v": "BF(0.0f)"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from grader.emulator.analysis.cfg import Block, Branch, Leave, Switch
@@ -52,36 +53,30 @@ AccessKind = Literal["LOAD", "STORE", "ATOMIC", "REDUCTION", "COPY_FROM", "COPY_
 def instruction_class(instr: Instr) -> str | None:
     """One of CLASSES; None for what no GPU executes: kernel parameters are operands, arguments of calls registers."""
     op, mods = instr.op, instr.mods
-    if op in ("ld", "st") and any(m.split("::")[0] == "param" or m.startswith("param__") for m in mods):
+    if op in ("ld", "st") and mods.space == "param":
         return None
     if op in ("bar", "barrier"):
-        return "control" if mods[0] == "warp" else "barrier"
+        return "control" if mods.action == "warp" else "barrier"
     if op == "wmma":
-        return "tensor" if mods[0] == "mma" else "memory"
+        return "tensor" if mods.action == "mma" else "memory"
     if op in _CLASS_OF_OP:
         return _CLASS_OF_OP[op]
-    found = _FLOATS.get(mods[-1]) if mods else None
+    found = _FLOATS.get(instr.type)
     return found[0] if found else "integer"
 
 
 def lane_operations(instr: Instr) -> tuple[str, str, int] | None:
     """(precision, operation, how many) of floating-point arithmetic in each lane; None for any other instruction."""
     operation = _OPERATION_OF_OP.get(instr.op)
-    found = _FLOATS.get(instr.mods[-1]) if instr.mods else None
+    found = _FLOATS.get(instr.type)
     return (found[0], operation, found[1]) if operation and found else None
 
 
 def tensor_operations(instr: Instr) -> int:
     """Additions and multiplications of a warp's matrix instruction."""
-    if instruction_class(instr) != "tensor":
+    if instruction_class(instr) != "tensor" or instr.mods.shape is None:
         return 0
-    for m in instr.mods:
-        if m.startswith("m") and "n" in m and "k" in m:
-            rows, _, rest = m[1:].partition("n")
-            columns, _, depth = rest.partition("k")
-            if rows.isdigit() and columns.isdigit() and depth.isdigit():
-                return 2 * int(rows) * int(columns) * int(depth)
-    return 0
+    return 2 * prod(instr.mods.shape)
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -298,7 +293,7 @@ class FunctionCounting:
         load = instr.op == "ldmatrix"
         mem, registers = (instr.operands[1], instr.operands[0]) if load else (instr.operands[0], instr.operands[1])
         assert isinstance(mem, Mem)
-        space = "shared" if any(m.startswith("shared") for m in instr.mods) else "generic"
+        space = instr.mods.space
         access = self._number(instr, "LOAD" if load else "STORE", 16)
         w.line("{")
         lane_addresses(w, mem, "ca", space)
@@ -312,10 +307,8 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 
 def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[AccessKind, Mem, str, int]]:
     """(kind, address, space, bytes of a lane) of an instruction's requests to global, shared and local memory."""
-    from grader.emulator.translate.memory import space_of
-
     op, operands = instr.op, instr.operands
-    if op == "cp" and instr.mods[0] == "async" and len(operands) >= 3:
+    if op == "cp" and instr.mods.action == "async" and len(operands) >= 3:
         to, source, size = operands[:3]
         if isinstance(to, Mem) and isinstance(source, Mem):
             yield "COPY_FROM", source, "global", getattr(size, "value", 0)
@@ -324,13 +317,13 @@ def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[AccessKind,
     kinds: dict[str, tuple[AccessKind, int]] = {
         "ld": ("LOAD", 1), "ldu": ("LOAD", 1), "st": ("STORE", 0), "atom": ("ATOMIC", 1), "red": ("REDUCTION", 0),
     }  # fmt: skip
-    if op not in kinds or instr.mods[-1] not in BITS:
+    if op not in kinds or instr.type not in BITS:
         return
     kind, place = kinds[op]
     mem = operands[place]
-    space = space_of(instr)
+    space = instr.mods.space
     if not isinstance(mem, Mem) or space in ("param", "const"):
         return
     if isinstance(mem.base, Sym) and space == "generic":
         return
-    yield kind, mem, space, used_bytes(instr, used) if kind in ("LOAD", "STORE") else BITS[instr.mods[-1]] // 8
+    yield kind, mem, space, used_bytes(instr, used) if kind in ("LOAD", "STORE") else BITS[instr.type] // 8

@@ -91,7 +91,7 @@ class _FunctionText:
         depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
 
         def worth(block: Block) -> tuple[int, float, int]:
-            floats = sum(i.mods[-1:] == ("f32",) for i in block.instrs)
+            floats = sum(i.type == "f32" for i in block.instrs)
             return depth[block.number], floats / max(1, len(block.instrs)), -len(block.instrs)
 
         chosen: set[int] = set()
@@ -285,7 +285,7 @@ def _predicate(block: Block) -> str | None:
 
 def _waits_alone(instr: Instr) -> bool:
     """Whether lanes can wait one by one at an instruction. Other lanes go past a predicated one, so not there."""
-    return instr.guard is None and (instr.op in ("shfl", "vote", "match", "redux") or instr.mods[:1] == ("warp",))
+    return instr.guard is None and (instr.op in ("shfl", "vote", "match", "redux") or instr.mods.action == "warp")
 
 
 def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:

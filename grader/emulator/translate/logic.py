@@ -11,7 +11,7 @@ from grader.emulator.translate.warp_ops import rows
 
 @handles("and", "or", "xor")
 def logic(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b = instr.operands
     sign = {"and": "&", "or": "|", "xor": "^"}[instr.op]
     if t == "pred":
@@ -22,7 +22,7 @@ def logic(w: Writer, instr: Instr) -> None:
 
 @handles("not", "cnot")
 def invert(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a = instr.operands
     if t == "pred":
         w.put_pred(d, f"~{w.pred(a)}")
@@ -39,7 +39,7 @@ def invert(w: Writer, instr: Instr) -> None:
 
 @handles("lop3")
 def lop3(w: Writer, instr: Instr) -> None:
-    if "with_pred" in instr.mods:
+    if instr.mods.two_results:
         lop3_and_predicate(w, instr)
         return
     if len(instr.operands) != 5 or not isinstance(instr.operands[4], Imm):
@@ -67,7 +67,7 @@ def lop3_and_predicate(w: Writer, instr: Instr) -> None:
     for i, name in enumerate(names):
         w.line(f"const VU {name} = lop3_v({', '.join(w.v(o, 'b32', i) for o in operands)}, {table.value});")
     some = " | ".join(f"CMPU(4, {name}, BU(0)) << {i * w.lanes}" for i, name in enumerate(names))
-    sign = "&" if "and" in instr.mods else "|"
+    sign = "&" if instr.mods.operation == "and" else "|"
     w.line(f"const u32 some = ({some}) {sign} {w.pred(q)};")
     if not (isinstance(d, Reg) and d.name == "_"):
         if w.result_shape(d).kind is Kind.VECTOR:
@@ -79,7 +79,7 @@ def lop3_and_predicate(w: Writer, instr: Instr) -> None:
 
 @handles("shl", "shr")
 def shift(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b = instr.operands
     bits = BITS[t]
     sign = "<<" if instr.op == "shl" else ">>"
@@ -124,7 +124,7 @@ def shift(w: Writer, instr: Instr) -> None:
 
 @handles("shf")
 def funnel(w: Writer, instr: Instr) -> None:
-    direction, mode = instr.mods[0], instr.mods[1]
+    direction, mode, _ = instr.mods
     w.op(
         instr,
         "b32",
@@ -135,7 +135,7 @@ def funnel(w: Writer, instr: Instr) -> None:
 
 @handles("popc", "clz", "bfind", "brev", "bfe", "bfi", "prmt", "dp4a", "dp2a", "szext", "bmsk")
 def bits(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     op = instr.op
     d = instr.operands[0]
     if op == "prmt":
@@ -151,8 +151,8 @@ def bits(w: Writer, instr: Instr) -> None:
         )
         return
     if op in ("dp4a", "dp2a"):
-        ta, tb = instr.mods[-2:]
-        f = op if op == "dp4a" else f"dp2a_{instr.mods[0]}"
+        ta, tb = instr.mods.types
+        f = op if op == "dp4a" else f"dp2a_{instr.mods.action}"
         w.op(
             instr,
             "u32",
@@ -161,7 +161,7 @@ def bits(w: Writer, instr: Instr) -> None:
         )
         return
     if op in ("szext", "bmsk"):
-        f = f"{op}_{instr.mods[0]}" + (f"_{t}" if op == "szext" else "")
+        f = f"{op}_{instr.mods.action}" + (f"_{t}" if op == "szext" else "")
         w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], lambda s, a, b: f"{f}_{s}({a}, {b})")
         return
     name = f"bfind_shift_{t}" if op == "bfind" and "shiftamt" in instr.mods else f"{op}_{t}"

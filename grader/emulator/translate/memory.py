@@ -24,16 +24,6 @@ _SPACE_CODES = {"generic": "SPACE_GENERIC", "global": "SPACE_GLOBAL", "const": "
                 "local": "SPACE_LOCAL", "param": "SPACE_PARAM"}  # fmt: skip
 
 
-def space_of(instr: Instr) -> str:
-    for m in instr.mods:
-        name = m.split("__")[0]
-        if name in ("global", "const", "shared", "local", "param"):
-            if m == "shared__cluster":
-                continue
-            return name
-    return "generic"
-
-
 def address(w: Writer, mem: Mem, t: str) -> tuple[Operand, str]:
     """The base operand, and its C offset suffix."""
     base = mem.base
@@ -190,12 +180,12 @@ def lanes_meet(w: Writer) -> None:
 
 @handles("ld", "ldu")
 def load(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     check_type(w, t)
     mem = instr.operands[1]
     if not isinstance(mem, Mem) or "shared__cluster" in instr.mods:
         raise w.refuse()
-    space = space_of(instr)
+    space = instr.mods.space
     items = elements(instr, instr.operands[0])
     bits = BITS[t]
     size = bits // 8
@@ -470,14 +460,14 @@ def param_rows(w: Writer, name: str) -> str:
 
 @handles("st")
 def store(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     check_type(w, t)
     if len(instr.operands) != 2 or "shared__cluster" in instr.mods:  # st.async has three
         raise w.refuse()
     mem, value = instr.operands
     if not isinstance(mem, Mem):
         raise w.refuse()
-    space = space_of(instr)
+    space = instr.mods.space
     items = elements(instr, value)
     bits = BITS[t]
     size = bits // 8
@@ -634,7 +624,7 @@ def prefetch(w: Writer, instr: Instr) -> None:
 @handles("alloca")
 def allocate_on_stack(w: Writer, instr: Instr) -> None:
     d, size, *align = instr.operands
-    bits = instr.mods[-1]
+    bits = instr.type
     w.line("u64 sizes[32] __attribute__((aligned(64)));")
     value_lanes(w, size, bits, "sizes")
     power = align[0].value if align and isinstance(align[0], Imm) else 8
@@ -645,12 +635,12 @@ def allocate_on_stack(w: Writer, instr: Instr) -> None:
 
 @handles("stacksave")
 def save_stack(w: Writer, instr: Instr) -> None:
-    form = FORMS[instr.mods[-1]]
-    w.put(instr.operands[0], instr.mods[-1], lambda i: f"{form.broadcast}(({form.scalar})w->local_top)")
+    form = FORMS[instr.type]
+    w.put(instr.operands[0], instr.type, lambda i: f"{form.broadcast}(({form.scalar})w->local_top)")
 
 
 @handles("stackrestore")
 def restore_stack(w: Writer, instr: Instr) -> None:
     w.line("u64 tops[32] __attribute__((aligned(64)));")
-    value_lanes(w, instr.operands[0], instr.mods[-1], "tops")
+    value_lanes(w, instr.operands[0], instr.type, "tops")
     w.line(f"rt_stack_restore(w, {w.mask}, tops[lowest_lane({w.mask})]);")

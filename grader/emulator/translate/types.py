@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.emulator.ptx import BITS
+
+__all__ = ["BITS", "FORMS", "Form", "is_float", "is_signed", "storage"]
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -26,12 +30,6 @@ FORMS = {
     "u8": _U, "b8": _U, "s8": _I, "u16": _U, "b16": _U, "s16": _I, "f16": _U, "bf16": _U, "u32": _U, "b32": _U,
     "s32": _I, "f32": _F, "f16x2": _U, "bf16x2": _U, "tf32": _U, "u64": _Q, "b64": _Q, "s64": _L, "f64": _D,
     "u16x2": _U, "s16x2": _U, "e4m3x2": _U, "e5m2x2": _U,
-}  # fmt: skip
-
-BITS = {
-    "pred": 1, "u8": 8, "b8": 8, "s8": 8, "u16": 16, "b16": 16, "s16": 16, "f16": 16, "bf16": 16, "u32": 32, "b32": 32,
-    "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32, "tf32": 32, "u64": 64, "b64": 64, "s64": 64, "f64": 64,
-    "u16x2": 32, "s16x2": 32, "b128": 128, "e4m3x2": 16, "e5m2x2": 16,
 }  # fmt: skip
 
 
