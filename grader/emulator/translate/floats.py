@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grader.emulator.ptx import Instr
 from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.types import HALVES
 
 
 def finish_float(instr: Instr, text: str, suffix: str, t: str) -> str:
@@ -23,7 +24,7 @@ def ftz_in(instr: Instr, texts: tuple[str, ...], suffix: str, t: str) -> list[st
 def special_function(w: Writer, instr: Instr) -> None:
     t = instr.type
     a = instr.operands[1]
-    if t in ("f16", "bf16", "f16x2", "bf16x2"):
+    if t in HALVES:
         half(w, instr, t)
         return
     mode = instr.mods.rounding or "rn"

@@ -6,7 +6,7 @@ See runtime/warp.h for what the forms are, control.py for what happens between b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from grader.emulator.analysis.cfg import Graph
@@ -20,7 +20,7 @@ from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.lacking import lacking_instruction
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.template import Code, Recipe, Signature, fill, number_hole, offset_hole
-from grader.emulator.translate.types import BITS, FORMS, storage
+from grader.emulator.translate.types import BITS, FORMS, half_of, storage
 
 Expression = Callable[..., str]
 
@@ -67,6 +67,28 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
         return handler
 
     return register
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An instruction that one C function does: its name but for s or v, and the types of result and operands.
+
+    `{t}` stands for the instruction's type, `{0}` and `{1}` for its modifiers, `{a}` and `{b}` for u or s of its types."""
+
+    function: str
+    result: str
+    operands: str
+
+
+def write_row(w: Writer, instr: Instr, row: Row) -> None:
+    """Writes the call of the C function that a table names for an instruction."""
+    words = (*instr.mods, "", "")
+    a, b, *_ = (*(t[0] for t in instr.mods.types), "", "")
+    name, result, operands = (
+        text.format(*words, t=instr.type, a=a, b=b) for text in (row.function, row.result, row.operands)
+    )
+    typed = list(zip(instr.sources, operands.split(), strict=True))
+    w.op(instr, result, typed, lambda s, *x: f"{name}_{s}({', '.join(x)})")
 
 
 class Writer:
@@ -448,9 +470,9 @@ class Writer:
                 temps = [self.fresh() for _ in self.pieces(t)]
                 for i, name in enumerate(temps):
                     self.line(f"{FORMS[t].vector} {name} = {piece(i)};")
+                widen = "widen_i" if signed else "widen_u"
                 for i in self.pieces(kept):
-                    f = ("widen_i" if signed else "widen_u") + ("_hi" if i % 2 else "_lo")
-                    self._put_piece(web, kept, i, f"(VQ){f}({temps[i // 2]})")
+                    self._put_piece(web, kept, i, f"(VQ){widen}_{half_of(i)}({temps[i // 2]})")
                 return
             raise self.refuse()
         if self.blend is not None:
@@ -492,19 +514,31 @@ class Writer:
         else:
             self.line(f"{name} = {text};")
 
-    def op(self, instr: Instr, result_type: str, operands: list[tuple[Operand, str]], make: Expression) -> None:
+    def op(self, instr: Instr, result_type: str, operands: Sequence[tuple[Operand, str]], make: Expression) -> None:
         """An instruction whose result depends lane by lane on its operands. `make(suffix, *texts)` gives the C
-        expression; suffix "s" asks for scalars, "v" for vectors."""
+        expression; suffix "s" asks for scalars, "v" for vectors. Where one of the types is wide, the others are widened
+        for it, and its result is narrowed."""
         d = instr.operands[0]
         if isinstance(d, Reg) and d.name == "_":
             return
-        shape = self.result_shape(d)
-        if shape.kind is not Kind.VECTOR or all(self.uniform(o) for o, _ in operands):
-            if all(self.uniform(o) for o, _ in operands):
-                self.put_scalar(d, result_type, make("s", *(self.s(o, t) for o, t in operands)))
-                return
-            raise AssertionError(f"no affine form for {instr}")
-        self.put(d, result_type, lambda i: make("v", *(self.v(o, t, i) for o, t in operands)))
+        if all(self.uniform(o) for o, _ in operands):
+            self.put_scalar(d, result_type, make("s", *(self.s(o, t) for o, t in operands)))
+            return
+        wide = FORMS[result_type].wide or any(FORMS[t].wide for _, t in operands)
+
+        def piece(i: int) -> str:
+            return make(
+                "v", *(self.v(o, t, i) if FORMS[t].wide == wide else self.widened(o, t, i) for o, t in operands)
+            )
+
+        if wide and not FORMS[result_type].wide:
+            self.put(d, result_type, lambda i: f"narrow_q((VQ){piece(2 * i)}, (VQ){piece(2 * i + 1)})")
+        else:
+            self.put(d, result_type, piece)
+
+    def widened(self, operand: Operand, t: str, i: int) -> str:
+        """Piece `i` of a row twice as wide, of an unsigned operand."""
+        return f"widen_u_{half_of(i)}({self.v(operand, t, i // 2)})"
 
     # ---- instructions and blocks --------------------------------------------------------------------------------------
 

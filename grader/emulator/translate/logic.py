@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Imm, Instr, Reg
-from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.function import Row, Writer, handles, write_row
 from grader.emulator.translate.types import BITS, FORMS, is_signed
 from grader.emulator.translate.warp_ops import rows
 
@@ -106,101 +106,44 @@ def shift(w: Writer, instr: Instr) -> None:
                 return
         w.op(instr, u, [(a, u)], lambda s, x: f"{x} {sign} {amount_value}")
         return
-    if w.uniform(a) and w.uniform(b):
-        w.put_scalar(d, u, f"{instr.op}_{u}_s({w.s(a, u)}, {w.s(b, 'u32')})")
-        return
-    if w.uniform(b):  # a vector shifted by one amount
+    if w.uniform(b) and not w.uniform(a):  # a vector shifted by one amount
         w.put(d, u, lambda i: f"{instr.op}_{u}_u({w.v(a, u, i)}, {w.s(b, 'u32')})")
         return
-    if bits == 64:
-        w.put(
-            d,
-            u,
-            lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))",
-        )
-    else:
-        w.put(d, u, lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, {w.v(b, 'u32', i)})")
+    w.op(instr, u, [(a, u), (b, "u32")], lambda s, x, y: f"{instr.op}_{u}_{s}({x}, {y})")
 
 
-@handles("shf")
-def funnel(w: Writer, instr: Instr) -> None:
-    direction, mode, _ = instr.mods
-    w.op(
-        instr,
-        "b32",
-        [(o, "b32") for o in instr.operands[1:]],
-        lambda s, a, b, c: f"shf_{direction}_{mode}_{s}({a}, {b}, {c})",
-    )
+_ROWS = {
+    "popc": Row("popc_{t}", "u32", "{t}"),
+    "clz": Row("clz_{t}", "u32", "{t}"),
+    "brev": Row("brev_{t}", "{t}", "{t}"),
+    "bfe": Row("bfe_{t}", "{t}", "{t} u32 u32"),
+    "bfi": Row("bfi_{t}", "{t}", "{t} {t} u32 u32"),
+    "shf": Row("shf_{0}_{1}", "b32", "b32 b32 b32"),
+    "dp4a": Row("dp4a_{a}{b}", "u32", "u32 u32 u32"),
+    "dp2a": Row("dp2a_{0}_{a}{b}", "u32", "u32 u32 u32"),
+    "szext": Row("szext_{0}_{t}", "u32", "u32 u32"),
+    "bmsk": Row("bmsk_{0}", "u32", "u32 u32"),
+}
 
 
-@handles("popc", "clz", "bfind", "brev", "bfe", "bfi", "prmt", "dp4a", "dp2a", "szext", "bmsk")
+@handles(*_ROWS)
 def bits(w: Writer, instr: Instr) -> None:
-    t = instr.type
-    op = instr.op
-    d = instr.operands[0]
-    if op == "prmt":
-        mode = next((m for m in instr.mods if m in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")), "")
-        if mode:
-            prmt_mode(w, instr, mode)
-            return
-        w.op(
-            instr,
-            "b32",
-            [(o, "b32") for o in instr.operands[1:]],
-            lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})",
-        )
-        return
-    if op in ("dp4a", "dp2a"):
-        ta, tb = instr.mods.types
-        f = op if op == "dp4a" else f"dp2a_{instr.mods.action}"
-        w.op(
-            instr,
-            "u32",
-            [(o, "u32") for o in instr.operands[1:]],
-            lambda s, a, b, c: f"{f}_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})",
-        )
-        return
-    if op in ("szext", "bmsk"):
-        f = f"{op}_{instr.mods.action}" + (f"_{t}" if op == "szext" else "")
-        w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], lambda s, a, b: f"{f}_{s}({a}, {b})")
-        return
-    name = f"bfind_shift_{t}" if op == "bfind" and "shiftamt" in instr.mods else f"{op}_{t}"
-    if op == "brev":
-        w.op(instr, t, [(instr.operands[1], t)], lambda s, x: f"{name}_{s}({x})")
-        return
-    if BITS[t] == 64 and op in ("popc", "clz", "bfind"):  # a 32-bit result from a 64-bit operand
-        a = instr.operands[1]
-        if w.uniform(a):
-            w.put_scalar(d, "u32", f"{name}_s({w.s(a, t)})")
-        else:
-            w.put(
-                d,
-                "u32",
-                lambda i: f"narrow_q((VQ){name}_v({w.v(a, t, 2 * i)}), (VQ){name}_v({w.v(a, t, 2 * i + 1)}))",
-            )
-        return
-    if op in ("popc", "clz", "bfind"):
-        w.op(instr, "u32", [(instr.operands[1], t)], lambda s, x: f"{name}_{s}({x})")
-        return
-    operands = list(instr.operands[1:])
-    if BITS[t] == 64 and not all(w.uniform(o) for o in operands):
-        counts = operands[1:] if op == "bfe" else operands[2:]
-        values = operands[:1] if op == "bfe" else operands[:2]
+    write_row(w, instr, _ROWS[instr.op])
 
-        def piece(i: int) -> str:
-            texts = [w.v(o, t, i) for o in values]
-            texts += [f"widen_u_{'hi' if i % 2 else 'lo'}({w.v(o, 'u32', i // 2)})" for o in counts]
-            return f"{name}_v({', '.join(texts)})"
 
-        w.put(d, t, piece)
-        return
-    n = 1 if op == "bfe" else 2
-    w.op(
-        instr,
-        t,
-        [(o, t if k < n else "u32") for k, o in enumerate(operands)],
-        lambda s, *x: f"{name}_{s}({', '.join(x)})",
-    )
+@handles("bfind")
+def bfind(w: Writer, instr: Instr) -> None:
+    name = f"bfind_{'shift_' if 'shiftamt' in instr.mods else ''}{instr.type}"
+    w.op(instr, "u32", [(instr.operands[1], instr.type)], lambda s, x: f"{name}_{s}({x})")
+
+
+@handles("prmt")
+def prmt(w: Writer, instr: Instr) -> None:
+    mode = next((_PRMT_MODES[m] for m in instr.mods if m in _PRMT_MODES), None)
+    if mode:
+        prmt_mode(w, instr, mode)
+    else:
+        w.op(instr, "b32", [(o, "b32") for o in instr.sources], lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})")
 
 
 # What each mode of prmt takes as selectors, for the four values of c's lowest bits (PTX ISA, prmt).
@@ -211,8 +154,8 @@ _PRMT_MODES = {
 }  # fmt: skip
 
 
-def prmt_mode(w: Writer, instr: Instr, mode: str) -> None:
-    first, second, third, fourth = _PRMT_MODES[mode]
+def prmt_mode(w: Writer, instr: Instr, mode: tuple[int, int, int, int]) -> None:
+    first, second, third, fourth = mode
 
     def make(s: str, a: str, b: str, c: str) -> str:
         low, high = (

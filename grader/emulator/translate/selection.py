@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader.emulator.analysis.shapes import UNIFORM
 from grader.emulator.ptx import Imm, Instr, Operand, Reg, Sym, Vec
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.types import BITS, FORMS, is_float, is_signed, storage
+from grader.emulator.translate.types import BITS, FORMS, HALVES, is_float, is_signed, storage
 
 
 @handles("mov")
@@ -19,7 +19,7 @@ def mov(w: Writer, instr: Instr) -> None:
         if isinstance(d, Vec):
             unpack(w, instr, t, d, a)
         elif isinstance(a, Vec):
-            pack(w, instr, t, d, a)
+            pack(w, instr, t, a)
         return
     if t == "pred":
         w.put_pred(d, w.pred(a))
@@ -82,7 +82,7 @@ _C_COMPARE = {
 
 def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -> str:
     """A lane mask of `a how b`."""
-    if t in ("f16", "bf16", "f16x2", "bf16x2"):
+    if t in HALVES:
         if t.endswith("x2"):
             raise w.refuse()
         if w.uniform(a) and w.uniform(b):

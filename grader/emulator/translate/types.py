@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from grader.emulator.ptx import BITS
 
-__all__ = ["BITS", "FORMS", "Form", "is_float", "is_signed", "storage"]
+__all__ = ["BITS", "FORMS", "HALVES", "Form", "half_of", "is_float", "is_signed", "storage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,15 @@ FORMS = {
 }  # fmt: skip
 
 
+HALVES = ("f16", "bf16", "f16x2", "bf16x2")
+"""Floats that C has no type for: their bits lie in a u32."""
+
+
+def half_of(i: int) -> str:
+    """Which half of a narrow piece becomes piece `i` of a wide row."""
+    return "hi" if i % 2 else "lo"
+
+
 def storage(declared: str) -> str:
     """The type in which a register declared so is kept: u32 (also for 8 and 16 bits), f32, u64, f64 or pred."""
     if declared in ("pred", "f32", "f64"):
@@ -41,7 +50,7 @@ def storage(declared: str) -> str:
 
 
 def is_float(t: str) -> bool:
-    return t in ("f16", "bf16", "f32", "f64", "f16x2", "bf16x2")
+    return t in ("f32", "f64", *HALVES)
 
 
 def is_signed(t: str) -> bool:
