@@ -5,8 +5,8 @@ from __future__ import annotations
 from grader.emulator.ptx import Instr, Mem
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.memory import (
-    _SPACE_CODES,
     OVERWRITES,
+    SPACE_CODES,
     TOLERANT,
     lane_addresses,
     order_of,
@@ -46,7 +46,7 @@ def atomic(w: Writer, instr: Instr) -> None:
     value_lanes(w, operands[1], read, "vv")
     if len(operands) > 2:
         value_lanes(w, operands[2], read, "vv", 32)
-    w.line(f"rt_atomic_{how}_{t}(w, {site}, {_SPACE_CODES[space]}, aa, {w.mask}, vv);")
+    w.line(f"rt_atomic_{how}_{t}(w, {site}, {SPACE_CODES[space]}, aa, {w.mask}, vv);")
     if not has_result:
         return
     d = instr.operands[0]

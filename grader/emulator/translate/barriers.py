@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, lanes_meet, value_lanes
+from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_meet, value_lanes
 
 
 def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def barrier_object(w: Writer, instr: Instr) -> None:
         raise w.refuse()
     site = w.site("STORE" if what == "init" else "ATOMIC", 8)
     lane_addresses(w, mem, "aa", instr.mods.space)
-    place = f"w, {site}, {_SPACE_CODES[instr.mods.space]}, aa, {w.mask}"
+    place = f"w, {site}, {SPACE_CODES[instr.mods.space]}, aa, {w.mask}"
     if what == "inval":
         w.line(f"rt_mbarrier_invalidate({place});")
         return

@@ -265,11 +265,11 @@ class FunctionCounting:
         return self._branches[block.number]
 
     def _access(self, w: Writer, access: int, kind: AccessKind, mem: Mem, space: str) -> None:
-        from grader.emulator.translate.memory import _SPACE_CODES, address_arguments
+        from grader.emulator.translate.memory import SPACE_CODES, address_arguments
 
         w.line("{")
         form, arguments = address_arguments(w, mem, space)
-        w.line(f"count_{form}(w, {w.number(access)}, {_SPACE_CODES[space]}, {arguments}, {w.mask});")
+        w.line(f"count_{form}(w, {w.number(access)}, {SPACE_CODES[space]}, {arguments}, {w.mask});")
         w.line("}")
 
     def _copy(self, w: Writer, instr: Instr) -> None:

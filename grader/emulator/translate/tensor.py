@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Vec
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, lanes_meet
+from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_meet
 from grader.emulator.translate.types import BITS, FORMS
 
 _ELEMENTS = {"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8", "s4", "u4", "b1", "f32", "s32", "f64"}
@@ -97,7 +97,7 @@ def ldmatrix(w: Writer, instr: Instr) -> None:
     count = len(_items(d))
     lane_addresses(w, mem, "aa", "shared" if instr.mods.space == "shared" else "generic")
     out = _array(w, "out", count, "u32")
-    space = _SPACE_CODES[instr.mods.space]
+    space = SPACE_CODES[instr.mods.space]
     w.line(f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});")
     _deliver(w, d, out)
 
@@ -110,7 +110,7 @@ def stmatrix(w: Writer, instr: Instr) -> None:
     lanes_meet(w)
     rows = _rows(w, value, "rv")
     lane_addresses(w, mem, "aa", "shared" if instr.mods.space == "shared" else "generic")
-    space = _SPACE_CODES[instr.mods.space]
+    space = SPACE_CODES[instr.mods.space]
     w.line(
         f"rt_stmatrix(w, {w.site('STORE', 16)}, {space}, aa, {len(_items(value))}, {int('trans' in instr.mods)}, {rows});"
     )
@@ -154,7 +154,7 @@ def wmma(w: Writer, instr: Instr) -> None:
     how = f"(struct wmma){{{rows}, {columns}, {_element(element)}, {int(part in 'cd')}, {int(adjacent)}}}"
     site = w.site("LOAD" if what == "load" else "STORE", max(1, BITS[element] // 8))
     name = _array(w, "out", count, t) if what == "load" else _rows(w, register, "rv", t)
-    w.line(f"rt_wmma_{what}(w, {site}, {_SPACE_CODES[instr.mods.space]}, aa[0], {stride}, {how}, {count}, {name});")
+    w.line(f"rt_wmma_{what}(w, {site}, {SPACE_CODES[instr.mods.space]}, aa[0], {stride}, {how}, {count}, {name});")
     if what == "load":
         _deliver(w, register, name, t)
 
@@ -201,7 +201,7 @@ def arrive_with_copies(w: Writer, instr: Instr) -> None:
     lane_addresses(w, mem, "aa", space)
     w.line("u64 vv[32] __attribute__((aligned(64)));")
     w.line("for (u32 l = 0; l < 32; l++) vv[l] = 1;")
-    w.line(f"rt_mbarrier_arrive(w, {w.site('ATOMIC', 8)}, {_SPACE_CODES[space]}, aa, {w.mask}, vv, 0);")
+    w.line(f"rt_mbarrier_arrive(w, {w.site('ATOMIC', 8)}, {SPACE_CODES[space]}, aa, {w.mask}, vv, 0);")
 
 
 def _source_bytes(w: Writer, size: int, rest: Sequence[Operand], piece: int) -> str:
