@@ -88,9 +88,8 @@ def carry(w: Writer, instr: Instr) -> None:
         for i in w.pieces(u):
             w.line(f"*({FORMS[u].vector} *)&{row}[{i * step}] = {w.v(o, u, i)};")
     r, c = w.fresh("r"), w.fresh("c")
-    texts = ", ".join(f"{row}[l]" for row in rows)
-    w.line(f"{FORMS[u].scalar} {r}[32] __attribute__((aligned(64))); u32 {c} = 0;")
-    w.line(f"for (u32 l = 0; l < 32; l++) {{ u32 c_; {r}[l] = {f}({texts}, {flag} >> l & 1, &c_); {c} |= c_ << l; }}")
+    w.line(f"{FORMS[u].scalar} {r}[32] __attribute__((aligned(64)));")
+    w.line(f"const u32 {c} = {f}_row({', '.join(rows)}, {flag}, {r});")
     step = w.lanes // 2 if bits == 64 else w.lanes
     w.put(d, u, lambda i: f"*(const {FORMS[u].vector} *)&{r}[{i * step}]")
     if gives:

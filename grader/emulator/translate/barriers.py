@@ -63,10 +63,7 @@ def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
         return
     site = w.site("BARRIER")
     if w.uniform(members):
-        text = w.s(members, "u32")
-        w.line(
-            f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}) | (w->waits != NULL))) rt_syncwarp(w, {site}, {w.mask}, {text});"
-        )
+        w.line(f"sync_warp(w, {site}, {w.mask}, {w.s(members, 'u32')});")
         return
     w.line("u32 members[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
@@ -83,8 +80,7 @@ def barrier_object(w: Writer, instr: Instr) -> None:
     if what == "pending_count":
         w.line("u64 vv[32] __attribute__((aligned(64)));")
         value_lanes(w, operands[0], "u64", "vv")
-        w.line("u32 left[32] __attribute__((aligned(64)));")
-        w.line("for (u32 l = 0; l < 32; l++) left[l] = (u32)vv[l] & 0xfffff;")
+        w.line("u32 left[32] __attribute__((aligned(64))); pending_counts(left, vv);")
         w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&left[{i * w.lanes}]")
         return
     mem = operands[0]

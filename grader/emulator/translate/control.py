@@ -106,7 +106,7 @@ class FormWriter(Writer):
             self.line("u32 masks[32] __attribute__((aligned(64)));")
             for i in self.pieces("u32"):
                 self.line(f"*(VU *)&masks[{i * self.lanes}] = {self.v(mask, 'u32', i)};")
-            self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) expected |= masks[l];")
+            self.line("expected = named_by(m, masks);")
         self.line(
             f"if (rt_hold(&apart, pend, {len(self.graph.blocks)}, expected & ~m)) {{ pend[{block.number}] |= m; apart.held |= m; goto dispatch; }} }}"
         )
@@ -363,13 +363,9 @@ class FormWriter(Writer):
             self.layout.counting.switch(self, block)
         self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
         if self.slow:
-            self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) {")
-            self.line("u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < next) next = b; }")
-            self.line("goto dispatch;")
+            self.line("next = choose_blocks(pend, next, m, index, to); goto dispatch;")
             return
-        each = "u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b;"
-        start = f"u32 first = ~0u; for (u32 l = 0; l < 32; l++) if (m >> l & 1) {{ {each} }}"
-        self._run_apart(block, start, "first")
+        self._run_apart(block, "const u32 first = choose_blocks(pend, ~0u, m, index, to);", "first")
 
     def _slow_barrier(self, instr: Instr, block: Block) -> None:
         """Lanes of a divided warp arrive: they wait until the others have arrived, or have all left."""
@@ -386,7 +382,5 @@ class FormWriter(Writer):
             return
         number, threads = barrier_operands(self, instr)
         self.line(f"rt_divided_barrier(w, {self.site('BARRIER')}, m);")
-        self.line(
-            f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;"
-        )
+        self.line(f"wait_at(waits, {end.target}, m, {number}, {threads}); waiting |= m;")
         self.line(f"wait_site = {self.site('BARRIER')}; goto dispatch;")

@@ -45,17 +45,15 @@ def cvta(w: Writer, instr: Instr) -> None:
 def isspacep(w: Writer, instr: Instr) -> None:
     space = instr.mods.action.split("__")[0]
     d, a = instr.operands
-    f = f"is_{space}"
     if space not in SPACES:
         raise w.refuse()
     if w.uniform(a):
-        w.put_pred(d, f"-(u32){f}({w.s(a, 'u64')})")
+        w.put_pred(d, f"-(u32)is_{space}({w.s(a, 'u64')})")
         return
     w.line("u64 aa[32] __attribute__((aligned(64)));")
     for i in w.pieces("u64"):
         w.line(f"*(VQ *)&aa[{i * w.lanes // 2}] = {w.v(a, 'u64', i)};")
-    w.line(f"u32 inside = 0; for (int l = 0; l < 32; l++) inside |= (u32){f}(aa[l]) << l;")
-    w.put_pred(d, "inside")
+    w.put_pred(d, f"lanes_in_{space}(aa)")
 
 
 @handles("cvt")
@@ -86,11 +84,7 @@ def pack_integers(w: Writer, instr: Instr) -> None:
     field = (1 << bits) - 1
 
     def clamped(s: str, x: str) -> str:
-        if s == "s":
-            return f"((u32)({x} < {low} ? {low} : {x} > {high} ? {high} : {x}) & 0x{field:x}u)"
-        below, above = f"(VU)({x} < {low})", f"(VU)({x} > {high})"
-        middle = f"((VU){x} & ~({below} | {above}))"
-        return f"(({middle} | ({below} & BU((u32){low})) | ({above} & BU((u32){high}))) & 0x{field:x}u)"
+        return f"clamp_field_{s}({x}, {low}, {high}, 0x{field:x}u)"
 
     def make(s: str, a: str, b: str, *c: str) -> str:
         text = f"({clamped(s, a)} << {bits} | {clamped(s, b)})"
@@ -118,7 +112,8 @@ def _resized(text: Callable[[int], str], st: str, dt: str, i: int) -> str:
         return text(i)
     if FORMS[dt].wide:
         return f"{'widen_i' if is_signed(st) else 'widen_u'}_{half_of(i)}({text(i // 2)})"
-    return f"narrow_q({text(2 * i)}, {text(2 * i + 1)})"
+    cast = "(VQ)" if is_signed(st) else ""
+    return f"narrow_q({cast}{text(2 * i)}, {cast}{text(2 * i + 1)})"
 
 
 def _filled(w: Writer, d: Operand, t: str) -> str:

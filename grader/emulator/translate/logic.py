@@ -170,21 +170,13 @@ def prmt_mode(w: Writer, instr: Instr, mode: tuple[int, int, int, int]) -> None:
 
 @handles("fns")
 def find_nth_set(w: Writer, instr: Instr) -> None:
-    by_lane(w, instr, "rt_fns")
-
-
-def by_lane(w: Writer, instr: Instr, function: str) -> None:
-    """A rare operation on 32 bits: a function of the runtime, for each lane."""
     d, *operands = instr.operands
     if all(w.uniform(o) for o in operands):
-        w.put_scalar(d, "u32", f"{function}({', '.join(w.s(o, 'u32') for o in operands)})")
+        w.put_scalar(d, "u32", f"rt_fns({', '.join(w.s(o, 'u32') for o in operands)})")
         return
-    for n, operand in enumerate(operands):
-        rows(w, f"by{n}", operand)
-    w.line("u32 result[32] __attribute__((aligned(64)));")
-    w.line(
-        f"for (u32 l = 0; l < 32; l++) result[l] = {function}({', '.join(f'by{n}[l]' for n in range(len(operands)))});"
-    )
+    for name, operand in zip(("mask", "base", "offset"), operands, strict=True):
+        rows(w, name, operand)
+    w.line("u32 result[32] __attribute__((aligned(64))); fns_row(result, mask, base, offset);")
     w.put(d, "u32", lambda i: f"*(const VU *)&result[{i * w.lanes}]")
 
 

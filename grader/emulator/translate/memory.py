@@ -105,9 +105,7 @@ def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
     w.line(f"u64 {name}[32] __attribute__((aligned(64)));")
     if address_kind(w, mem) is not Kind.VECTOR:
         stride = address_stride(w, mem)
-        w.line(
-            f"{{ const {t} b_ = {base_address(w, mem, t)}; for (u32 l = 0; l < 32; l++) {name}[l] = ({t})(b_ + ({t})l * ({t})({stride})); }}"
-        )
+        w.line(f"spread_{t}({name}, {base_address(w, mem, t)}, ({t})({stride}));")
         return
     for i in w.pieces("u64"):
         if t == "u64":
@@ -261,35 +259,21 @@ def pointer(access: Access) -> None:
     """Declares `u8 *p`: where lane 0's access goes, or of VECTOR addresses the origin that offsets count from; NULL when
     the quick check fails. VECTOR addresses also declare their offsets, o0… (VU in shared memory, VQ elsewhere)."""
     w, mem, space, site, total = access.w, access.mem, access.space, access.site, access.total
-    shift = total.bit_length() - 1
     if access.kind is not Kind.VECTOR:
         if space == "shared":
             w.line(f"u8 *const p = sh_span(sh, shn, {base_address(w, mem, 'u32')}, {access.stride}, {total});")
         else:
             w.line(f"u8 *const p = g_span(w, {site}, {base_address(w, mem, 'u64')}, {access.stride}, {total});")
         return
+    t = address_type(space)
+    offsets = [f"o{i}" for i in w.pieces(t)]
+    for i, name in enumerate(offsets):
+        w.line(f"{FORMS[t].vector} {name} = {vector_address(w, mem, t, i)};")
+    lanes = f"{w.mask}, {total.bit_length() - 1}, {', '.join(offsets)}"
     if space == "shared":
-        for i in w.pieces("u32"):
-            w.line(f"const VU o{i} = {vector_address(w, mem, 'u32', i)};")
-        w.line(f"const VU lim = BU((shn - {total}u) >> {shift});")
-        tests = " | ".join(f"CMPU(6, RORU(o{i}, {shift}), lim) << {i * w.lanes}" for i in w.pieces("u32"))
-        w.line(f"u8 *const p = LIKELY(shn >= {total}u && !(({tests}) & {w.mask})) ? sh : NULL;")
+        w.line(f"u8 *const p = sh_lanes(sh, shn, {lanes});")
         return
-    w.line(f"VQ {', '.join(f'o{i}' for i in w.pieces('u64'))};")
-    for i in w.pieces("u64"):
-        w.line(f"o{i} = {vector_address(w, mem, 'u64', i)};")
-    tests = " | ".join(f"CMPQ(6, RORQ(o{i} - BQ(lo_), {shift}), BQ(n_)) << {i * w.lanes // 2}" for i in w.pieces("u64"))
-    w.line(
-        f"u8 *p = NULL; for (int again = 0; again < 2; again++) {{ const struct site *c_ = &w->sites[{site}]; const u64 lo_ = c_->lo, n_ = (c_->hi - lo_ - {total}) >> {shift};"
-    )
-    w.line(
-        f"if (LIKELY(c_->hi - lo_ >= {total} && !(({tests}) & {w.mask}))) {{ p = (u8 *)(lo_ + (u64)c_->delta); break; }}"
-    )
-    picks = " : ".join(
-        [f"lane_ < {(i + 1) * w.lanes // 2} ? o{i}[lane_ & {w.lanes // 2 - 1}]" for i in list(w.pieces("u64"))[:-1]]
-        + [f"o{w.pieces('u64')[-1]}[lane_ & {w.lanes // 2 - 1}]"]
-    )
-    w.line(f"const u32 lane_ = lowest_lane({w.mask}); if (again || !rt_refill(w, {site}, {picks}, {total})) break; }}")
+    w.line(f"u8 *const p = g_lanes(w, {site}, {lanes});")
     w.line(f"const u64 origin = p ? w->sites[{site}].lo : 0; (void)origin;")
 
 
@@ -378,10 +362,7 @@ def row_store(access: Access, p: str, relative: str, value: Callable[[int], str]
         elif bits == 32:
             w.line(f"store32({row}, {value(i)}, MK({w.mask}, {i}));")
         else:
-            mask = (1 << bits) - 1
-            w.line(
-                f"{{ const u32 sh_ = 8u * (({relative}) & 3u); store32({row}, (*(const VUu *){row} & ~({mask}u << sh_)) | ({value(i)} & {mask}u) << sh_, MK({w.mask}, {i})); }}"
-            )
+            w.line(f"store_part({row}, {value(i)}, {relative}, {bits}, MK({w.mask}, {i}));")
 
 
 def load_param(w: Writer, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:

@@ -180,7 +180,7 @@ def copy_async(w: Writer, instr: Instr) -> None:
         raise w.refuse()
     lane_addresses(w, to, "ta", "shared")
     lane_addresses(w, source, "fa", "global")
-    w.line(f"u32 nn[32] __attribute__((aligned(64)));")  # noqa: F541
+    w.line("u32 nn[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&nn[{i * w.lanes}] = {_source_bytes(w, size.value, rest, i)};")
     w.line(
@@ -199,8 +199,7 @@ def arrive_with_copies(w: Writer, instr: Instr) -> None:
         return
     space = instr.mods.space
     lane_addresses(w, mem, "aa", space)
-    w.line("u64 vv[32] __attribute__((aligned(64)));")
-    w.line("for (u32 l = 0; l < 32; l++) vv[l] = 1;")
+    w.line("u64 vv[32] __attribute__((aligned(64))); fill_row(vv, 1);")
     w.line(f"rt_mbarrier_arrive(w, {w.site('ATOMIC', 8)}, {SPACE_CODES[space]}, aa, {w.mask}, vv, 0);")
 
 

@@ -85,7 +85,7 @@ def surface(w: Writer, instr: Instr) -> None:
         if bits == 64:
             w.put(item, "u64", lambda i, k=k: f"*(const VQ *)&vv[{32 * k + i * w.lanes // 2}]")  # type: ignore[misc]
         else:
-            w.line(f"u32 part{k}[32] {_ROW}; for (u32 l = 0; l < 32; l++) part{k}[l] = (u32)vv[{32 * k} + l];")
+            w.line(f"u32 part{k}[32] {_ROW}; narrow_row(part{k}, vv + {32 * k});")
             w.put(item, f"u{bits}", lambda i, k=k: f"*(const VU *)&part{k}[{i * w.lanes}]")  # type: ignore[misc]
 
 

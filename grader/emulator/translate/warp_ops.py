@@ -14,15 +14,10 @@ def check_members(w: Writer, members: Operand) -> None:
     lanes_meet(w)
     site = w.site("OTHER")
     if w.uniform(members):
-        text = w.s(members, "u32")
-        w.line(
-            f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}))) rt_shuffle_check(w, {site}, {w.mask}, {text});"
-        )
-        return
-    outside = [f"CMPU(0, {w.v(members, 'u32', i)} >> IOTA({i}) & 1, BU(0)) << {i * w.lanes}" for i in w.pieces("u32")]
-    w.line(f"if (UNLIKELY((({' | '.join(outside)}) & {w.mask}) | (w->live & ~{w.mask}))) {{")
-    rows(w, "named", members)
-    w.line(f"rt_check_members(w, {site}, {w.mask}, named); }}")
+        w.line(f"check_members(w, {site}, {w.mask}, {w.s(members, 'u32')});")
+    else:
+        named = ", ".join(w.v(members, "u32", i) for i in w.pieces("u32"))
+        w.line(f"check_member_rows(w, {site}, {w.mask}, {named});")
 
 
 def rows(w: Writer, name: str, operand: Operand) -> None:
@@ -41,9 +36,7 @@ def gather(w: Writer, instr: Instr, members: Operand) -> None:
         call = 0
         w.line("memset(offers, 0, sizeof offers);")
     elif instr.op == "vote":
-        w.line(
-            f"{{ const u32 p_ = {w.pred(instr.operands[1])}; for (u32 l = 0; l < 32; l++) offers[l] = p_ >> l & 1; }}"
-        )
+        w.line(f"bits_row(offers, {w.pred(instr.operands[1])});")
     else:
         value_lanes(w, instr.sources[0], "u64" if instr.type == "b64" else "u32", "offers")
     blocks = len(w.graph.blocks)
