@@ -26,9 +26,10 @@ from grader.emulator.translate import Template
 from grader.sandbox import quarantine
 from grader.sandbox.cache import forget_unused, mark_used
 
-RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-w")
+RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-Wall", "-Wextra")
 TEMPLATE_LEVEL = "-O2"
 TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that is worth a compiler of its own
+# Without warnings: generated C names lanes, labels and results that one kernel or another does not use.
 KERNEL_FLAGS = (*LANGUAGE, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 
 

@@ -1,15 +1,18 @@
 """What `compile_program` accepts, refuses and reports."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from grader.base.process import Completed
 from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, compile_program
-from grader.emulator.native import compile_c
+from grader.emulator.isa import RUNTIME, host_compiler, instruction_set
+from grader.emulator.native import RUNTIME_FLAGS, compile_c
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import parse
+from grader.programs.toolkit import find_toolkit
 from tests.emulator.programs import HERE, build, execute, nvcc, run
 
 HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 1>>>(0); return 0; }\n"
@@ -170,3 +173,21 @@ def test_a_path_with_two_slashes_is_no_comment() -> None:
     """PyPI's nvcc names its headers so."""
     module = parse('.version 9.0\n.target sm_80\n.address_size 64\n\t.file\t1 "/usr/bin/..//include/a.h" // not this\n')
     assert module.files == {1: "/usr/include/a.h"}
+
+
+def test_the_runtime_compiles_without_a_warning(tmp_path: Path) -> None:
+    flags = (
+        *RUNTIME_FLAGS,
+        *instruction_set().flags,
+        "-Werror",
+        f"-I{RUNTIME}",
+        "-isystem",
+        str(find_toolkit().include),
+    )
+
+    def warnings(source: Path) -> str:
+        output = tmp_path / f"{source.stem}.o"
+        return run([host_compiler(), *flags, "-c", str(source), "-o", str(output)], tmp_path).output
+
+    with ThreadPoolExecutor(2) as pool:
+        assert "".join(pool.map(warnings, sorted(RUNTIME.glob("*.c")))) == ""

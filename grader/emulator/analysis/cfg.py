@@ -96,14 +96,14 @@ class Graph:
 def is_barrier(instr: Instr) -> bool:
     """Whether threads of the block wait here for others."""
     if instr.op == "bar":
-        return instr.mods[0] in ("sync", "red") or instr.mods[:2] in (("cta", "sync"), ("cta", "red"))
+        return instr.mods.action in ("sync", "red")
     if instr.op == "barrier":
         return "sync" in instr.mods or "red" in instr.mods or "wait" in instr.mods
     return False
 
 
 def build(function: Function, split: frozenset[int] = frozenset()) -> Graph:
-    """The graph of a function. `split` holds ids of instructions that must begin a block."""
+    """The graph of a function. `split` holds indices of instructions that must begin a block."""
     blocks = _blocks(function, split)
     blocks = _merge_latches(_reachable(blocks))
     order, reducible = _order(blocks)
@@ -125,7 +125,7 @@ def _blocks(function: Function, split: frozenset[int]) -> list[Block]:
                 starts.append([])
             labels[item.name] = len(starts) - 1
             continue
-        if id(item) in split and starts[-1]:
+        if item.index in split and starts[-1]:
             starts.append([])
         starts[-1].append(item)
         if item.op in ("bra", "ret", "exit", "brx", "trap") or is_barrier(item):

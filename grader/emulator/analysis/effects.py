@@ -76,10 +76,10 @@ def has_result(instr: Instr) -> bool:
         return op in ("bar", "barrier") and "red" in instr.mods
     if op == "cp":
         return False
-    if op == "wmma" and instr.mods[0] == "store":
+    if op == "wmma" and instr.mods.action == "store":
         return False
     if op == "mbarrier":
-        return instr.mods[0] in ("arrive", "test_wait", "try_wait", "pending_count", "arrive_drop")
+        return instr.mods.action in ("arrive", "test_wait", "try_wait", "pending_count", "arrive_drop")
     return True
 
 
@@ -96,9 +96,8 @@ def written(instr: Instr) -> tuple[str, ...]:
 
 
 def _written(instr: Instr) -> tuple[str, ...]:
-    count = 2 if "with_pred" in instr.mods else 1
     names = []
-    for operand in instr.operands[:count]:
+    for operand in instr.operands[: 2 if instr.mods.two_results else 1]:
         for item in operand.items if isinstance(operand, Vec) else (operand,):
             if isinstance(item, Reg) and item.name != "_":
                 names.append(item.name)
@@ -109,10 +108,7 @@ def read(instr: Instr) -> tuple[str, ...]:
     """Names of the ordinary registers the instruction reads, its guard included. A guarded write also reads the old
     value of what it writes."""
     names: list[str] = []
-    start = 0
-    if has_result(instr):
-        start = 2 if "with_pred" in instr.mods else 1
-    for operand in instr.operands[start:]:
+    for operand in instr.sources if has_result(instr) else instr.operands:
         names.extend(_registers(operand))
     if instr.op in ("addc", "subc", "madc"):
         names.append(CARRY)

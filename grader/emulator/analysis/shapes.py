@@ -21,31 +21,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch
 from grader.emulator.analysis.effects import read, written
 from grader.emulator.ptx import Instr
 
 
+class Kind(IntEnum):
+    """UNIFORM: all lanes equal. AFFINE: lane i holds base + i·stride, base the same in all lanes. VECTOR: anything."""
+
+    UNIFORM = 0
+    AFFINE = 1
+    VECTOR = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """UNIFORM: all lanes equal. AFFINE: lane i holds base + i·stride, base the same in all lanes; `stride` is a
-    number known at translation, or None when it is itself a uniform value of run time. VECTOR: anything."""
+    """`stride` of an AFFINE shape is a number known at translation, or None when it is a uniform value of run time."""
 
-    kind: int
+    kind: Kind
     stride: int | None = 0
 
-    def __str__(self) -> str:
-        return {0: "uniform", 1: f"affine({self.stride})", 2: "vector"}[self.kind]
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the stride is kept in a variable of its own."""
+        return self.stride is None
 
 
-UNIFORM = Shape(0)
-VECTOR = Shape(2)
-DYNAMIC = Shape(1, None)
+UNIFORM = Shape(Kind.UNIFORM)
+VECTOR = Shape(Kind.VECTOR)
+DYNAMIC = Shape(Kind.AFFINE, None)
 
 
 def affine(stride: int | None) -> Shape:
-    return UNIFORM if stride == 0 else Shape(1, stride)
+    return UNIFORM if stride == 0 else Shape(Kind.AFFINE, stride)
 
 
 def join(a: Shape | None, b: Shape | None) -> Shape | None:
@@ -53,7 +63,7 @@ def join(a: Shape | None, b: Shape | None) -> Shape | None:
         return b
     if b is None:
         return a
-    if a.kind == 2 or b.kind == 2:
+    if a.kind is Kind.VECTOR or b.kind is Kind.VECTOR:
         return VECTOR
     return DYNAMIC
 
@@ -66,7 +76,7 @@ ShapeRule = Callable[[Instr, Callable[[str], Shape | None], str], Shape | None]
 class Values:
     """The result. Webs are numbered; a web's C variable is named after its register and its number."""
 
-    web_at: dict[tuple[int, str, bool], int]  # (id(instr), register, is a write) → web
+    web_at: dict[tuple[int, str, bool], int]  # (instr.index, register, is a write) → web
     web_at_end: list[dict[str, int]]  # per block: register → web, for the terminator's operands
     register: list[str]  # web → register
     shape: list[Shape]  # web → shape
@@ -75,10 +85,10 @@ class Values:
     divergent: set[int]  # blocks whose branch may part the lanes
 
     def of_read(self, instr: Instr, name: str) -> int:
-        return self.web_at[(id(instr), name, False)]
+        return self.web_at[(instr.index, name, False)]
 
     def of_write(self, instr: Instr, name: str) -> int:
-        return self.web_at[(id(instr), name, True)]
+        return self.web_at[(instr.index, name, True)]
 
 
 def analyse(ssa: Ssa, rule: ShapeRule, *, apart: bool = False) -> Values:
@@ -220,11 +230,11 @@ class Ssa:
                 for name in names:
                     value = self._current(current, undefined, name)
                     current[name] = value
-                    self.use_of[(id(instr), name)] = value
+                    self.use_of[(instr.index, name)] = value
                     self.users.setdefault(value, []).append((number, instr))
                 for name in results:
                     value = self._new(name, number)
-                    self.def_of[(id(instr), name)] = value
+                    self.def_of[(instr.index, name)] = value
                     current[name] = value
             p = self.predicates[number]
             if p is not None:
@@ -286,7 +296,7 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
                 update(phi, merged)
             for instr, _, results in ssa.effects[b.number]:
                 for name in results:
-                    key = id(instr)
+                    key = instr.index
                     if shapes[ssa.def_of[(key, name)]] == VECTOR:  # nothing changes that any more
                         continue
                     new = rule(instr, lambda n, key=key: operand(ssa.use_of[(key, n)]), name)  # type: ignore[misc]
@@ -376,7 +386,7 @@ def _web_roots(ssa: Ssa) -> list[int]:
             if instr.guard is None:
                 continue
             for name in results:  # a guarded write keeps the old value in some lanes: same variable
-                parent[find(ssa.use_of[(id(instr), name)])] = find(ssa.def_of[(id(instr), name)])
+                parent[find(ssa.use_of[(instr.index, name)])] = find(ssa.def_of[(instr.index, name)])
     return [find(value) for value in range(len(ssa.register))]
 
 
@@ -419,13 +429,13 @@ def _webs(graph: Graph, ssa: Ssa) -> _Webs:
         k: set[int] = set()
         for instr, names, results in ssa.effects[b.number]:
             for name in names:
-                web = web_at[(id(instr), name, False)]
+                web = web_at[(instr.index, name, False)]
                 used_in[web].add(b.number)
                 if web not in k:
                     g.add(web)
                     upward[web] = True
             for name in results:
-                web = web_at[(id(instr), name, True)]
+                web = web_at[(instr.index, name, True)]
                 used_in[web].add(b.number)
                 k.add(web)
         for web in web_at_end[b.number].values():

@@ -63,18 +63,16 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
     if is_barrier(instr) or instr.op in ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"):
         return _EVERY_LANE
     if instr.op in ("bar", "barrier"):
-        return instr.operands[0] if instr.mods[0] == "warp" else None
+        return instr.operands[0] if instr.mods.action == "warp" else None
     if "sync" not in instr.mods:
         return None
-    at = {"shfl": 5 if "with_pred" in instr.mods else 4, "vote": 2, "match": 2, "redux": 2}.get(instr.op)
-    if instr.op == "match" and "with_pred" in instr.mods:
-        at = 3
-    return instr.operands[at] if at is not None and at < len(instr.operands) else None
+    at = {"shfl": 3, "vote": 1, "match": 1, "redux": 1}.get(instr.op)
+    return instr.sources[at] if at is not None and at < len(instr.sources) else None
 
 
 def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
-    """Ids of the instructions that must begin a block so that lanes can stay before them: of each block, and for each
-    mask, the first. Behind it the lanes are together as far as the block goes."""
+    """Indices of the instructions that must begin a block so that lanes can stay before them: of each block the first
+    for each mask. Behind it the lanes are together as far as the block goes."""
     found = set()
     for block in graph.blocks:
         together: set[Operand] = set()
@@ -82,7 +80,7 @@ def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
             mask = meeting_lanes(instr, callees)
             if mask is not None and mask not in together:
                 together.add(mask)
-                found.add(id(instr))
+                found.add(instr.index)
             together -= {Reg(name) for name in written(instr)}
     return frozenset(found)
 
@@ -117,13 +115,13 @@ def _look(instr: Instr, callees: Callees) -> bool:
         return not _LOOKS.isdisjoint(instr.mods) or (isinstance(amount, Imm) and amount.value == 0)
     if instr.op == "call":
         return not isinstance(instr.callee, Sym) or instr.callee.name in callees.looking
-    return instr.op == "mbarrier" and instr.mods[0] in ("test_wait", "try_wait")
+    return instr.op == "mbarrier" and instr.mods.action in ("test_wait", "try_wait")
 
 
 def _may_wait(body: list[Block], callees: Callees) -> bool:
     instrs = [i for b in body for i in b.instrs]
     pauses = any(i.op in _PAUSES for i in instrs)
-    looks = [i for i in instrs if _look(i, callees) or (pauses and i.op == "ld" and "param" not in i.mods)]
+    looks = [i for i in instrs if _look(i, callees) or (pauses and i.op == "ld" and i.mods.space != "param")]
     if not looks:
         return False
     definitions: dict[str, list[Instr]] = {}
@@ -132,10 +130,10 @@ def _may_wait(body: list[Block], callees: Callees) -> bool:
             definitions.setdefault(name, []).append(instr)
     ends = {name for b in body for name in _tested(b)}
     deciding = _sources(ends, definitions)
-    decide = {id(i) for i in deciding}
+    decide = {i.index for i in deciding}
     if any(i.op == "ld" and _is_private(i) for i in deciding):
         return True  # by way of a local variable or a parameter: anything
-    return any(id(i) in decide and not _follows_memory(i, definitions) for i in looks)
+    return any(i.index in decide and not _follows_memory(i, definitions) for i in looks)
 
 
 def _tested(block: Block) -> tuple[str, ...]:
@@ -145,7 +143,7 @@ def _tested(block: Block) -> tuple[str, ...]:
 
 
 def _is_private(instr: Instr) -> bool:
-    return not any(s in instr.mods for s in ("global", "shared", "const"))
+    return instr.mods.space not in ("global", "shared", "const")
 
 
 def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr]:
@@ -155,7 +153,7 @@ def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr
     found: dict[int, Instr] = {}
     while work:
         for instr in definitions.get(work.pop(), ()):
-            found[id(instr)] = instr
+            found[instr.index] = instr
             new = set(read(instr)) - seen
             seen |= new
             work += new

@@ -14,10 +14,13 @@ from grader.emulator.ptx.model import (
     Variable,
     Vec,
 )
+from grader.emulator.ptx.modifiers import BITS, SPACES
 from grader.emulator.ptx.operands import PtxSyntaxError
 from grader.emulator.ptx.parser import link_modules, parse
 
 __all__ = [
+    "BITS",
+    "SPACES",
     "Function",
     "Imm",
     "Instr",

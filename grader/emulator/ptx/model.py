@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from grader.emulator.ptx.modifiers import Modifiers
+
 
 @dataclass(frozen=True, slots=True)
 class Loc:
@@ -60,16 +62,27 @@ Operand = Reg | Imm | Sym | Mem | Vec
 
 @dataclass(frozen=True, slots=True)
 class Instr:
-    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32)."""
+    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32). `index`, its place
+    in the function's body, is the name by which analyses know it."""
 
     op: str
-    mods: tuple[str, ...]
+    mods: Modifiers
     operands: tuple[Operand, ...]
     guard: Reg | None
     loc: Loc
+    index: int = field(compare=False)
     results: tuple[Operand, ...] = ()  # calls only: the variables that receive return values
     callee: Operand | None = None  # calls only
     targets: tuple[str, ...] = ()  # brx.idx and indirect calls: the names listed
+
+    @property
+    def type(self) -> str:
+        return self.mods.type
+
+    @property
+    def sources(self) -> tuple[Operand, ...]:
+        """The operands behind the result, or the two results, of an instruction that has one."""
+        return self.operands[2 if self.mods.two_results else 1 :]
 
     @property
     def text(self) -> str:

@@ -24,16 +24,11 @@ from grader.emulator.ptx.model import (
     Variable,
     Vec,
 )
+from grader.emulator.ptx.modifiers import BITS, SPACES, Modifiers
 from grader.emulator.ptx.operands import NAME, PtxSyntaxError, initial, integer, operand, split
 
-TYPE_BYTES = {
-    "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4,
-    "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
-}  # fmt: skip
-
+TYPE_BYTES = {name: -(-bits // 8) for name, bits in BITS.items()}
 MAX_REGISTERS = 1 << 20  # of one declaration; a mistyped number must not fill the memory
-_SPACES = ("global", "const", "shared", "local", "param")
-
 
 _COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?\*/', re.S)  # or a string, which may hold a path with //
 _SPACE = re.compile(r"\s+")
@@ -317,7 +312,7 @@ class _Parser:
             raise PtxSyntaxError(f"declaration {text[:120]!r}")
         flags, kind, name = match["flags"], match["type"], match["name"]
         words = re.findall(r"\.(\w+)", flags)
-        space = next((w for w in words if w in _SPACES), "")
+        space = next((w for w in words if w in SPACES), "")
         if not space or kind not in TYPE_BYTES:
             raise PtxSyntaxError(f"declaration {text[:120]!r}")
         element = TYPE_BYTES[kind]
@@ -360,11 +355,11 @@ class _Parser:
         words = re.sub(r"\s", "", name).replace("::", "__").split(".")
         guard = Reg(self.rename.get(guard_name, guard_name), negated == "!") if guard_name else None
         if words[0] == "call":
-            function.body.append(self._call(words, rest, guard))
+            function.body.append(self._call(words, rest, guard, len(function.body)))
             return
-        if "|" in rest and _TWO_RESULTS.match(rest):  # shfl.sync d|p, …
+        two_results = "|" in rest and _TWO_RESULTS.match(rest) is not None  # shfl.sync d|p, …
+        if two_results:
             rest = rest.replace("|", ",", 1)
-            words.append("with_pred")
         parts = split(rest)
         if _VIDEO.match(words[0]):
             parts, chosen = _parts_chosen(parts)
@@ -378,10 +373,11 @@ class _Parser:
             if not isinstance(last, Sym) or last.name not in function.branch_targets:
                 raise PtxSyntaxError(f"instruction {text[:120]!r}")
             targets = function.branch_targets[last.name]
-        for part, mods in _halves(tuple(words[1:]), operands):
-            function.body.append(Instr(words[0], mods, part, guard, self.loc, targets=targets))
+        for part, rest_words in _halves(tuple(words[1:]), operands):
+            mods = Modifiers.of(rest_words, two_results=two_results)
+            function.body.append(Instr(words[0], mods, part, guard, self.loc, len(function.body), targets=targets))
 
-    def _call(self, words: list[str], rest: str, guard: Reg | None) -> Instr:
+    def _call(self, words: list[str], rest: str, guard: Reg | None, index: int) -> Instr:
         match = re.match(
             r"(?:\(([^)]*)\)\s*,\s*)?([\w$%.]+)\s*(?:,\s*\(([^)]*)\))?\s*(?:,\s*([\w$]+))?\s*$", rest, re.S
         )
@@ -391,7 +387,9 @@ class _Parser:
         arguments = tuple(self._renamed(operand(p)) for p in split(match[3] or ""))
         callee = self._renamed(operand(match[2]))
         targets = (match[4],) if match[4] else ()
-        return Instr("call", tuple(words[1:]), arguments, guard, self.loc, returns, callee, targets)
+        return Instr(
+            "call", Modifiers.of(tuple(words[1:])), arguments, guard, self.loc, index, returns, callee, targets
+        )
 
     def _renamed(self, given: Operand) -> Operand:
         """Under the names of this { }. Registers of inline assembly need no %: such a symbol becomes one."""

@@ -12,8 +12,6 @@ struct event {
     u32 node_count;
 };
 
-struct stream legacy_stream;
-int default_stream_per_thread; /* nvcc --default-stream per-thread: set by the program's modules */
 
 static struct stream *new_stream(unsigned flags, int priority) {
     static int streams;

@@ -1,33 +1,47 @@
-/* Shared among the runtime's files. Who owns what:
+/* Shared among the runtime's files. Who owns what, by layers: a file calls those of its own layer and of the layers above
+ * it in this list. Within a layer only execution and the API call in circles.
  *
- *   memory.c    allocations: the table of what is allocated where, device arena, lookups
- *   access.c    loads and stores that left the fast path; decides what is a fault
- *   whole.c     vector accesses that other processors see all at once
- *   words.c     loads of words whose addresses differ from lane to lane
- *   atomics.c   atom and red
- *   fiber.c     switching stacks
- *   schedule.c  blocks and warps: worker threads, barriers, polls, deadlocks
- *   launch.c    registration of kernels and variables, launch checks, cudaLaunchKernel
- *   work.c      what is submitted to streams, and in which order it runs
+ * Ground, which knows nothing of the rest
+ *   state.c       what several layers look at
+ *   fiber.c       switching stacks
+ *   threaded.c    running rows of threaded code
  *   host_place.c  file and line of a call in host code
+ *   fused.c       a * b + c where the processor lacks it
+ *   rounding.c    operations under a directed rounding mode
+ *   tensor_sums.c sums of matrix instructions
+ *   video.c       video instructions
+ * Reports
+ *   report.c      trace lines, diagnostics, the API's errors
+ * Memory
+ *   memory.c      allocations: the table of what is allocated where, device arena, lookups
+ *   written.c     which bytes of global memory hold a value
+ * Watching and counting
+ *   order.c       which accesses of a launch barriers, fences and atomics put in order
+ *   shadow.c      races and uninitialised reads in shared and global memory
+ *   counters.c    what a program built to count has counted
+ * Execution
+ *   access.c      loads and stores that left the fast path; decides what is a fault
+ *   copies.c      asynchronous copies, which arrive when they are waited for
+ *   syncwarp.c    __syncwarp() that not all lanes of its mask reach
+ *   schedule.c    blocks and warps: worker threads, barriers, polls, deadlocks
+ * Instructions
+ *   whole.c       vector accesses that other processors see all at once
+ *   words.c       loads of words whose addresses differ from lane to lane
+ *   atomics.c     atom and red
+ *   apart.c       lanes of a warp that wait for each other
+ *   gather.c      warp functions whose lanes come separately
+ *   mbarrier.c    barrier objects in shared memory
+ *   tensor*.c     matrix instructions
+ *   textures.c    tex, suld and sust
+ *   print.c       device printf and assert
+ * The API
+ *   work.c        what is submitted to streams, and in which order it runs
+ *   launch.c      registration of kernels and variables, launch checks, cudaLaunchKernel
+ *   api_*.c       the CUDA runtime API by subject
+ *   absent.c      its functions that are refused
+ * The process
  *   overtime.c    what was running when the time was nearly up
- *   report.c    trace lines, diagnostics, what a fault prints
- *   shadow.c    races and uninitialised reads in shared and global memory
- *   order.c     which accesses of a launch barriers, fences and atomics put in order
- *   written.c   which bytes of global memory hold a value
- *   apart.c     lanes of a warp that wait for each other
- *   gather.c    warp functions whose lanes come separately
- *   syncwarp.c  __syncwarp() that not all lanes of its mask reach
- *   counters.c  what a program built to count has counted
- *   mbarrier.c  barrier objects in shared memory
- *   tensor*.c   matrix instructions
- *   copies.c    asynchronous copies, which arrive when they are waited for
- *   video.c     video instructions
- *   print.c     device printf and assert
- *   textures.c  tex, suld and sust
- *   api_*.c     the CUDA runtime API by subject
- *   fused.c     a * b + c where the processor lacks it
- *   rounding.c  operations under a directed rounding mode
+ *   process.c     how a program begins and ends, and what becomes of a crash
  */
 #ifndef EMU_H
 #define EMU_H
@@ -64,6 +78,7 @@ struct allocation {
     const void *made_at; /* where the host called, for host_place; or NULL */
     u8 *written;        /* written.c, or NULL */
     struct cell *cells; /* shadow.c, or NULL */
+    u64 cells_bytes;
 };
 
 #define DEVICE_MEMORY_BYTES (40ull << 30)
@@ -251,14 +266,13 @@ void counters_text(struct launch *l, char *buffer, size_t size);
 void counters_finish(void);
 void shadow_end_epoch(struct block *b); /* all have reached a barrier, or left */
 void shadow_end(struct block *b);
-void shadow_forget(struct allocation *a);
-u64 shadow_repeated(void); /* findings at places reported before */
 int shadow_order(struct warp *w, u32 site);
 void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
 /* The bytes of a copy, made known by shadow_access when it was issued, are there: its thread has waited for it. */
 void shadow_arrival(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes);
 void syncwarp_unmet(struct warp *w); /* reports the lanes that __syncwarp() still waits for */
 int first_time(const void *of, u32 a, u32 b); /* whether this pair of places was not reported yet */
+u64 findings_repeated(void); /* at places reported before */
 
 void copies_start(struct block *b); /* nothing is left under way from the block before */
 void copies_end(struct block *b);
@@ -274,8 +288,6 @@ void order_access(struct block *b);
 int order_uses_fences(void);
 enum order order_of(const struct block *b, u32 stamp, u64 *other_block);
 
-void written_start(struct allocation *a);
-void written_end(struct allocation *a);
 void written_mark(struct allocation *a, u64 offset, u64 bytes);
 int written_all(const struct allocation *a, u64 offset, u64 bytes);
 void written_by_host(void *to, u64 bytes);
@@ -311,7 +323,7 @@ void overtime_start(void);
 extern __thread const void *host_call;
 #define HOST_CALL() (host_call = __builtin_return_address(0))
 u64 now_ns(void);
-void trace_start(void);
+void trace_open(void);
 void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int trace_enabled(void);
 const char *json_string(const char *text, char *buffer, size_t size);

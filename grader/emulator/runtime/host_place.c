@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "emu.h"
 #include <stdlib.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define KNOWN 64
@@ -29,7 +30,7 @@ static u32 first_own_line(FILE *lines, char *file, size_t size) {
         line = (u32)strtoul(colon + 1, NULL, 10);
         const char *name = text;
         while (strncmp(name, "./", 2) == 0) name += 2; /* g++ calls the folder that it ran in "." (grader/emulator/build.py) */
-        snprintf(file, size, "%s", name);
+        snprintf(file, size, "%.*s", (int)size - 1, name);
     }
     return line;
 }
@@ -59,4 +60,16 @@ u32 host_place(const void *address, const char **file) {
     if (i < count) line = known[i].line, *file = known[i].file;
     pthread_mutex_unlock(&lock);
     return line;
+}
+
+/* Of the instruction behind the one that crashed, as a return address would be; NULL where it is not known how. */
+const void *code_address(const void *context) {
+#if defined(__x86_64__)
+    return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);
+#elif defined(__aarch64__)
+    return (const void *)(((const ucontext_t *)context)->uc_mcontext.pc + 1);
+#else
+    (void)context;
+    return NULL;
+#endif
 }

@@ -371,19 +371,3 @@ const struct kernel_info *kernel_info_of(const void *host) {
     return known ? known->kernel : NULL;
 }
 
-const char *error_name(int code) {
-    static const struct { int code; const char *name, *text; } table[] = {
-#include "errors.inc"
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].code == code) return table[i].name;
-    return "unrecognized error code";
-}
-const char *error_text(int code) {
-    static const struct { int code; const char *name, *text; } table[] = {
-#include "errors.inc"
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].code == code) return table[i].text;
-    return "unrecognized error code";
-}

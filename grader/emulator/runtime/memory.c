@@ -2,7 +2,7 @@
  *
  * Device memory is one large file without a name (memfd), mapped twice: once with no access at all, which is where
  * device addresses point, and once readable and writable, which is where kernels and copies go by adding a constant.
- * Host code that dereferences a device pointer therefore faults, and report.c can say whose pointer it was. Managed,
+ * Host code that dereferences a device pointer therefore faults, and process.c can say whose pointer it was. Managed,
  * pinned and registered memory is ordinary host memory; its device address is its host address.
  *
  * Freed ranges are not handed out again until the address space is used up, so a use after free finds a freed
@@ -61,6 +61,19 @@ static i64 position(u64 address) {
     return at;
 }
 
+/* Under --sanitize init, a bit for each byte of device memory (written.c). */
+static void watch_start(struct allocation *a) {
+    if (!(shadow_checks & SANITIZE_INIT) || !(a->kind == MEMORY_DEVICE || a->kind == MEMORY_HEAP)) return;
+    void *p = mmap(NULL, a->size / 8 + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p != MAP_FAILED) a->written = p;
+}
+
+static void watch_end(struct allocation *a) {
+    if (a->written) munmap(a->written, a->size / 8 + 1);
+    if (a->cells) munmap(a->cells, a->cells_bytes);
+    a->written = NULL, a->cells = NULL;
+}
+
 static struct allocation *insert(u64 address, u64 bytes, i64 delta, enum memory_kind kind, const char *label) {
     if (count == capacity) {
         capacity = capacity ? capacity * 2 : 64;
@@ -73,7 +86,7 @@ static struct allocation *insert(u64 address, u64 bytes, i64 delta, enum memory_
     memmove(table + at + 1, table + at, (size_t)((i64)count - at) * sizeof *table);
     table[at] = a;
     count++;
-    written_start(a);
+    watch_start(a);
     return a;
 }
 
@@ -139,8 +152,7 @@ struct allocation *memory_nearest(u64 address) {
 /* Under the lock. */
 static void release(struct allocation *a) {
     a->freed = 1;
-    written_end(a);
-    shadow_forget(a);
+    watch_end(a);
     if (a->kind == MEMORY_REGISTERED) {
         /* the program's own memory */
     } else if (a->delta) {

@@ -1,14 +1,11 @@
-/* The trace, the diagnostics, and what becomes of a crash. */
+/* The trace, the diagnostics, and the API's errors. */
 
 #define _GNU_SOURCE
 #include "emu.h"
 #include <ctype.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 static int trace_file = -1;
@@ -21,6 +18,15 @@ u64 now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
+}
+
+void trace_open(void) {
+    const char *where = getenv("GRADER_TRACE");
+    if (where && strncmp(where, "fd:", 3) == 0)
+        trace_file = fcntl(atoi(where + 3), F_DUPFD_CLOEXEC, 0);
+    else if (where && *where)
+        trace_file = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\",\"clock_ns\":%llu}", (unsigned long long)now_ns());
 }
 
 int trace_enabled(void) { return trace_file >= 0; }
@@ -68,15 +74,30 @@ const char *demangle(const char *name) {
     return name;
 }
 
-/* What still runs when the program ends may have faults to report. */
-static void finish_work(void) { work_wait(NULL, 0); }
+/* ---- one report for each place ------------------------------------------------------------------------------------ */
 
-static void finish(void) {
-    counters_finish();
-    memory_report_leaks();
-    u64 again = shadow_repeated();
-    if (again) fprintf(stderr, "(%llu further findings at the places named above)\n", (unsigned long long)again);
-    trace_line("{\"kind\":\"end\",\"dropped\":0}");
+#define PLACES 1024
+static struct { const void *of; u32 a, b; } known_places[PLACES];
+static u32 known_count;
+static u64 repeated;
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int first_time(const void *of, u32 a, u32 b) {
+    int new = 1;
+    pthread_mutex_lock(&known_lock);
+    for (u32 i = 0; i < known_count && new; i++)
+        if (known_places[i].of == of && known_places[i].a == a && known_places[i].b == b) new = 0;
+    if (known_count == PLACES) new = 0;
+    if (new) known_places[known_count].of = of, known_places[known_count].a = a, known_places[known_count++].b = b;
+    else repeated++;
+    pthread_mutex_unlock(&known_lock);
+    return new;
+}
+
+u64 findings_repeated(void) { return repeated; }
+
+void thread_of(struct warp *w, u32 lane, u32 *xyz) {
+    for (int i = 0; i < 3; i++) xyz[i] = w->tid[i][lane & 31];
 }
 
 void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
@@ -115,123 +136,26 @@ void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const c
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- crashes ------------------------------------------------------------------------------------------------------------ */
-
-/* Whose fault a crash is depends on where it happens. Host code is the student's. A kernel is the emulator's: whatever a
- * kernel may do wrong is found before it can crash, but for a stack that is too small for its calls and host memory that was
- * unmapped while it was registered. */
-
-/* Of the instruction behind the one that crashed, as a return address would be; NULL where it is not known how. */
-const void *code_address(const void *context) {
-#if defined(__x86_64__)
-    return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);
-#elif defined(__aarch64__)
-    return (const void *)(((const ucontext_t *)context)->uc_mcontext.pc + 1);
-#else
-    (void)context;
-    return NULL;
-#endif
-}
-
-/* Whether an address lies behind the end of the stack of the warp that runs here. */
-static int is_behind_stack(u64 address) {
-    const struct fiber *f = this_worker->running;
-    return f && (u64)f->stack - address - 1 < GUARD_BYTES;
-}
-
-static const char *signal_name(int number) {
-    return number == SIGSEGV ? "SIGSEGV" : number == SIGBUS ? "SIGBUS" : number == SIGILL ? "SIGILL" : number == SIGFPE ? "SIGFPE" : "SIGTRAP";
-}
-
-static void emulator_failed(int signal_number, const struct launch *l) {
-    static const char advice[] = "Tell the course staff; a GPU runs the program all the same (--engine cuda).";
-    char text[2300], message[4700], kernel[1100];
-    snprintf(text, sizeof text, "the emulator itself failed with %s in kernel %s: that is a mistake of the grader, not of this program", signal_name(signal_number),
-             demangle(l->kernel->name));
-    fflush(stdout);
-    fprintf(stderr, "error: %s. %s\n", text, advice);
-    trace_line("{\"kind\":\"diagnostic\",\"severity\":\"error\",\"tool\":\"emulator\",\"message\":%s,\"kernel\":%s,\"block\":null,\"thread\":null,"
-               "\"file\":null,\"line\":null,\"advice\":\"%s\"}",
-               json_string(text, message, sizeof message), json_string(demangle(l->kernel->name), kernel, sizeof kernel), advice);
-}
-
-static void crashed(int signal_number, siginfo_t *info, void *context) {
-    u64 address = (u64)info->si_addr;
-    static int taken;
-    static __thread int again;
-    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread, which crashed too, ends the program */
-    if (again) { /* while reporting */
-        signal(signal_number, SIG_DFL);
-        raise(signal_number);
-        return;
-    }
-    again = 1;
-    host_call = this_worker ? NULL : code_address(context);
-    struct launch *l = this_worker ? this_worker->launch : NULL;
-    int memory = signal_number == SIGSEGV || signal_number == SIGBUS;
-    struct allocation *a = memory && l ? memory_find(address) : NULL;
-    if (info->si_code <= 0) { /* sent by a process */
-    } else if (l && memory && is_behind_stack(address))
-        diagnose(NULL, ~0u, 0, "error", "memory", "Look for recursion that does not end, or for very large local arrays.", "stack overflow inside kernel %s",
-                 demangle(l->kernel->name));
-    else if (a && a->kind == MEMORY_REGISTERED)
-        diagnose(NULL, ~0u, 0, "error", "memory", "Call cudaHostUnregister before the memory is freed, and no kernel that uses it behind that.",
-                 "kernel %s uses host memory that was registered and has been unmapped (address 0x%llx)", demangle(l->kernel->name), (unsigned long long)address);
-    else if (l)
-        emulator_failed(signal_number, l);
-    else if (memory) {
-        if (memory_is_arena(address)) {
-            char text[512];
-            memory_describe(address, 1, text, sizeof text);
-            diagnose(NULL, ~0u, 0, "error", "memory", "Copy the data with cudaMemcpy first, or allocate it with cudaMallocManaged.",
-                     "host code dereferenced a device pointer, %s", text);
-        } else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
-            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the arguments are there, and indices into host arrays.",
-                     "host code accessed address 0x%llx, which it may not (segmentation fault)", (unsigned long long)address);
-    }
-    finish();
-    signal(signal_number, SIG_DFL); /* not before: the next thread to crash would end the report */
-    raise(signal_number);
-}
-
-static void stopped(int signal_number) {
-    struct launch *l = launches_under_way;
-    if (l) {
-        static const char text[] = "emulator: stopped while a kernel was running\n";
-        if (write(2, text, sizeof text - 1) < 0) _exit(124);
-        char c[1100];
-        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"error\",\"tool\":\"sync\",\"message\":\"the program was stopped while this kernel was still running\","
-                   "\"kernel\":%s,\"block\":null,\"thread\":null,\"file\":null,\"line\":null,\"advice\":\"Check its loops, and whether it waits for threads that cannot run.\"}",
-                   json_string(demangle(l->kernel->name), c, sizeof c));
-    }
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
-}
-
-__attribute__((constructor(101))) static void begin(void) {
-    const char *where = getenv("GRADER_TRACE");
-    if (where && strncmp(where, "fd:", 3) == 0)
-        trace_file = fcntl(atoi(where + 3), F_DUPFD_CLOEXEC, 0);
-    else if (where && *where)
-        trace_file = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\",\"clock_ns\":%llu}", (unsigned long long)now_ns());
-    atexit(finish); /* the last registered is called first */
-    at_quick_exit(finish);
-    at_quick_exit(finish_work);
-    atexit(finish_work);
-    u8 *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);
-    struct sigaction crash = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
-    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) sigaction(crashes[i], &crash, NULL);
-    signal(SIGTERM, stopped);
-    overtime_start();
-}
-
 /* ---- the API's errors ------------------------------------------------------------------------------------------------------- */
 
-int sticky_error, pending_fault;
 static __thread int last_error;
+
+const char *error_name(int code) {
+    static const struct { int code; const char *name, *text; } table[] = {
+#include "errors.inc"
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].code == code) return table[i].name;
+    return "unrecognized error code";
+}
+const char *error_text(int code) {
+    static const struct { int code; const char *name, *text; } table[] = {
+#include "errors.inc"
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].code == code) return table[i].text;
+    return "unrecognized error code";
+}
 
 int api_result(const char *function, int code) {
     if (sticky_error) code = sticky_error;

@@ -30,9 +30,7 @@
 #define WAITS_BEFORE_LEAVING 16384
 #define RESIDENT_MAXIMUM 2048
 
-__thread struct worker *this_worker;
 u32 worker_count;
-struct launch *volatile launches_under_way;
 static struct worker *pool, *spare;
 static struct launch *pool_launch;
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -61,10 +59,6 @@ void leave_warp(struct warp *w, int state) {
     b->state[w->index] = (u8)state;
     yield_warp(w);
     __builtin_unreachable();
-}
-
-void thread_of(struct warp *w, u32 lane, u32 *xyz) {
-    for (int i = 0; i < 3; i++) xyz[i] = w->tid[i][lane & 31];
 }
 
 void barrier_orders(struct block *b) {

@@ -41,30 +41,6 @@ _Static_assert(sizeof(struct cell) == 40, "a cell takes ten times its word");
 enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };
 #define STEPS 0xfffu
 
-u32 shadow_checks;
-
-/* ---- one report for each place ------------------------------------------------------------------------------------ */
-
-#define PLACES 1024
-static struct { const void *of; u32 a, b; } known[PLACES];
-static u32 known_count;
-static u64 repeated;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-int first_time(const void *of, u32 a, u32 b) {
-    int new = 1;
-    pthread_mutex_lock(&lock);
-    for (u32 i = 0; i < known_count && new; i++)
-        if (known[i].of == of && known[i].a == a && known[i].b == b) new = 0;
-    if (known_count == PLACES) new = 0;
-    if (new) known[known_count].of = of, known[known_count].a = a, known[known_count++].b = b;
-    else repeated++;
-    pthread_mutex_unlock(&lock);
-    return new;
-}
-
-u64 shadow_repeated(void) { return repeated; }
-
 /* ---- memory of cells ------------------------------------------------------------------------------------------------ */
 
 void shadow_start(struct block *b) {
@@ -84,20 +60,14 @@ void shadow_end(struct block *b) {
     b->shadow = NULL, b->shadow_words = 0;
 }
 
-static u64 cells_bytes(const struct allocation *a) { return (a->size / 4 + 2) * sizeof(struct cell); }
-
 static struct cell *global_cell(struct allocation *a, u64 addr) {
     if (!a->cells) { /* pages appear as they are touched */
-        void *p = mmap(NULL, cells_bytes(a), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        a->cells_bytes = (a->size / 4 + 2) * sizeof(struct cell);
+        void *p = mmap(NULL, a->cells_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) return NULL;
         a->cells = p;
     }
     return &a->cells[addr / 4 - a->start / 4];
-}
-
-void shadow_forget(struct allocation *a) {
-    if (a->cells) munmap(a->cells, cells_bytes(a));
-    a->cells = NULL;
 }
 
 /* ---- what an access is ------------------------------------------------------------------------------------------------ */
@@ -340,7 +310,10 @@ void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
     const struct site_info *s = &info->sites[site];
-    struct access x = {w, info->sites, site, w->index * 32 + lane, b->stamp, addr, shared ? NULL : allocation_at(w, site, addr), (u16)(w->step & STEPS), 0, word_for(s)};
+    struct access x = {
+        .w = w, .sites = info->sites, .site = site, .thread = w->index * 32 + lane, .stamp = b->stamp, .addr = addr,
+        .allocation = shared ? NULL : allocation_at(w, site, addr), .step = (u16)(w->step & STEPS), .does = word_for(s),
+    };
     if (!shared && !x.allocation) return;
     x.atomic = s->kind == SITE_ATOMIC, x.writes = s->kind != SITE_LOAD, x.reads = s->kind == SITE_LOAD || (x.atomic && !(s->order & SITE_OVERWRITES));
     x.same_value = value && memcmp(host, value, bytes) == 0;

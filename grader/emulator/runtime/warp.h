@@ -437,5 +437,6 @@ void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates,
 #include "math.h.inc"
 #include "access.h.inc"
 #include "lanes.h.inc"
+#include "steps.h.inc"
 
 #endif

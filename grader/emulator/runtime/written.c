@@ -10,17 +10,6 @@
 
 #define HOLE 16u
 
-void written_start(struct allocation *a) {
-    if (!(shadow_checks & SANITIZE_INIT) || !(a->kind == MEMORY_DEVICE || a->kind == MEMORY_HEAP)) return;
-    void *p = mmap(NULL, a->size / 8 + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p != MAP_FAILED) a->written = p;
-}
-
-void written_end(struct allocation *a) {
-    if (a->written) munmap(a->written, a->size / 8 + 1);
-    a->written = NULL;
-}
-
 static int is_written(const struct allocation *a, u64 offset) { return a->written[offset / 8] >> (offset % 8) & 1; }
 
 static void put(struct allocation *a, u64 offset, int bit) {

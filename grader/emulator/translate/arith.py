@@ -3,58 +3,57 @@
 from __future__ import annotations
 
 from grader.emulator.analysis.effects import CARRY
+from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Instr, Operand, Reg
-from grader.emulator.translate.floats import finish_float, ftz_in, half, rounding
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.types import BITS, FORMS, is_float, is_signed
+from grader.emulator.translate.floats import finish_float, ftz_in, half
+from grader.emulator.translate.function import Row, Writer, handles, write_row
+from grader.emulator.translate.types import BITS, FORMS, HALVES, half_of, is_float, is_signed
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+
+
+def float_arithmetic(w: Writer, instr: Instr) -> None:
+    t, mode = instr.type, instr.mods.rounding or "rn"
+    if t in HALVES:
+        half(w, instr, t)
+        return
+
+    def make(s: str, *operands: str) -> str:
+        texts = ftz_in(instr, operands, s, t)
+        if mode == "rn" and instr.op in _SIGNS:
+            text = f" {_SIGNS[instr.op]} ".join(texts)
+        else:
+            text = f"{'fma' if instr.op == 'mad' else instr.op}_{mode}_{t}_{s}({', '.join(texts)})"
+        return finish_float(instr, text, s, t)
+
+    w.op(instr, t, [(o, t) for o in instr.sources], make)
 
 
 @handles("add", "sub")
 def add_sub(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b = instr.operands
-    sign = "+" if instr.op == "add" else "-"
+    sign = _SIGNS[instr.op]
     if is_float(t):
-        if t in ("f16", "bf16", "f16x2", "bf16x2"):
-            half(w, instr, t)
-            return
-        mode = rounding(instr)
-        if mode != "rn":
-            f = f"{instr.op}_{mode}_{t}"
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
-            )
-        else:
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, f" {sign} ".join(ftz_in(instr, (x, y), s, t)), s, t),
-            )
-        return
-    if "cc" in instr.mods:
+        float_arithmetic(w, instr)
+    elif "cc" in instr.mods:
         carry(w, instr)
-        return
-    if "sat" in instr.mods:
+    elif "sat" in instr.mods:
         w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"{instr.op}sat_{s}({x}, {y})")
-        return
-    if t in ("u16x2", "s16x2"):
+    elif t in ("u16x2", "s16x2"):
         w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"{instr.op}_16x2_{s}({x}, {y})")
-        return
-    u = "u" + t[1:] if BITS[t] > 16 else t  # unsigned, so that wrapping is defined in C
-    if w.affine_result(instr):
-        w.put_scalar(d, u, f"{w.base(a, u)} {sign} {w.base(b, u)}", f"{w.stride(a)} {sign} {w.stride(b)}")
-        return
-    w.op(instr, u, [(a, u), (b, u)], lambda s, x, y: f"{x} {sign} {y}")
+    else:
+        u = "u" + t[1:] if BITS[t] > 16 else t  # unsigned, so that wrapping is defined in C
+        if w.affine_result(instr):
+            w.put_scalar(d, u, f"{w.base(a, u)} {sign} {w.base(b, u)}", f"{w.stride(a)} {sign} {w.stride(b)}")
+        else:
+            w.op(instr, u, [(a, u), (b, u)], lambda s, x, y: f"{x} {sign} {y}")
 
 
 @handles("addc", "subc", "madc")
 def carry(w: Writer, instr: Instr) -> None:
     """Extended precision: computed with 64 bits to spare, the carry flag being a predicate register of its own."""
-    t = instr.mods[-1]
+    t = instr.type
     operands = instr.operands[1:]
     takes = instr.op in ("addc", "subc", "madc")
     gives = "cc" in instr.mods
@@ -71,8 +70,8 @@ def carry(w: Writer, instr: Instr) -> None:
     d = instr.operands[0]
     out = Reg(CARRY)
     if (
-        w.result_shape(d).kind == 0
-        and (not gives or w.result_shape(out).kind == 0)
+        w.result_shape(d).kind is Kind.UNIFORM
+        and (not gives or w.result_shape(out).kind is Kind.UNIFORM)
         and all(w.uniform(o) for o in operands)
     ):
         values = ", ".join(w.s(o, u) for o in operands)
@@ -89,9 +88,8 @@ def carry(w: Writer, instr: Instr) -> None:
         for i in w.pieces(u):
             w.line(f"*({FORMS[u].vector} *)&{row}[{i * step}] = {w.v(o, u, i)};")
     r, c = w.fresh("r"), w.fresh("c")
-    texts = ", ".join(f"{row}[l]" for row in rows)
-    w.line(f"{FORMS[u].scalar} {r}[32] __attribute__((aligned(64))); u32 {c} = 0;")
-    w.line(f"for (u32 l = 0; l < 32; l++) {{ u32 c_; {r}[l] = {f}({texts}, {flag} >> l & 1, &c_); {c} |= c_ << l; }}")
+    w.line(f"{FORMS[u].scalar} {r}[32] __attribute__((aligned(64)));")
+    w.line(f"const u32 {c} = {f}_row({', '.join(rows)}, {flag}, {r});")
     step = w.lanes // 2 if bits == 64 else w.lanes
     w.put(d, u, lambda i: f"*(const {FORMS[u].vector} *)&{r}[{i * step}]")
     if gives:
@@ -100,9 +98,9 @@ def carry(w: Writer, instr: Instr) -> None:
 
 @handles("neg", "abs")
 def neg_abs(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a = instr.operands
-    if t in ("f16", "bf16", "f16x2", "bf16x2"):
+    if t in HALVES:
         high = "0x80008000u" if t.endswith("x2") else "0x8000u"
         c = {"s": high, "v": f"BU({high})"}
         w.op(instr, t, [(a, t)], lambda s, x: f"{x} ^ {c[s]}" if instr.op == "neg" else f"{x} & ~{c[s]}")
@@ -118,35 +116,15 @@ def neg_abs(w: Writer, instr: Instr) -> None:
         else:
             w.op(instr, u, [(a, u)], lambda s, x: f"0 - {x}")
         return
-    u = "u" + t[1:]
     w.op(instr, t, [(a, t)], lambda s, x: f"abs_i_{s}({x})")
-    _ = u
 
 
 @handles("mul")
 def mul(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b = instr.operands
     if is_float(t):
-        if t in ("f16", "bf16", "f16x2", "bf16x2"):
-            half(w, instr, t)
-            return
-        mode = rounding(instr)
-        if mode != "rn":
-            f = f"mul_{mode}_{t}"
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
-            )
-        else:
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, " * ".join(ftz_in(instr, (x, y), s, t)), s, t),
-            )
+        float_arithmetic(w, instr)
         return
     if "wide" in instr.mods:
         wide(w, instr, t, a, b, None)
@@ -180,7 +158,7 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
             w.op(instr, r, [(a, t), (b, t), (c, r)], lambda s, x, y, z: f"{x} * {y} + {z}")
         return
     q = "s64" if is_signed(t) else "u64"
-    if w.result_shape(d).kind == 1:
+    if w.result_shape(d).kind is Kind.AFFINE:
         if w.uniform(a):
             a, b = b, a
         # A guard at the start of this block has checked that no lane wraps around.
@@ -205,8 +183,7 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
     f = f"mulwide_{'i' if is_signed(t) else 'u'}"
 
     def piece(i: int) -> str:
-        half_name = "hi" if i % 2 else "lo"
-        text = f"{f}_{half_name}({w.v(a, t, i // 2)}, {w.v(b, t, i // 2)})"
+        text = f"{f}_{half_of(i)}({w.v(a, t, i // 2)}, {w.v(b, t, i // 2)})"
         return text + (f" + {w.v(c, q, i)}" if c is not None else "")
 
     w.put(d, q, piece)
@@ -214,19 +191,10 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
 
 @handles("mad", "fma")
 def mad(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b, c = instr.operands
     if is_float(t):
-        if t in ("f16", "bf16", "f16x2", "bf16x2"):
-            half(w, instr, t)
-            return
-        f = f"fma_{rounding(instr)}_{t}"
-        w.op(
-            instr,
-            t,
-            [(a, t), (b, t), (c, t)],
-            lambda s, *x: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, x, s, t))})", s, t),
-        )
+        float_arithmetic(w, instr)
         return
     if "cc" in instr.mods:
         carry(w, instr)
@@ -253,7 +221,7 @@ def mad(w: Writer, instr: Instr) -> None:
 
 @handles("mul24", "mad24")
 def mul24(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     if "sat" in instr.mods:
         raise w.refuse()
     operands = [(o, t) for o in instr.operands[1:]]
@@ -275,7 +243,7 @@ def mul24(w: Writer, instr: Instr) -> None:
 
 @handles("sad")
 def sad(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     w.op(
         instr,
         t,
@@ -286,41 +254,23 @@ def sad(w: Writer, instr: Instr) -> None:
 
 @handles("div")
 def div(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
-    _, a, b = instr.operands
+    t = instr.type
     if is_float(t):
-        mode = rounding(instr)
-        if mode != "rn":
-            f = f"div_{mode}_{t}"
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, f"{f}_{s}({', '.join(ftz_in(instr, (x, y), s, t))})", s, t),
-            )
-        else:
-            w.op(
-                instr,
-                t,
-                [(a, t), (b, t)],
-                lambda s, x, y: finish_float(instr, " / ".join(ftz_in(instr, (x, y), s, t)), s, t),
-            )
-        return
-    w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"div_{t}_{s}({x}, {y})")
+        float_arithmetic(w, instr)
+    else:
+        w.op(instr, t, [(o, t) for o in instr.sources], lambda s, x, y: f"div_{t}_{s}({x}, {y})")
 
 
 @handles("rem")
 def rem(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
-    _, a, b = instr.operands
-    w.op(instr, t, [(a, t), (b, t)], lambda s, x, y: f"rem_{t}_{s}({x}, {y})")
+    write_row(w, instr, Row("rem_{t}", "{t}", "{t} {t}"))
 
 
 @handles("min", "max")
 def min_max(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     operands = [(o, t) for o in instr.operands[1:]]
-    if t in ("f16", "bf16", "f16x2", "bf16x2"):
+    if t in HALVES:
         half(w, instr, t)
         return
     if t in ("u16x2", "s16x2") or "relu" in instr.mods or "xorsign" in instr.mods or len(operands) != 2:

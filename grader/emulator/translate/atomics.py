@@ -5,12 +5,11 @@ from __future__ import annotations
 from grader.emulator.ptx import Instr, Mem
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.memory import (
-    _SPACE_CODES,
     OVERWRITES,
+    SPACE_CODES,
     TOLERANT,
     lane_addresses,
     order_of,
-    space_of,
     value_lanes,
 )
 from grader.emulator.translate.types import BITS
@@ -22,19 +21,18 @@ _TYPES = {"u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64", "f16", "bf16",
 @handles("atom", "red")
 def atomic(w: Writer, instr: Instr) -> None:
     mods = instr.mods
-    how = next((m for m in mods if m in _OPERATIONS), None)
-    t = mods[-1]
+    how, t = mods.operation, instr.type
     has_result = instr.op == "atom"
     operands = instr.operands[1:] if has_result else instr.operands
     mem = operands[0]
     if (
-        how is None
+        how not in _OPERATIONS
         or t not in _TYPES
         or not isinstance(mem, Mem)
         or any(m in ("v2", "v4", "v8", "async") for m in mods)
     ):
         raise w.refuse()
-    space = space_of(instr)
+    space = mods.space
     bits = BITS[t]
     read = "u64" if bits == 64 else "u16" if bits == 16 else "u32"
     order = order_of(instr)
@@ -48,7 +46,7 @@ def atomic(w: Writer, instr: Instr) -> None:
     value_lanes(w, operands[1], read, "vv")
     if len(operands) > 2:
         value_lanes(w, operands[2], read, "vv", 32)
-    w.line(f"rt_atomic_{how}_{t}(w, {site}, {_SPACE_CODES[space]}, aa, {w.mask}, vv);")
+    w.line(f"rt_atomic_{how}_{t}(w, {site}, {SPACE_CODES[space]}, aa, {w.mask}, vv);")
     if not has_result:
         return
     d = instr.operands[0]

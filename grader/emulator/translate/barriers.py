@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, lanes_meet, space_of, value_lanes
+from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_meet, value_lanes
 
 
 def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
@@ -32,20 +32,18 @@ def _uniform(w: Writer, operand: Operand) -> str:
 @handles("bar", "barrier")
 def barrier(w: Writer, instr: Instr) -> None:
     mods = instr.mods
-    if mods[0] == "warp":  # bar.warp.sync: lanes already run in step
+    if mods.action == "warp":  # bar.warp.sync: lanes already run in step
         sync_warp(w, instr.operands[0], always_whole=not w.slow and instr.guard is None)
         return
-    if mods[0] == "cluster":
+    if mods.action == "cluster":
         raise w.refuse()
-    if "cta" in mods:
-        mods = tuple(m for m in mods if m != "cta")
     site = w.site("BARRIER")
     number, threads = barrier_operands(w, instr)
     if "arrive" in mods:
         w.line(f"rt_barrier_arrive(w, {site}, {number}, {threads}, {w.mask});")
         return
     if "red" in mods:
-        how = {"popc": 0, "and": 1, "or": 2}[next(m for m in mods if m in ("popc", "and", "or"))]
+        how = {"popc": 0, "and": 1, "or": 2}[mods.operation]
         p = w.pred(instr.operands[-1])
         name = w.fresh("r")
         w.line(f"const u32 {name} = rt_barrier_reduce(w, {site}, {number}, {threads}, {w.mask}, {p}, {how});")
@@ -65,10 +63,7 @@ def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
         return
     site = w.site("BARRIER")
     if w.uniform(members):
-        text = w.s(members, "u32")
-        w.line(
-            f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}) | (w->waits != NULL))) rt_syncwarp(w, {site}, {w.mask}, {text});"
-        )
+        w.line(f"sync_warp(w, {site}, {w.mask}, {w.s(members, 'u32')});")
         return
     w.line("u32 members[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
@@ -79,22 +74,21 @@ def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
 @handles("mbarrier")
 def barrier_object(w: Writer, instr: Instr) -> None:
     """Barrier objects in shared memory (runtime/mbarrier.c), as far as sm_80 has them."""
-    what, *mods = instr.mods
+    mods, what = instr.mods, instr.mods.action
     has_result = what in ("arrive", "arrive_drop", "test_wait", "try_wait", "pending_count")
     operands = instr.operands[int(has_result) :]
     if what == "pending_count":
         w.line("u64 vv[32] __attribute__((aligned(64)));")
         value_lanes(w, operands[0], "u64", "vv")
-        w.line("u32 left[32] __attribute__((aligned(64)));")
-        w.line("for (u32 l = 0; l < 32; l++) left[l] = (u32)vv[l] & 0xfffff;")
+        w.line("u32 left[32] __attribute__((aligned(64))); pending_counts(left, vv);")
         w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&left[{i * w.lanes}]")
         return
     mem = operands[0]
     if not isinstance(mem, Mem) or "expect_tx" in mods or what in ("expect_tx", "complete_tx"):
         raise w.refuse()
     site = w.site("STORE" if what == "init" else "ATOMIC", 8)
-    lane_addresses(w, mem, "aa", space_of(instr))
-    place = f"w, {site}, {_SPACE_CODES[space_of(instr)]}, aa, {w.mask}"
+    lane_addresses(w, mem, "aa", instr.mods.space)
+    place = f"w, {site}, {SPACE_CODES[instr.mods.space]}, aa, {w.mask}"
     if what == "inval":
         w.line(f"rt_mbarrier_invalidate({place});")
         return
@@ -115,7 +109,7 @@ def barrier_object(w: Writer, instr: Instr) -> None:
 
 @handles("membar", "fence")
 def fence(w: Writer, instr: Instr) -> None:
-    if "proxy" in instr.mods[0] and "async" not in instr.mods[0]:
+    if "proxy" in instr.mods.action and "async" not in instr.mods.action:
         raise w.refuse()
     w.line("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
     if w.layout.watched:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from grader.emulator.analysis.cfg import Block, Branch, Goto, Leave, Switch, is_barrier
 from grader.emulator.analysis.effects import read, written
+from grader.emulator.analysis.shapes import Kind
 from grader.emulator.analysis.waiting import meeting_lanes
 from grader.emulator.ptx import Instr
 from grader.emulator.ptx.model import Loc
@@ -22,11 +23,11 @@ class FormWriter(Writer):
         self.block = block.number
         self.line(f"B{block.number}: ;")
         self.line("{")
-        if self.form == "linear" and block.instrs and id(block.instrs[0]) in self.layout.guards:
+        if self.form == "linear" and block.instrs and block.instrs[0].index in self.layout.guards:
             self._guard_entry(block)
-        if self.slow and block.instrs and id(block.instrs[0]) in self.layout.meetings - self.gathered:
+        if self.slow and block.instrs and block.instrs[0].index in self.layout.meetings - self.gathered:
             self._hold(block)
-        if block.instrs and id(block.instrs[0]) in self.gathered:
+        if block.instrs and block.instrs[0].index in self.gathered:
             self._gather(block)
         if self.layout.counting:
             self.layout.counting.enter(self, block)
@@ -77,9 +78,9 @@ class FormWriter(Writer):
         """Pairs of a variable and where it lies in the frame."""
         kept, shape, place = self.declared(self.values.register[web]), self.web_shape(web), self.places[web]
         parts = [""]
-        if kept != "pred" and shape.kind == 2:
+        if kept != "pred" and shape.kind is Kind.VECTOR:
             parts = [f"_{i}" for i in self.pieces(kept)]
-        elif kept != "pred" and shape.kind == 1 and shape.stride is None:
+        elif kept != "pred" and shape.is_dynamic:
             parts = ["", "_s"]
         for part in parts:
             yield f"{self.name(web)}{part}", self._in_frame(web, place, part)
@@ -89,9 +90,9 @@ class FormWriter(Writer):
         if kept == "pred":
             return f"u32 {name};"
         form = FORMS[kept]
-        if shape.kind == 2:
+        if shape.kind is Kind.VECTOR:
             return f"{form.vector} {', '.join(f'{name}_{i}' for i in self.pieces(kept))};"
-        return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.kind == 1 and shape.stride is None else "")
+        return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> None:
         """Has lanes stay where lanes meet while others that take part have waited elsewhere and are still to come."""
@@ -105,7 +106,7 @@ class FormWriter(Writer):
             self.line("u32 masks[32] __attribute__((aligned(64)));")
             for i in self.pieces("u32"):
                 self.line(f"*(VU *)&masks[{i * self.lanes}] = {self.v(mask, 'u32', i)};")
-            self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) expected |= masks[l];")
+            self.line("expected = named_by(m, masks);")
         self.line(
             f"if (rt_hold(&apart, pend, {len(self.graph.blocks)}, expected & ~m)) {{ pend[{block.number}] |= m; apart.held |= m; goto dispatch; }} }}"
         )
@@ -123,12 +124,12 @@ class FormWriter(Writer):
         instr = block.instrs[0]
         self.instr = instr
         d = instr.operands[0]
-        if self.result_shape(d).kind != 1 or instr.guard is not None:
+        if self.result_shape(d).kind is not Kind.AFFINE or instr.guard is not None:
             return
         checks = []
-        signed = instr.mods[-1] == "s32"
+        signed = instr.type == "s32"
         for operand in instr.operands[1:3] if instr.op != "cvt" else instr.operands[1:]:
-            if self.shape(operand).kind == 1:
+            if self.shape(operand).kind is Kind.AFFINE:
                 f = "wraps_i" if signed else "wraps_u"
                 checks.append(f"{f}({self.base(operand, 'u32')}, {self.stride(operand)})")
         if not checks:
@@ -151,10 +152,10 @@ class FormWriter(Writer):
                 continue
             kept = self.declared(self.values.register[web])
             general, shape = self.frame.general.shape[web], self.web_shape(web)
-            if kept == "pred" or general.kind < 2:
+            if kept == "pred" or general.kind is not Kind.VECTOR:
                 self.line(f"{self.frame_cell(web)} = {self.cell(web)};")
-                if kept != "pred" and general.kind == 1 and general.stride is None:
-                    stride = self.cell(web, "_s") if shape.kind == 1 and shape.stride is None else str(shape.stride)
+                if kept != "pred" and general.is_dynamic:
+                    stride = self.cell(web, "_s") if shape.is_dynamic else str(shape.stride)
                     self.line(f"{self.frame_cell(web, '_s')} = {stride};")
                 continue
             for i in self.pieces(kept):
@@ -166,15 +167,17 @@ class FormWriter(Writer):
                 continue
             kept = self.declared(self.values.register[web])
             general, shape = self.frame.general.shape[web], self.web_shape(web)
-            dynamic = shape.kind == 1 and shape.stride is None
-            if kept == "pred" and shape.kind == 0 and general.kind == 2:  # lanes that have left keep what they had
+            dynamic = shape.is_dynamic
+            if (
+                kept == "pred" and shape.kind is Kind.UNIFORM and general.kind is Kind.VECTOR
+            ):  # lanes that have left keep what they had
                 self.line(f"{self.cell(web)} = -(u32)(({self.frame_cell(web)} & m) != 0);")
-            elif kept == "pred" or general.kind == 0:
+            elif kept == "pred" or general.kind is Kind.UNIFORM:
                 self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
-            elif shape.kind == 2:
+            elif shape.kind is Kind.VECTOR:
                 for i in self.pieces(kept):
                     self.line(f"{self.cell(web, f'_{i}')} = {self.frame_cell(web, f'_{i}')};")
-            elif general.kind == 1:
+            elif general.kind is Kind.AFFINE:
                 self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
                 if dynamic:
                     stride = self.frame_cell(web, "_s") if general.stride is None else str(general.stride)
@@ -183,7 +186,7 @@ class FormWriter(Writer):
                 t = FORMS[kept].scalar
                 lanes = f"((const {t} *)&{self.frame_cell(web, '_0')})"
                 first = f"{lanes}[__builtin_ctz(m)]"
-                if shape.kind == 0:
+                if shape.kind is Kind.UNIFORM:
                     self.line(f"{self.cell(web)} = {first};")
                 elif dynamic:
                     self.line(f"affine_from_lanes_{t}({lanes}, m, &{self.cell(web)}, &{self.cell(web, '_s')});")
@@ -283,7 +286,7 @@ class FormWriter(Writer):
             web = self._end_web(block)
             name = self.cell(web)
             p = f"(~{name})" if end.condition.negated else name
-            if self.web_shape(web).kind == 0:
+            if self.web_shape(web).kind is Kind.UNIFORM:
                 self.line(f"if ({p}) {{")
                 self._goto(end.taken)
                 self.line("}")
@@ -343,7 +346,7 @@ class FormWriter(Writer):
 
     def _switch(self, block: Block, end: Switch) -> None:
         web = self._end_web(block)
-        if self.web_shape(web).kind == 0:
+        if self.web_shape(web).kind is Kind.UNIFORM:
             self.line(f"switch ({self.cell(web)}) {{")
             for i, target in enumerate(end.targets):
                 self.line(f"{'default' if i == len(end.targets) - 1 else f'case {i}'}: {{")
@@ -360,13 +363,9 @@ class FormWriter(Writer):
             self.layout.counting.switch(self, block)
         self.line(f"static const u16 to[] = {{{', '.join(map(str, end.targets))}}};")
         if self.slow:
-            self.line("for (u32 l = 0; l < 32; l++) if (m >> l & 1) {")
-            self.line("u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < next) next = b; }")
-            self.line("goto dispatch;")
+            self.line("next = choose_blocks(pend, next, m, index, to); goto dispatch;")
             return
-        each = "u32 b = to[index[l]]; pend[b] |= 1u << l; if (b < first) first = b;"
-        start = f"u32 first = ~0u; for (u32 l = 0; l < 32; l++) if (m >> l & 1) {{ {each} }}"
-        self._run_apart(block, start, "first")
+        self._run_apart(block, "const u32 first = choose_blocks(pend, ~0u, m, index, to);", "first")
 
     def _slow_barrier(self, instr: Instr, block: Block) -> None:
         """Lanes of a divided warp arrive: they wait until the others have arrived, or have all left."""
@@ -383,7 +382,5 @@ class FormWriter(Writer):
             return
         number, threads = barrier_operands(self, instr)
         self.line(f"rt_divided_barrier(w, {self.site('BARRIER')}, m);")
-        self.line(
-            f"wait_at[{end.target}] |= m; wait_id[{end.target}] = {number}; wait_threads[{end.target}] = {threads}; waiting |= m;"
-        )
+        self.line(f"wait_at(waits, {end.target}, m, {number}, {threads}); waiting |= m;")
         self.line(f"wait_site = {self.site('BARRIER')}; goto dispatch;")

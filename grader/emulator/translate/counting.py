@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from grader.emulator.analysis.cfg import Block, Branch, Leave, Switch
@@ -46,42 +47,36 @@ _FLOATS = {
     "f16": ("fp16", 1), "f16x2": ("fp16", 2), "bf16": ("fp16", 1), "bf16x2": ("fp16", 2), "f32": ("fp32", 1),
     "f32x2": ("fp32", 2), "f64": ("fp64", 1),
 }  # fmt: skip
-Kind = Literal["LOAD", "STORE", "ATOMIC", "REDUCTION", "COPY_FROM", "COPY_TO"]
+AccessKind = Literal["LOAD", "STORE", "ATOMIC", "REDUCTION", "COPY_FROM", "COPY_TO"]
 
 
 def instruction_class(instr: Instr) -> str | None:
     """One of CLASSES; None for what no GPU executes: kernel parameters are operands, arguments of calls registers."""
     op, mods = instr.op, instr.mods
-    if op in ("ld", "st") and any(m.split("::")[0] == "param" or m.startswith("param__") for m in mods):
+    if op in ("ld", "st") and mods.space == "param":
         return None
     if op in ("bar", "barrier"):
-        return "control" if mods[0] == "warp" else "barrier"
+        return "control" if mods.action == "warp" else "barrier"
     if op == "wmma":
-        return "tensor" if mods[0] == "mma" else "memory"
+        return "tensor" if mods.action == "mma" else "memory"
     if op in _CLASS_OF_OP:
         return _CLASS_OF_OP[op]
-    found = _FLOATS.get(mods[-1]) if mods else None
+    found = _FLOATS.get(instr.type)
     return found[0] if found else "integer"
 
 
 def lane_operations(instr: Instr) -> tuple[str, str, int] | None:
     """(precision, operation, how many) of floating-point arithmetic in each lane; None for any other instruction."""
     operation = _OPERATION_OF_OP.get(instr.op)
-    found = _FLOATS.get(instr.mods[-1]) if instr.mods else None
+    found = _FLOATS.get(instr.type)
     return (found[0], operation, found[1]) if operation and found else None
 
 
 def tensor_operations(instr: Instr) -> int:
     """Additions and multiplications of a warp's matrix instruction."""
-    if instruction_class(instr) != "tensor":
+    if instruction_class(instr) != "tensor" or instr.mods.shape is None:
         return 0
-    for m in instr.mods:
-        if m.startswith("m") and "n" in m and "k" in m:
-            rows, _, rest = m[1:].partition("n")
-            columns, _, depth = rest.partition("k")
-            if rows.isdigit() and columns.isdigit() and depth.isdigit():
-                return 2 * int(rows) * int(columns) * int(depth)
-    return 0
+    return 2 * prod(instr.mods.shape)
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -136,7 +131,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.slots: list[_Slot] = []
-        self.accesses: list[tuple[Loc, Kind, int]] = []
+        self.accesses: list[tuple[Loc, AccessKind, int]] = []
         self.branches: list[Loc] = []
 
     def slot(self) -> tuple[int, _Slot]:
@@ -179,10 +174,10 @@ class FunctionCounting:
         self._shared = shared
         self._zeros = trailing_zeros(function, shared)
         self._used = {name for item in function.body if isinstance(item, Instr) for name in read(item)}
-        self._fused: dict[int, Fused] = {}  # by id of the instruction
+        self._fused: dict[int, Fused] = {}  # by index of the instruction
         self._blocks: dict[int, dict[int, int]] = {}  # block → place of an instruction in it → slot that begins there
-        self._guarded: dict[int, int] = {}  # by id of the instruction
-        self._accesses: dict[tuple[int, Kind], int] = {}
+        self._guarded: dict[int, int] = {}  # by index of the instruction
+        self._accesses: dict[tuple[int, AccessKind], int] = {}
         self._branches: dict[int, int] = {}  # by block
 
     def enter(self, w: Writer, block: Block, mask: str = "m") -> None:
@@ -204,7 +199,7 @@ class FunctionCounting:
         if instr.op == "cp":
             self._copy(w, instr)
             return
-        fused = self._fused.get(id(instr))
+        fused = self._fused.get(instr.index)
         for kind, mem, space, size in _accesses(instr, self._used):
             if fused is not None:
                 mem, size = fused.mem, fused.size
@@ -214,7 +209,7 @@ class FunctionCounting:
 
     def _follows(self, instr: Instr) -> bool:
         """Whether another instruction stands for this one."""
-        fused = self._fused.get(id(instr))
+        fused = self._fused.get(instr.index)
         return fused is not None and fused.leader is not instr
 
     def parting(self, w: Writer, block: Block) -> None:
@@ -249,13 +244,13 @@ class FunctionCounting:
         return starts
 
     def _guard_slot(self, instr: Instr) -> int:
-        if id(instr) not in self._guarded:
-            self._guarded[id(instr)], slot = self._module.slot()
+        if instr.index not in self._guarded:
+            self._guarded[instr.index], slot = self._module.slot()
             slot.perform(instr)
-        return self._guarded[id(instr)]
+        return self._guarded[instr.index]
 
-    def _number(self, instr: Instr, kind: Kind, size: int) -> int:
-        key = id(instr), kind
+    def _number(self, instr: Instr, kind: AccessKind, size: int) -> int:
+        key = instr.index, kind
         if key not in self._accesses:
             self._module.accesses.append((instr.loc, kind, size))
             self._accesses[key] = len(self._module.accesses) - 1
@@ -269,12 +264,12 @@ class FunctionCounting:
             self._branches[block.number] = len(self._module.branches) - 1
         return self._branches[block.number]
 
-    def _access(self, w: Writer, access: int, kind: Kind, mem: Mem, space: str) -> None:
-        from grader.emulator.translate.memory import _SPACE_CODES, address_arguments
+    def _access(self, w: Writer, access: int, kind: AccessKind, mem: Mem, space: str) -> None:
+        from grader.emulator.translate.memory import SPACE_CODES, address_arguments
 
         w.line("{")
         form, arguments = address_arguments(w, mem, space)
-        w.line(f"count_{form}(w, {w.number(access)}, {_SPACE_CODES[space]}, {arguments}, {w.mask});")
+        w.line(f"count_{form}(w, {w.number(access)}, {SPACE_CODES[space]}, {arguments}, {w.mask});")
         w.line("}")
 
     def _copy(self, w: Writer, instr: Instr) -> None:
@@ -298,7 +293,7 @@ class FunctionCounting:
         load = instr.op == "ldmatrix"
         mem, registers = (instr.operands[1], instr.operands[0]) if load else (instr.operands[0], instr.operands[1])
         assert isinstance(mem, Mem)
-        space = "shared" if any(m.startswith("shared") for m in instr.mods) else "generic"
+        space = instr.mods.space
         access = self._number(instr, "LOAD" if load else "STORE", 16)
         w.line("{")
         lane_addresses(w, mem, "ca", space)
@@ -310,27 +305,25 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vec) else (operand,)
 
 
-def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[Kind, Mem, str, int]]:
+def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[AccessKind, Mem, str, int]]:
     """(kind, address, space, bytes of a lane) of an instruction's requests to global, shared and local memory."""
-    from grader.emulator.translate.memory import space_of
-
     op, operands = instr.op, instr.operands
-    if op == "cp" and instr.mods[0] == "async" and len(operands) >= 3:
+    if op == "cp" and instr.mods.action == "async" and len(operands) >= 3:
         to, source, size = operands[:3]
         if isinstance(to, Mem) and isinstance(source, Mem):
             yield "COPY_FROM", source, "global", getattr(size, "value", 0)
             yield "COPY_TO", to, "shared", getattr(size, "value", 0)
         return
-    kinds: dict[str, tuple[Kind, int]] = {
+    kinds: dict[str, tuple[AccessKind, int]] = {
         "ld": ("LOAD", 1), "ldu": ("LOAD", 1), "st": ("STORE", 0), "atom": ("ATOMIC", 1), "red": ("REDUCTION", 0),
     }  # fmt: skip
-    if op not in kinds or instr.mods[-1] not in BITS:
+    if op not in kinds or instr.type not in BITS:
         return
     kind, place = kinds[op]
     mem = operands[place]
-    space = space_of(instr)
+    space = instr.mods.space
     if not isinstance(mem, Mem) or space in ("param", "const"):
         return
     if isinstance(mem.base, Sym) and space == "generic":
         return
-    yield kind, mem, space, used_bytes(instr, used) if kind in ("LOAD", "STORE") else BITS[instr.mods[-1]] // 8
+    yield kind, mem, space, used_bytes(instr, used) if kind in ("LOAD", "STORE") else BITS[instr.type] // 8

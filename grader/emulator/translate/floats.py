@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from grader.emulator.ptx import Instr
 from grader.emulator.translate.function import Writer, handles
-
-ROUNDINGS = ("rn", "rz", "rm", "rp")
-
-
-def rounding(instr: Instr) -> str:
-    """The rounding mode named, "rn" when none is."""
-    return next((m for m in instr.mods if m in ROUNDINGS), "rn")
+from grader.emulator.translate.types import HALVES
 
 
 def finish_float(instr: Instr, text: str, suffix: str, t: str) -> str:
@@ -28,12 +22,12 @@ def ftz_in(instr: Instr, texts: tuple[str, ...], suffix: str, t: str) -> list[st
 
 @handles("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
 def special_function(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     a = instr.operands[1]
-    if t in ("f16", "bf16", "f16x2", "bf16x2"):
+    if t in HALVES:
         half(w, instr, t)
         return
-    mode = rounding(instr)
+    mode = instr.mods.rounding or "rn"
     exact = "approx" not in instr.mods
     if exact and mode != "rn":
         name = f"{instr.op}_{mode}_{t}"
@@ -49,7 +43,7 @@ def special_function(w: Writer, instr: Instr) -> None:
 
 @handles("copysign")
 def copysign(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     u = "u64" if t == "f64" else "u32"
     high = "(1ull << 63)" if t == "f64" else "0x80000000u"
     broadcast = "BQ" if t == "f64" else "BU"
@@ -61,7 +55,7 @@ def copysign(w: Writer, instr: Instr) -> None:
 
 @handles("testp")
 def testp(w: Writer, instr: Instr) -> None:
-    how, t = instr.mods[0], instr.mods[1]
+    how, t = instr.mods.action, instr.type
     a = instr.operands[1]
     if w.uniform(a):
         w.put_pred(instr.operands[0], f"-(u32)testp_{how}_{t}_s({w.s(a, t)})")

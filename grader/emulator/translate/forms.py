@@ -6,7 +6,7 @@ import re
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
 from grader.emulator.analysis.effects import CARRY, written
-from grader.emulator.analysis.shapes import Ssa, Values, analyse
+from grader.emulator.analysis.shapes import Kind, Ssa, Values, analyse
 from grader.emulator.analysis.waiting import idle_until_meeting, meetings, waiting_loops
 from grader.emulator.ptx import Instr, Reg
 from grader.emulator.translate.control import FormWriter
@@ -52,7 +52,7 @@ class _FunctionText:
         meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.gathers
         values = analyse(ssa, linear_rules)
         guards = {
-            id(i)
+            i.index
             for b in graph.blocks
             for i in b.instrs
             if is_widening_guard(i) and i.guard is None and _affine_result(values, i)
@@ -91,7 +91,7 @@ class _FunctionText:
         depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
 
         def worth(block: Block) -> tuple[int, float, int]:
-            floats = sum(i.mods[-1:] == ("f32",) for i in block.instrs)
+            floats = sum(i.type == "f32" for i in block.instrs)
             return depth[block.number], floats / max(1, len(block.instrs)), -len(block.instrs)
 
         chosen: set[int] = set()
@@ -168,12 +168,12 @@ class _FunctionText:
         writer.line("u32 m = 0, exited = 0; (void)exited;")
         if has_barrier:
             writer.line(
-                f"u32 wait_at[{n + 1}], wait_id[{n + 1}], wait_threads[{n + 1}], waiting = 0, wait_site = 0; memset(wait_at, 0, sizeof wait_at);"
+                f"struct waiting waits[{n + 1}]; memset(waits, 0, sizeof waits); u32 waiting = 0, wait_site = 0;"
             )
         table = ", ".join(f"&&B{i}" if i in needed else "&&missing" for i in range(n + 1))
         writer.line(f"static const void *const to[] = {{{table}}};")
         apart = bool(self.layout.waiting or self.layout.gathers)
-        due = "(pend[next] & ~(apart.waiting | apart.held))" if apart else "pend[next]"
+        away = "apart.waiting | apart.held" if apart else "0"
         if apart:
             idle = ", ".join(str(int(idle_until_meeting(graph, b, self.layout.callees_do))) for b in range(n))
             writer.line("struct apart apart = {.patience = PATIENCE};")
@@ -182,22 +182,15 @@ class _FunctionText:
             writer.line(f"static const u8 idle[] = {{{idle}}};")
         writer.line("dispatch:;")
         # `next` is the lowest pending block; when it was `stop` and nothing else is pending, all lanes are there.
-        writer.line(f"while (next < {n}u && {due} == 0) next++;")
+        writer.line(f"next = next_due(pend, next, {n}, {away});")
         if apart:
             writer.line(f"if (UNLIKELY(apart.waiting | apart.held) && (next >= {n}u || (int)next == stop)) {{")
             writer.line(f"if (rt_take_turns(w, &apart, next < {n}u && !idle[next])) stop = -1;")
             writer.line("else { next = 0; goto dispatch; } }")
         writer.line(f"if (next >= {n}u) {{")
         if has_barrier:
-            writer.line("if (waiting) {")
             writer.line(
-                f"u32 id = 0, threads = 0, lanes = 0; for (u32 b = 0; b < {n}u; b++) if (wait_at[b]) {{ id = wait_id[b]; threads = wait_threads[b]; break; }}"
-            )
-            writer.line(
-                f"for (u32 b = 0; b < {n}u; b++) if (wait_at[b] && wait_id[b] == id) {{ lanes |= wait_at[b]; pend[b] |= wait_at[b]; wait_at[b] = 0; }}"
-            )
-            writer.line(
-                "waiting &= ~lanes; rt_barrier(w, wait_site, id, threads, lanes, 0); next = 0; goto dispatch; }"
+                f"if (waiting) {{ waiting &= ~wait_together(w, waits, pend, {n}, wait_site); next = 0; goto dispatch; }}"
             )
         if not self.function.entry:
             writer.line("*exited_out |= exited;")
@@ -209,8 +202,8 @@ class _FunctionText:
         writer.line(
             f"if ((int)next == stop) {{ {'' if self.function.entry else '*exited_out |= exited; '}return pend[next]; }}"
         )
-        writer.line(f"m = {due}; pend[next] &= ~m;" if apart else "m = pend[next]; pend[next] = 0;")
-        writer.line(f"{{ const u32 at = next++; while (next < {n}u && {due} == 0) next++; goto *to[at]; }}")
+        writer.line(f"m = pend[next] & ~({away}); pend[next] &= ~m;")
+        writer.line(f"{{ const u32 at = next; next = next_due(pend, at + 1, {n}, {away}); goto *to[at]; }}")
         for block in graph.blocks:
             if block.number in needed:
                 writer.write_block(block)
@@ -238,12 +231,8 @@ class _FunctionText:
         lines = [
             f"u32 {symbol}(struct warp *w, u32 m, u32 **prm) {{",
             f"(void)prm; u32 r; u8 F[{self.frame.size}] __attribute__((aligned(64)));",
-            "const u32 local_base = *(u32 *)F = w->local_top;",
+            f"const u32 local_base = *(u32 *)F = {f'take_local(w, m, {local})' if local else 'w->local_top'};",
         ]
-        if local:
-            lines.append(
-                f'w->local_top += {local}; if (UNLIKELY(w->local_top > w->local_size)) rt_fault(w, ~0u, lowest_lane(m), 700, "local memory (stack) overflow: %u bytes a thread", w->local_size);'
-            )
         if fast:
             call = f"(w, m, F{args}, local_base)"
             lines.append(f"r = w->linear ? {symbol}_linear{call} : {symbol}_general{call};")
@@ -285,18 +274,18 @@ def _predicate(block: Block) -> str | None:
 
 def _waits_alone(instr: Instr) -> bool:
     """Whether lanes can wait one by one at an instruction. Other lanes go past a predicated one, so not there."""
-    return instr.guard is None and (instr.op in ("shfl", "vote", "match", "redux") or instr.mods[:1] == ("warp",))
+    return instr.guard is None and (instr.op in ("shfl", "vote", "match", "redux") or instr.mods.action == "warp")
 
 
 def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:
-    """Ids of the warp functions whose lanes may come separately: the first of a block for each mask, and those that
+    """Indices of the warp functions whose lanes may come separately: the first of a block for each mask, and those that
     lanes may also call elsewhere."""
     places: dict[str, set[int]] = {}
     for block in divided:
         for instr in block.instrs:
             places.setdefault(instr.text, set()).add(block.number)
     return frozenset(
-        id(i) for b in divided for i in b.instrs if _waits_alone(i) and (id(i) in meet or len(places[i.text]) > 1)
+        i.index for b in divided for i in b.instrs if _waits_alone(i) and (i.index in meet or len(places[i.text]) > 1)
     )
 
 
@@ -308,4 +297,4 @@ def _divided(graph: Graph, values: Values) -> set[int]:
 
 
 def _affine_result(values: Values, instr: Instr) -> bool:
-    return any(values.shape[values.of_write(instr, n)].kind == 1 for n in written(instr))
+    return any(values.shape[values.of_write(instr, n)].kind is Kind.AFFINE for n in written(instr))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.emulator.analysis.shapes import Shape, Ssa, Values
+from grader.emulator.analysis.shapes import Kind, Shape, Ssa, Values
 from grader.emulator.translate.types import FORMS
 
 ROW_BYTES = 128  # 32 lanes of 32 bits
@@ -28,7 +28,7 @@ class Frame:
 
     def bytes_of(self, web: int, shape: Shape) -> int:
         kept = self.kept(self.general.register[web])
-        if kept == "pred" or shape.kind < 2:
+        if kept == "pred" or shape.kind is not Kind.VECTOR:
             return SCALAR_BYTES
         return ROW_BYTES * (2 if FORMS[kept].wide else 1)
 

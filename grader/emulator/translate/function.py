@@ -6,12 +6,12 @@ See runtime/warp.h for what the forms are, control.py for what happens between b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from grader.emulator.analysis.cfg import Graph
 from grader.emulator.analysis.effects import CARRY, is_special
-from grader.emulator.analysis.shapes import UNIFORM, Shape, Values
+from grader.emulator.analysis.shapes import UNIFORM, Kind, Shape, Values
 from grader.emulator.analysis.waiting import Callees
 from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 from grader.emulator.ptx.model import Loc
@@ -20,7 +20,7 @@ from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.lacking import lacking_instruction
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.template import Code, Recipe, Signature, fill, number_hole, offset_hole
-from grader.emulator.translate.types import BITS, FORMS, storage
+from grader.emulator.translate.types import BITS, FORMS, half_of, storage
 
 Expression = Callable[..., str]
 
@@ -67,6 +67,28 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
         return handler
 
     return register
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An instruction that one C function does: its name but for s or v, and the types of result and operands.
+
+    `{t}` stands for the instruction's type, `{0}` and `{1}` for its modifiers, `{a}` and `{b}` for u or s of its types."""
+
+    function: str
+    result: str
+    operands: str
+
+
+def write_row(w: Writer, instr: Instr, row: Row) -> None:
+    """Writes the call of the C function that a table names for an instruction."""
+    words = (*instr.mods, "", "")
+    a, b, *_ = (*(t[0] for t in instr.mods.types), "", "")
+    name, result, operands = (
+        text.format(*words, t=instr.type, a=a, b=b) for text in (row.function, row.result, row.operands)
+    )
+    typed = list(zip(instr.sources, operands.split(), strict=True))
+    w.op(instr, result, typed, lambda s, *x: f"{name}_{s}({', '.join(x)})")
 
 
 class Writer:
@@ -192,7 +214,7 @@ class Writer:
         return self.web_shape(self.web(operand))
 
     def uniform(self, operand: Operand) -> bool:
-        return self.shape(operand).kind == 0
+        return self.shape(operand).kind is Kind.UNIFORM
 
     # ---- reading operands -----------------------------------------------------------------------------------------
 
@@ -272,15 +294,15 @@ class Writer:
         """Lane 0's value of a uniform or affine operand (were lane 0 and all others live)."""
         if isinstance(operand, Reg) and not is_special(operand.name):
             web = self.web(operand)
-            if self.web_shape(web).kind == 1:
+            if self.web_shape(web).kind is Kind.AFFINE:
                 return f"(({FORMS[t].scalar}){self.cell(web)})"
-        elif isinstance(operand, Reg) and self._special_shape(operand.name).kind == 1:
+        elif isinstance(operand, Reg) and self._special_shape(operand.name).kind is Kind.AFFINE:
             return "0u" if operand.name == "%laneid" else "w->tid0[0]"
         return self.s(operand, t)
 
     def stride(self, operand: Operand) -> str:
         shape = self.shape(operand)
-        if shape.kind == 0:
+        if shape.kind is Kind.UNIFORM:
             return "0"
         if shape.stride is not None:
             return f"({shape.stride}ll)"
@@ -290,7 +312,7 @@ class Writer:
         """Piece `i` of an operand as a C vector of type `t`."""
         form = FORMS[t]
         shape = self.shape(operand)
-        if shape.kind == 0:
+        if shape.kind is Kind.UNIFORM:
             return f"{form.broadcast}({self.s(operand, t)})"
         assert isinstance(operand, Reg)
         if is_special(operand.name):
@@ -320,9 +342,9 @@ class Writer:
     def web_piece(self, web: int, i: int) -> str:
         kept = self.declared(self.values.register[web])
         shape = self.web_shape(web)
-        if shape.kind == 0:
+        if shape.kind is Kind.UNIFORM:
             return f"{FORMS[kept].broadcast}({self.cell(web)})"
-        if shape.kind == 1:
+        if shape.kind is Kind.AFFINE:
             stride = self.cell(web, "_s") if shape.stride is None else f"({shape.stride})"
             if FORMS[kept].wide:
                 return f"(BQ({self.cell(web)}) + IOTAQ({i}) * BQ((u64)(i64){stride}))"
@@ -397,7 +419,7 @@ class Writer:
 
     def affine_result(self, instr: Instr) -> bool:
         """Whether the result is kept as base and stride."""
-        return self.result_shape(instr.operands[0]).kind == 1
+        return self.result_shape(instr.operands[0]).kind is Kind.AFFINE
 
     def needs_blend(self, web: int) -> bool:
         return self.blend is not None and not (self.values.local[web] and self.blend == "m")
@@ -410,12 +432,12 @@ class Writer:
         shape = self.web_shape(web)
         kept = self.declared(self.values.register[web])
         text = self._store_scalar(text, t, kept)
-        if shape.kind == 2:
+        if shape.kind is Kind.VECTOR:
             for i in self.pieces(kept):
                 self._put_piece(web, kept, i, f"{FORMS[kept].broadcast}({text})")
             return
         self.line(f"{self.cell(web)} = {text};")
-        if shape.kind == 1 and shape.stride is None:
+        if shape.is_dynamic:
             self.line(f"{self.cell(web, '_s')} = {stride};")
 
     def _store_scalar(self, text: str, t: str, kept: str) -> str:
@@ -440,7 +462,7 @@ class Writer:
         if isinstance(operand, Reg) and operand.name == "_":
             return
         web = self.result_web(operand)
-        assert self.web_shape(web).kind == 2, (self.instr, str(self.web_shape(web)))
+        assert self.web_shape(web).kind is Kind.VECTOR, (self.instr, str(self.web_shape(web)))
         kept = self.declared(self.values.register[web])
         if FORMS[kept].wide != FORMS[t].wide:
             if FORMS[kept].wide:  # a narrow value into a 64-bit register: ld, cvt
@@ -448,9 +470,9 @@ class Writer:
                 temps = [self.fresh() for _ in self.pieces(t)]
                 for i, name in enumerate(temps):
                     self.line(f"{FORMS[t].vector} {name} = {piece(i)};")
+                widen = "widen_i" if signed else "widen_u"
                 for i in self.pieces(kept):
-                    f = ("widen_i" if signed else "widen_u") + ("_hi" if i % 2 else "_lo")
-                    self._put_piece(web, kept, i, f"(VQ){f}({temps[i // 2]})")
+                    self._put_piece(web, kept, i, f"(VQ){widen}_{half_of(i)}({temps[i // 2]})")
                 return
             raise self.refuse()
         if self.blend is not None:
@@ -487,24 +509,36 @@ class Writer:
             return
         web = self.result_web(operand)
         name = self.cell(web)
-        if self.web_shape(web).kind == 2 and self.needs_blend(web):
+        if self.web_shape(web).kind is Kind.VECTOR and self.needs_blend(web):
             self.line(f"{name} = (({text}) & {self.blend}) | ({name} & ~{self.blend});")
         else:
             self.line(f"{name} = {text};")
 
-    def op(self, instr: Instr, result_type: str, operands: list[tuple[Operand, str]], make: Expression) -> None:
+    def op(self, instr: Instr, result_type: str, operands: Sequence[tuple[Operand, str]], make: Expression) -> None:
         """An instruction whose result depends lane by lane on its operands. `make(suffix, *texts)` gives the C
-        expression; suffix "s" asks for scalars, "v" for vectors."""
+        expression; suffix "s" asks for scalars, "v" for vectors. Where one of the types is wide, the others are widened
+        for it, and its result is narrowed."""
         d = instr.operands[0]
         if isinstance(d, Reg) and d.name == "_":
             return
-        shape = self.result_shape(d)
-        if shape.kind != 2 or all(self.uniform(o) for o, _ in operands):
-            if all(self.uniform(o) for o, _ in operands):
-                self.put_scalar(d, result_type, make("s", *(self.s(o, t) for o, t in operands)))
-                return
-            raise AssertionError(f"no affine form for {instr}")
-        self.put(d, result_type, lambda i: make("v", *(self.v(o, t, i) for o, t in operands)))
+        if all(self.uniform(o) for o, _ in operands):
+            self.put_scalar(d, result_type, make("s", *(self.s(o, t) for o, t in operands)))
+            return
+        wide = FORMS[result_type].wide or any(FORMS[t].wide for _, t in operands)
+
+        def piece(i: int) -> str:
+            return make(
+                "v", *(self.v(o, t, i) if FORMS[t].wide == wide else self.widened(o, t, i) for o, t in operands)
+            )
+
+        if wide and not FORMS[result_type].wide:
+            self.put(d, result_type, lambda i: f"narrow_q((VQ){piece(2 * i)}, (VQ){piece(2 * i + 1)})")
+        else:
+            self.put(d, result_type, piece)
+
+    def widened(self, operand: Operand, t: str, i: int) -> str:
+        """Piece `i` of a row twice as wide, of an unsigned operand."""
+        return f"widen_u_{half_of(i)}({self.v(operand, t, i // 2)})"
 
     # ---- instructions and blocks --------------------------------------------------------------------------------------
 
@@ -542,7 +576,7 @@ class Writer:
         parts: list[object] = [instr.op, instr.mods, self.slow]
         for n, operand in enumerate(instr.operands if instr.guard is None else (*instr.operands, instr.guard)):
             if isinstance(operand, Reg):
-                web = self.values.web_at.get((id(instr), operand.name, n == 0))
+                web = self.values.web_at.get((instr.index, operand.name, n == 0))
                 if web is None:
                     return (), []
                 place = self.places[web]
@@ -564,7 +598,7 @@ class Writer:
         closing = ""
         if guard is not None:
             p = self.pred(guard)
-            if self.web_shape(self.web(guard)).kind == 0:
+            if self.web_shape(self.web(guard)).kind is Kind.UNIFORM:
                 self.line(f"if ({p}) {{")
                 closing = "}"
             else:

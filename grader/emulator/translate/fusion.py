@@ -52,7 +52,7 @@ class _Run(NamedTuple):
 
 
 def fuse(instrs: list[Instr], zeros: Mapping[str, int], shared: Mapping[str, int]) -> dict[int, Fused]:
-    """By id of each instruction of a block that is fused with others: what it became. `zeros` are the registers' known
+    """By index of each instruction of a block that is fused with others: what it became. `zeros` are the registers' known
     trailing zero bits, `shared` the offsets of shared variables."""
     runs = _Runs(zeros, shared, _told_by_vectors(instrs))
     versions: dict[str, int] = {}
@@ -110,7 +110,7 @@ class _Runs:
                     continue
                 first = min(parts, key=lambda w: w.mem.offset)
                 access = Fused(parts[0].instr, Mem(first.mem.base, first.mem.offset), size)
-                self.fused.update({id(w.instr): access for w in parts})
+                self.fused.update({w.instr.index: access for w in parts})
                 left = [w for w in left if w not in parts]
 
     def _origin(self, word: _Word, size: int) -> int:
@@ -144,13 +144,13 @@ def _word(instr: Instr) -> _Word | None:
     """The access, when it is one to shared or global memory of whole words that nothing guards."""
     if instr.op not in ("ld", "st") or instr.guard is not None:
         return None
-    space = next((space for m in instr.mods if (space := m.split("::")[0]) in _SPACES), None)
-    if space is None or any(m in ("volatile", "relaxed", "acquire", "release", "shared::cluster") for m in instr.mods):
+    space = instr.mods.space
+    if space not in _SPACES or any(m in ("volatile", "relaxed", "acquire", "release") for m in instr.mods):
         return None
     mem, value = (instr.operands[1], instr.operands[0]) if instr.op == "ld" else instr.operands[:2]
-    if not isinstance(mem, Mem) or isinstance(mem.base, Imm) or instr.mods[-1] not in BITS:
+    if not isinstance(mem, Mem) or isinstance(mem.base, Imm) or instr.type not in BITS:
         return None
-    size = BITS[instr.mods[-1]] // 8 * (len(value.items) if isinstance(value, Vec) else 1)
+    size = BITS[instr.type] // 8 * (len(value.items) if isinstance(value, Vec) else 1)
     return _Word(instr, mem, size, space) if size in (4, 8, 16) else None
 
 
@@ -160,15 +160,15 @@ def _touched(instr: Instr) -> tuple[str, ...]:
         return _SPACES
     if instr.op != "st":
         return ()
-    named = next((space for m in instr.mods if (space := m.split("::")[0]) in (*_SPACES, "local", "param")), None)
-    return _SPACES if named is None else (named,) if named in _SPACES else ()
+    space = instr.mods.space
+    return _SPACES if space == "generic" else (space,) if space in _SPACES else ()
 
 
 def used_bytes(instr: Instr, used: Collection[str]) -> int:
     """Bytes a lane that a load or store moves; of a vector load, those up to the last element of which there is any use
     (`used`: the registers that anything in the function reads), in a width that there is."""
     value = instr.operands[0 if instr.op != "st" else 1]
-    width = BITS[instr.mods[-1]] // 8
+    width = BITS[instr.type] // 8
     if not isinstance(value, Vec):
         return width
     items = value.items

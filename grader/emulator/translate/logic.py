@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Imm, Instr, Reg
-from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.function import Row, Writer, handles, write_row
 from grader.emulator.translate.types import BITS, FORMS, is_signed
 from grader.emulator.translate.warp_ops import rows
 
 
 @handles("and", "or", "xor")
 def logic(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b = instr.operands
     sign = {"and": "&", "or": "|", "xor": "^"}[instr.op]
     if t == "pred":
@@ -21,7 +22,7 @@ def logic(w: Writer, instr: Instr) -> None:
 
 @handles("not", "cnot")
 def invert(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a = instr.operands
     if t == "pred":
         w.put_pred(d, f"~{w.pred(a)}")
@@ -38,7 +39,7 @@ def invert(w: Writer, instr: Instr) -> None:
 
 @handles("lop3")
 def lop3(w: Writer, instr: Instr) -> None:
-    if "with_pred" in instr.mods:
+    if instr.mods.two_results:
         lop3_and_predicate(w, instr)
         return
     if len(instr.operands) != 5 or not isinstance(instr.operands[4], Imm):
@@ -66,19 +67,19 @@ def lop3_and_predicate(w: Writer, instr: Instr) -> None:
     for i, name in enumerate(names):
         w.line(f"const VU {name} = lop3_v({', '.join(w.v(o, 'b32', i) for o in operands)}, {table.value});")
     some = " | ".join(f"CMPU(4, {name}, BU(0)) << {i * w.lanes}" for i, name in enumerate(names))
-    sign = "&" if "and" in instr.mods else "|"
+    sign = "&" if instr.mods.operation == "and" else "|"
     w.line(f"const u32 some = ({some}) {sign} {w.pred(q)};")
     if not (isinstance(d, Reg) and d.name == "_"):
-        if w.result_shape(d).kind == 2:
+        if w.result_shape(d).kind is Kind.VECTOR:
             w.put(d, "b32", lambda i: names[i])
         else:
             w.put_scalar(d, "b32", f"{names[0]}[0]")
-    w.put_pred(p, "some" if w.result_shape(p).kind == 2 else f"-(u32)((some & {w.mask}) != 0)")
+    w.put_pred(p, "some" if w.result_shape(p).kind is Kind.VECTOR else f"-(u32)((some & {w.mask}) != 0)")
 
 
 @handles("shl", "shr")
 def shift(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b = instr.operands
     bits = BITS[t]
     sign = "<<" if instr.op == "shl" else ">>"
@@ -105,101 +106,44 @@ def shift(w: Writer, instr: Instr) -> None:
                 return
         w.op(instr, u, [(a, u)], lambda s, x: f"{x} {sign} {amount_value}")
         return
-    if w.uniform(a) and w.uniform(b):
-        w.put_scalar(d, u, f"{instr.op}_{u}_s({w.s(a, u)}, {w.s(b, 'u32')})")
-        return
-    if w.uniform(b):  # a vector shifted by one amount
+    if w.uniform(b) and not w.uniform(a):  # a vector shifted by one amount
         w.put(d, u, lambda i: f"{instr.op}_{u}_u({w.v(a, u, i)}, {w.s(b, 'u32')})")
         return
-    if bits == 64:
-        w.put(
-            d,
-            u,
-            lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, widen_u_{'hi' if i % 2 else 'lo'}({w.v(b, 'u32', i // 2)}))",
-        )
-    else:
-        w.put(d, u, lambda i: f"{instr.op}_{u}_v({w.v(a, u, i)}, {w.v(b, 'u32', i)})")
+    w.op(instr, u, [(a, u), (b, "u32")], lambda s, x, y: f"{instr.op}_{u}_{s}({x}, {y})")
 
 
-@handles("shf")
-def funnel(w: Writer, instr: Instr) -> None:
-    direction, mode = instr.mods[0], instr.mods[1]
-    w.op(
-        instr,
-        "b32",
-        [(o, "b32") for o in instr.operands[1:]],
-        lambda s, a, b, c: f"shf_{direction}_{mode}_{s}({a}, {b}, {c})",
-    )
+_ROWS = {
+    "popc": Row("popc_{t}", "u32", "{t}"),
+    "clz": Row("clz_{t}", "u32", "{t}"),
+    "brev": Row("brev_{t}", "{t}", "{t}"),
+    "bfe": Row("bfe_{t}", "{t}", "{t} u32 u32"),
+    "bfi": Row("bfi_{t}", "{t}", "{t} {t} u32 u32"),
+    "shf": Row("shf_{0}_{1}", "b32", "b32 b32 b32"),
+    "dp4a": Row("dp4a_{a}{b}", "u32", "u32 u32 u32"),
+    "dp2a": Row("dp2a_{0}_{a}{b}", "u32", "u32 u32 u32"),
+    "szext": Row("szext_{0}_{t}", "u32", "u32 u32"),
+    "bmsk": Row("bmsk_{0}", "u32", "u32 u32"),
+}
 
 
-@handles("popc", "clz", "bfind", "brev", "bfe", "bfi", "prmt", "dp4a", "dp2a", "szext", "bmsk")
+@handles(*_ROWS)
 def bits(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
-    op = instr.op
-    d = instr.operands[0]
-    if op == "prmt":
-        mode = next((m for m in instr.mods if m in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")), "")
-        if mode:
-            prmt_mode(w, instr, mode)
-            return
-        w.op(
-            instr,
-            "b32",
-            [(o, "b32") for o in instr.operands[1:]],
-            lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})",
-        )
-        return
-    if op in ("dp4a", "dp2a"):
-        ta, tb = instr.mods[-2:]
-        f = op if op == "dp4a" else f"dp2a_{instr.mods[0]}"
-        w.op(
-            instr,
-            "u32",
-            [(o, "u32") for o in instr.operands[1:]],
-            lambda s, a, b, c: f"{f}_{ta[0]}{tb[0]}_{s}({a}, {b}, {c})",
-        )
-        return
-    if op in ("szext", "bmsk"):
-        f = f"{op}_{instr.mods[0]}" + (f"_{t}" if op == "szext" else "")
-        w.op(instr, "u32", [(o, "u32") for o in instr.operands[1:]], lambda s, a, b: f"{f}_{s}({a}, {b})")
-        return
-    name = f"bfind_shift_{t}" if op == "bfind" and "shiftamt" in instr.mods else f"{op}_{t}"
-    if op == "brev":
-        w.op(instr, t, [(instr.operands[1], t)], lambda s, x: f"{name}_{s}({x})")
-        return
-    if BITS[t] == 64 and op in ("popc", "clz", "bfind"):  # a 32-bit result from a 64-bit operand
-        a = instr.operands[1]
-        if w.uniform(a):
-            w.put_scalar(d, "u32", f"{name}_s({w.s(a, t)})")
-        else:
-            w.put(
-                d,
-                "u32",
-                lambda i: f"narrow_q((VQ){name}_v({w.v(a, t, 2 * i)}), (VQ){name}_v({w.v(a, t, 2 * i + 1)}))",
-            )
-        return
-    if op in ("popc", "clz", "bfind"):
-        w.op(instr, "u32", [(instr.operands[1], t)], lambda s, x: f"{name}_{s}({x})")
-        return
-    operands = list(instr.operands[1:])
-    if BITS[t] == 64 and not all(w.uniform(o) for o in operands):
-        counts = operands[1:] if op == "bfe" else operands[2:]
-        values = operands[:1] if op == "bfe" else operands[:2]
+    write_row(w, instr, _ROWS[instr.op])
 
-        def piece(i: int) -> str:
-            texts = [w.v(o, t, i) for o in values]
-            texts += [f"widen_u_{'hi' if i % 2 else 'lo'}({w.v(o, 'u32', i // 2)})" for o in counts]
-            return f"{name}_v({', '.join(texts)})"
 
-        w.put(d, t, piece)
-        return
-    n = 1 if op == "bfe" else 2
-    w.op(
-        instr,
-        t,
-        [(o, t if k < n else "u32") for k, o in enumerate(operands)],
-        lambda s, *x: f"{name}_{s}({', '.join(x)})",
-    )
+@handles("bfind")
+def bfind(w: Writer, instr: Instr) -> None:
+    name = f"bfind_{'shift_' if 'shiftamt' in instr.mods else ''}{instr.type}"
+    w.op(instr, "u32", [(instr.operands[1], instr.type)], lambda s, x: f"{name}_{s}({x})")
+
+
+@handles("prmt")
+def prmt(w: Writer, instr: Instr) -> None:
+    mode = next((_PRMT_MODES[m] for m in instr.mods if m in _PRMT_MODES), None)
+    if mode:
+        prmt_mode(w, instr, mode)
+    else:
+        w.op(instr, "b32", [(o, "b32") for o in instr.sources], lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})")
 
 
 # What each mode of prmt takes as selectors, for the four values of c's lowest bits (PTX ISA, prmt).
@@ -210,8 +154,8 @@ _PRMT_MODES = {
 }  # fmt: skip
 
 
-def prmt_mode(w: Writer, instr: Instr, mode: str) -> None:
-    first, second, third, fourth = _PRMT_MODES[mode]
+def prmt_mode(w: Writer, instr: Instr, mode: tuple[int, int, int, int]) -> None:
+    first, second, third, fourth = mode
 
     def make(s: str, a: str, b: str, c: str) -> str:
         low, high = (
@@ -226,21 +170,13 @@ def prmt_mode(w: Writer, instr: Instr, mode: str) -> None:
 
 @handles("fns")
 def find_nth_set(w: Writer, instr: Instr) -> None:
-    by_lane(w, instr, "rt_fns")
-
-
-def by_lane(w: Writer, instr: Instr, function: str) -> None:
-    """A rare operation on 32 bits: a function of the runtime, for each lane."""
     d, *operands = instr.operands
     if all(w.uniform(o) for o in operands):
-        w.put_scalar(d, "u32", f"{function}({', '.join(w.s(o, 'u32') for o in operands)})")
+        w.put_scalar(d, "u32", f"rt_fns({', '.join(w.s(o, 'u32') for o in operands)})")
         return
-    for n, operand in enumerate(operands):
-        rows(w, f"by{n}", operand)
-    w.line("u32 result[32] __attribute__((aligned(64)));")
-    w.line(
-        f"for (u32 l = 0; l < 32; l++) result[l] = {function}({', '.join(f'by{n}[l]' for n in range(len(operands)))});"
-    )
+    for name, operand in zip(("mask", "base", "offset"), operands, strict=True):
+        rows(w, name, operand)
+    w.line("u32 result[32] __attribute__((aligned(64))); fns_row(result, mask, base, offset);")
     w.put(d, "u32", lambda i: f"*(const VU *)&result[{i * w.lanes}]")
 
 

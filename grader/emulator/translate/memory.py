@@ -13,151 +13,161 @@ Whatever fails its quick check goes to rt_load/rt_store lane by lane, which also
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
+from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.types import BITS, FORMS, is_signed
+from grader.emulator.translate.types import BITS, FORMS, half_of, is_signed
 
-_SPACE_CODES = {"generic": "SPACE_GENERIC", "global": "SPACE_GLOBAL", "const": "SPACE_GLOBAL", "shared": "SPACE_SHARED",
+SPACE_CODES = {"generic": "SPACE_GENERIC", "global": "SPACE_GLOBAL", "const": "SPACE_GLOBAL", "shared": "SPACE_SHARED",
                 "local": "SPACE_LOCAL", "param": "SPACE_PARAM"}  # fmt: skip
+_UNALIGNED = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}
 
 
-def space_of(instr: Instr) -> str:
-    for m in instr.mods:
-        name = m.split("__")[0]
-        if name in ("global", "const", "shared", "local", "param"):
-            if m == "shared__cluster":
-                continue
-            return name
-    return "generic"
+@dataclass(frozen=True)
+class Access:
+    """Where the lanes of an instruction read or write: `count` neighbouring elements of `bits` each, and what C knows
+    of the addresses."""
+
+    w: Writer
+    mem: Mem
+    space: str
+    bits: int
+    count: int
+    site: str
+
+    @property
+    def size(self) -> int:
+        return self.bits // 8
+
+    @property
+    def total(self) -> int:
+        return self.size * self.count
+
+    @property
+    def kind(self) -> Kind:
+        return address_kind(self.w, self.mem)
+
+    @property
+    def stride(self) -> int | str:
+        return address_stride(self.w, self.mem)
+
+    @property
+    def word(self) -> str:
+        """The type in which C holds an element."""
+        return "u64" if self.bits == 64 else "u32"
+
+    @property
+    def is_row(self) -> bool:
+        """Whether the lanes' elements lie side by side, as in a C vector."""
+        return self.kind is Kind.AFFINE and self.stride == self.size == self.total and self.bits >= 32
 
 
-def address(w: Writer, mem: Mem, t: str) -> tuple[Operand, str]:
-    """The base operand, and its C offset suffix."""
-    base = mem.base
-    return base, (f" + ({t}){w.number(mem.offset)}" if mem.offset else "")
+def address_type(space: str) -> str:
+    return "u32" if space in ("shared", "local") else "u64"
 
 
-def uniform_address(w: Writer, mem: Mem, t: str) -> str:
-    if isinstance(mem.base, Sym):
-        return w.s(Sym(mem.base.name, mem.base.offset + mem.offset), t)
-    if isinstance(mem.base, Imm):
-        return w.s(Imm(mem.base.value + mem.offset), t)
-    return f"({w.s(mem.base, t)}{address(w, mem, t)[1]})"
+def offset_text(w: Writer, mem: Mem, t: str) -> str:
+    return f" + ({t}){w.number(mem.offset)}" if mem.offset else ""
 
 
-def address_shape(w: Writer, mem: Mem) -> int:
-    return 0 if isinstance(mem.base, Sym | Imm) else w.shape(mem.base).kind
+def address_kind(w: Writer, mem: Mem) -> Kind:
+    return Kind.UNIFORM if isinstance(mem.base, Sym | Imm) else w.shape(mem.base).kind
 
 
 def address_stride(w: Writer, mem: Mem) -> int | str:
     if isinstance(mem.base, Sym | Imm):
         return 0
-    shape = w.shape(mem.base)
-    if shape.kind == 1 and shape.stride is None:
-        return w.stride(mem.base)
-    return shape.stride if shape.stride is not None else 0
+    stride = w.shape(mem.base).stride
+    return w.stride(mem.base) if stride is None else stride
 
 
 def base_address(w: Writer, mem: Mem, t: str) -> str:
-    if address_shape(w, mem) == 0:
-        return uniform_address(w, mem, t)
-    return f"({w.base(mem.base, t)}{address(w, mem, t)[1]})"
-
-
-def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
-    """Writes all lanes' addresses into u64 name[32]."""
-    t = "u32" if space in ("shared", "local") else "u64"
-    w.line(f"u64 {name}[32] __attribute__((aligned(64)));")
-    kind = address_shape(w, mem)
-    if kind < 2:
-        stride = address_stride(w, mem)
-        w.line(
-            f"{{ const {FORMS[t].scalar} b_ = {base_address(w, mem, t)}; for (u32 l = 0; l < 32; l++) {name}[l] = ({FORMS[t].scalar})(b_ + ({FORMS[t].scalar})l * ({FORMS[t].scalar})({stride})); }}"
-        )
-        return
-    for i in w.pieces("u64"):
-        if t == "u64":
-            w.line(f"*(VQ *)&{name}[{i * w.lanes // 2}] = {vector_address(w, mem, t, i)};")
-        else:
-            f = "widen_u_hi" if i % 2 else "widen_u_lo"
-            w.line(f"*(VQ *)&{name}[{i * w.lanes // 2}] = {f}({vector_address(w, mem, t, i // 2)});")
+    """Lane 0's address, of lanes that are evenly spaced or at one place."""
+    if isinstance(mem.base, Sym):
+        return w.s(Sym(mem.base.name, mem.base.offset + mem.offset), t)
+    if isinstance(mem.base, Imm):
+        return w.s(Imm(mem.base.value + mem.offset), t)
+    return f"({w.base(mem.base, t)}{offset_text(w, mem, t)})"
 
 
 def vector_address(w: Writer, mem: Mem, t: str, i: int) -> str:
     text = w.v(mem.base, t, i)
-    if mem.offset:
-        text = f"({text} + {FORMS[t].broadcast}(({t}){w.number(mem.offset)}))"
-    return text
+    return f"({text} + {FORMS[t].broadcast}(({t}){w.number(mem.offset)}))" if mem.offset else text
 
 
-def elements(instr: Instr, operand: Operand) -> tuple[Operand, ...]:
+def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
+    """Writes all lanes' addresses into u64 name[32]."""
+    t = address_type(space)
+    w.line(f"u64 {name}[32] __attribute__((aligned(64)));")
+    if address_kind(w, mem) is not Kind.VECTOR:
+        stride = address_stride(w, mem)
+        w.line(f"spread_{t}({name}, {base_address(w, mem, t)}, ({t})({stride}));")
+        return
+    for i in w.pieces("u64"):
+        if t == "u64":
+            text = vector_address(w, mem, t, i)
+        else:
+            text = f"widen_u_{half_of(i)}({vector_address(w, mem, t, i // 2)})"
+        w.line(f"*(VQ *)&{name}[{i * w.lanes // 2}] = {text};")
+
+
+def elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vec) else (operand,)
 
 
+@dataclass(frozen=True)
 class Raw:
-    """Loaded bits: for each element either a C scalar or pieces (VU, or VQ for 64-bit elements)."""
+    """C variables with loaded bits: for each element a scalar, or pieces (VU, or VQ for 64-bit elements)."""
 
-    def __init__(self, uniform: bool, names: list[list[str]]) -> None:
-        self.uniform, self.names = uniform, names
+    uniform: bool
+    names: list[list[str]]
 
+    @staticmethod
+    def declare(w: Writer, count: int, bits: int, *, uniform: bool) -> Raw:
+        t = "u64" if bits == 64 else "u32"
+        names = []
+        for _ in range(count):
+            names.append([w.fresh("x") for _ in (range(1) if uniform else w.pieces(t))])
+            w.line(f"{t if uniform else FORMS[t].vector} {', '.join(names[-1])};")
+        return Raw(uniform, names)
 
-def deliver(w: Writer, item: Operand, t: str, raw: Raw, element: int) -> None:
-    """Moves loaded bits of PTX type `t` into a register."""
-    if isinstance(item, Reg) and item.name == "_":
-        return
-    assert isinstance(item, Reg)
-    names = raw.names[element]
-    bits = BITS[t]
-    if raw.uniform:
-        text = names[0]
-        if bits < 32 and is_signed(t):
-            text = f"(i32)(i{bits}){text}"
-            kept = BITS[w.function.registers[item.name]]
-            w.put_scalar(
-                item,
-                "s64" if kept == 64 else "s32" if kept == 32 else "s16",
-                f"({'i64' if kept == 64 else 'i32'}){text}",
-            )
+    def deliver(self, w: Writer, items: Sequence[Operand], t: str) -> None:
+        """Moves the bits, of PTX type `t`, into registers."""
+        for names, item in zip(self.names, items, strict=True):
+            assert isinstance(item, Reg)
+            if item.name != "_":
+                self._deliver(w, item, t, names)
+
+    def _deliver(self, w: Writer, item: Reg, t: str, names: list[str]) -> None:
+        bits, kept = BITS[t], BITS[w.function.registers[item.name]]
+        sign = "s" if is_signed(t) and bits < 64 else "u"
+        if self.uniform:
+            if sign == "s" and bits < 32:
+                wide = 64 if kept == 64 else 32
+                w.put_scalar(
+                    item, f"s{64 if kept == 64 else 32 if kept == 32 else 16}", f"(i{wide})(i32)(i{bits}){names[0]}"
+                )
+            elif sign == "s" and kept == 64:
+                w.put_scalar(item, "s64", f"(i64)(i32){names[0]}")
+            else:
+                w.put_scalar(item, "u64" if 64 in (bits, kept) else "u32", names[0])
         elif bits == 64:
-            w.put_scalar(item, "u64", text)
-        elif is_signed(t) and BITS[w.function.registers[item.name]] == 64:
-            w.put_scalar(item, "s64", f"(i64)(i32){text}")
+            w.put(item, "u64", lambda i: names[i])
+        elif sign == "u":
+            w.put(item, "u32", lambda i: names[i])
+        elif bits == 32:
+            w.put(item, "s32", lambda i: f"(VI){names[i]}")
         else:
-            kept = BITS[w.function.registers[item.name]]
-            w.put_scalar(item, "u64" if kept == 64 else "u32", text)
-        return
-    if bits == 64:
-        w.put(item, "u64", lambda i: names[i])
-        return
-    if bits < 32 and is_signed(t):
-        shift = 32 - bits
-        kept = BITS[w.function.registers[item.name]]
-        w.put(item, "s16" if kept == 16 else "s32", lambda i: f"((VI){names[i]} << {shift} >> {shift})")
-        return
-    if is_signed(t):
-        w.put(item, "s32", lambda i: f"(VI){names[i]}")
-        return
-    w.put(item, "u32", lambda i: names[i])
-
-
-def declare_raw(w: Writer, count: int, bits: int, uniform: bool) -> Raw:
-    names = []
-    for _ in range(count):
-        if uniform:
-            name = w.fresh("x")
-            w.line(f"{'u64' if bits == 64 else 'u32'} {name};")
-            names.append([name])
-        else:
-            row = [w.fresh("x") for _ in w.pieces("u64" if bits == 64 else "u32")]
-            w.line(f"{'VQ' if bits == 64 else 'VU'} {', '.join(row)};")
-            names.append(row)
-    return Raw(uniform, names)
+            shift = 32 - bits
+            w.put(item, "s16" if kept == 16 else "s32", lambda i: f"((VI){names[i]} << {shift} >> {shift})")
 
 
 def check_type(w: Writer, t: str) -> None:
-    if t not in BITS or BITS[t] > 64 or t == "pred":
+    if t not in FORMS or BITS[t] > 64:
         raise w.refuse()
 
 
@@ -175,10 +185,10 @@ def order_of(instr: Instr) -> int:
     return order
 
 
-def is_whole(w: Writer, instr: Instr, space: str, total: int, count: int) -> bool:
+def is_whole(instr: Instr, access: Access) -> bool:
     """Whether other threads may see a vector access only as a whole (runtime/whole.c)."""
-    shared_by_workers = space in ("generic", "global") and not w.layout.watched
-    return shared_by_workers and count > 1 and total in (8, 16) and bool(order_of(instr) & STRONG)
+    shared_by_workers = access.space in ("generic", "global") and not access.w.layout.watched
+    return shared_by_workers and access.count > 1 and access.total in (8, 16) and bool(order_of(instr) & STRONG)
 
 
 def lanes_meet(w: Writer) -> None:
@@ -189,156 +199,109 @@ def lanes_meet(w: Writer) -> None:
 
 @handles("ld", "ldu")
 def load(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t, mem = instr.type, instr.operands[1]
     check_type(w, t)
-    mem = instr.operands[1]
     if not isinstance(mem, Mem) or "shared__cluster" in instr.mods:
         raise w.refuse()
-    space = space_of(instr)
-    items = elements(instr, instr.operands[0])
-    bits = BITS[t]
-    size = bits // 8
+    space, items, bits = instr.mods.space, elements(instr.operands[0]), BITS[t]
     if space == "param":
-        load_param(w, instr, mem, t, items)
+        load_param(w, mem, t, items)
         return
-    results = [i for i in items if not (isinstance(i, Reg) and i.name == "_")]
-    if not results:
+    if all(isinstance(i, Reg) and i.name == "_" for i in items):
         return
-    kind = address_shape(w, mem)
     count = len(items)
-    total = size * count
-    site = w.site("LOAD", size * count, order_of(instr))
-    if space == "local":
-        if kind == 0:
-            raw = declare_raw(w, count, bits, False)
-            offset = uniform_address(w, mem, "u32")
-            w.line(f"const u32 lo_ = {offset}; const u8 *p = local_row(w, lo_, {total});")
-            w.line("if (LIKELY(p != NULL)) {")
-            for c in range(count):
-                row_load(w, raw, c, "p", f"lo_ + {c * size}u", f"(lo_ & 3u) + {c * size}u", bits)
-            w.line("} else {")
-            cold_load(w, mem, space, site, raw, count, size)
-            w.line("}")
-        else:
-            raw = declare_raw(w, count, bits, False)
-            cold_load(w, mem, space, site, raw, count, size)
-        for c, item in enumerate(items):
-            deliver(w, item, t, raw, c)
-        return
-    # At one generic address each lane may find local memory of its own.
-    uniform_result = kind == 0 and space != "generic"
-    raw = declare_raw(w, count, bits, uniform_result)
-    # Divided warps are rare: keep their code small.
-    whole = is_whole(w, instr, space, total, count)
-    quick = not (w.slow or w.layout.watched or whole)
-    words = quick and bits == 32 and (kind > 0 if count == 4 else kind == 2 and space != "shared")
-    if words or not quick:
-        cold_load(w, mem, space, site, raw, count, size, whole=whole, words=words)
-        for c, item in enumerate(items):
-            deliver(w, item, t, raw, c)
-        return
-    pointer(w, mem, space, site, total, kind)
-    w.line("if (LIKELY(p != NULL)) {")
-    for c in range(count):
-        names = raw.names[c]
-        if kind == 0:
-            value = scalar_read("p", c * size, bits)
-            broadcast = "" if uniform_result else "BQ" if bits == 64 else "BU"
-            for name in names:
-                w.line(f"{name} = {broadcast}({value});")
-        else:
-            fetch(w, names, kind, mem, space, c, size, total, bits)
-    w.line("} else {")
-    cold_load(w, mem, space, site, raw, count, size)
-    w.line("}")
-    for c, item in enumerate(items):
-        deliver(w, item, t, raw, c)
+    access = Access(w, mem, space, bits, count, w.site("LOAD", bits // 8 * count, order_of(instr)))
+    kind = access.kind
+    # At one address each lane finds memory of its own: in the local space, and perhaps in the generic one.
+    raw = Raw.declare(w, count, bits, uniform=kind is Kind.UNIFORM and space not in ("local", "generic"))
+    whole = is_whole(instr, access)
+    quick = not (w.slow or w.layout.watched or whole)  # divided warps are rare: keep their code small
+    many = kind is not Kind.UNIFORM if count == 4 else kind is Kind.VECTOR and space != "shared"
+    words = quick and bits == 32 and many and space != "local"
+    if words or not (quick or space == "local") or (space == "local" and kind is not Kind.UNIFORM):
+        cold_load(access, raw, whole=whole, words=words)
+    else:
+        local_row(access) if space == "local" else pointer(access)
+        w.line("if (LIKELY(p != NULL)) {")
+        for c, names in enumerate(raw.names):
+            if space == "local":
+                row_load(access, names, "p", f"(lo_ & 3u) + {c * access.size}u")
+            elif kind is Kind.UNIFORM:
+                broadcast = "" if raw.uniform else FORMS[access.word].broadcast
+                for name in names:
+                    w.line(f"{name} = {broadcast}({scalar_read('p', c * access.size, bits)});")
+            elif access.is_row:
+                for i, name in enumerate(names):
+                    w.line(f"{name} = *(const {FORMS[access.word].vector}u *)(p + {i * 4 * w.lanes});")
+            else:
+                if c == 0:
+                    from_origin(access)
+                for i, name in enumerate(names):
+                    function, offsets, masks = lanes_of_piece(access, i, everywhere=kind is Kind.AFFINE)
+                    w.line(f"{name} = gather{function}(p + {c * access.size}, {offsets}, {masks});")
+        w.line("} else {")
+        cold_load(access, raw)
+        w.line("}")
+    raw.deliver(w, items, t)
 
 
 def scalar_read(p: str, offset: int | str, bits: int) -> str:
-    kind = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}[bits]
-    return f"*(const {kind} *)({p} + {offset})"
+    return f"*(const {_UNALIGNED[bits]} *)({p} + {offset})"
 
 
-def pointer(w: Writer, mem: Mem, space: str, site: str, total: int, kind: int) -> None:
-    """Declares `u8 *p`: where lane 0's access goes (U and A shapes), or the origin that vector offsets count from; NULL
-    when the quick check fails. Vector shapes also declare their offsets, o0… (VU in shared memory, VQ elsewhere)."""
-    shift = total.bit_length() - 1
-    if kind < 2:
-        stride = address_stride(w, mem)
+def local_row(access: Access) -> None:
+    """Declares `u8 *p`, the row of local memory where an access at one offset in all lanes begins."""
+    offset = base_address(access.w, access.mem, "u32")
+    access.w.line(f"const u32 lo_ = {offset}; u8 *const p = local_row(w, lo_, {access.total});")
+
+
+def pointer(access: Access) -> None:
+    """Declares `u8 *p`: where lane 0's access goes, or of VECTOR addresses the origin that offsets count from; NULL when
+    the quick check fails. VECTOR addresses also declare their offsets, o0… (VU in shared memory, VQ elsewhere)."""
+    w, mem, space, site, total = access.w, access.mem, access.space, access.site, access.total
+    if access.kind is not Kind.VECTOR:
         if space == "shared":
-            w.line(f"u8 *const p = sh_span(sh, shn, {base_address(w, mem, 'u32')}, {stride}, {total});")
+            w.line(f"u8 *const p = sh_span(sh, shn, {base_address(w, mem, 'u32')}, {access.stride}, {total});")
         else:
-            w.line(f"u8 *const p = g_span(w, {site}, {base_address(w, mem, 'u64')}, {stride}, {total});")
+            w.line(f"u8 *const p = g_span(w, {site}, {base_address(w, mem, 'u64')}, {access.stride}, {total});")
         return
+    t = address_type(space)
+    offsets = [f"o{i}" for i in w.pieces(t)]
+    for i, name in enumerate(offsets):
+        w.line(f"{FORMS[t].vector} {name} = {vector_address(w, mem, t, i)};")
+    lanes = f"{w.mask}, {total.bit_length() - 1}, {', '.join(offsets)}"
     if space == "shared":
-        for i in w.pieces("u32"):
-            w.line(f"const VU o{i} = {vector_address(w, mem, 'u32', i)};")
-        w.line(f"const VU lim = BU((shn - {total}u) >> {shift});")
-        tests = " | ".join(f"CMPU(6, RORU(o{i}, {shift}), lim) << {i * w.lanes}" for i in w.pieces("u32"))
-        w.line(f"u8 *const p = LIKELY(shn >= {total}u && !(({tests}) & {w.mask})) ? sh : NULL;")
+        w.line(f"u8 *const p = sh_lanes(sh, shn, {lanes});")
         return
-    w.line(f"VQ {', '.join(f'o{i}' for i in w.pieces('u64'))};")
-    for i in w.pieces("u64"):
-        w.line(f"o{i} = {vector_address(w, mem, 'u64', i)};")
-    tests = " | ".join(f"CMPQ(6, RORQ(o{i} - BQ(lo_), {shift}), BQ(n_)) << {i * w.lanes // 2}" for i in w.pieces("u64"))
-    w.line(
-        f"u8 *p = NULL; for (int again = 0; again < 2; again++) {{ const struct site *c_ = &w->sites[{site}]; const u64 lo_ = c_->lo, n_ = (c_->hi - lo_ - {total}) >> {shift};"
-    )
-    w.line(
-        f"if (LIKELY(c_->hi - lo_ >= {total} && !(({tests}) & {w.mask}))) {{ p = (u8 *)(lo_ + (u64)c_->delta); break; }}"
-    )
-    picks = " : ".join(
-        [f"lane_ < {(i + 1) * w.lanes // 2} ? o{i}[lane_ & {w.lanes // 2 - 1}]" for i in list(w.pieces("u64"))[:-1]]
-        + [f"o{w.pieces('u64')[-1]}[lane_ & {w.lanes // 2 - 1}]"]
-    )
-    w.line(f"const u32 lane_ = lowest_lane({w.mask}); if (again || !rt_refill(w, {site}, {picks}, {total})) break; }}")
+    w.line(f"u8 *const p = g_lanes(w, {site}, {lanes});")
     w.line(f"const u64 origin = p ? w->sites[{site}].lo : 0; (void)origin;")
 
 
-def fetch(
-    w: Writer, names: list[str], kind: int, mem: Mem, space: str, c: int, size: int, total: int, bits: int
-) -> None:
-    """Loads element `c` of every lane from `p`."""
-    if kind == 1:
-        stride = address_stride(w, mem)
-        if stride == size and total == size and bits >= 32:
-            vector = "VQu" if bits == 64 else "VUu"
-            for i, name in enumerate(names):
-                w.line(f"{name} = *(const {vector} *)(p + {i * 4 * w.lanes});")
-            return
-        for i, name in enumerate(names):
-            if bits == 32:
-                w.line(f"{name} = gather32(p + {c * size}, IOTA({i}) * BU((u32)({stride})), (1u << W) - 1);")
-            elif bits == 64:
-                w.line(f"{name} = gather64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), (1u << W / 2) - 1);")
-            else:
-                w.line(
-                    f"{name} = gather{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), ~0u, ~0u);"
-                )
-        return
-    if space == "shared":
-        for i, name in enumerate(names):
-            if bits == 32:
-                w.line(f"{name} = gather32(p + {c * size}, o{i}, MK({w.mask}, {i}));")
-            elif bits == 64:
-                f = "widen_u_hi" if i % 2 else "widen_u_lo"
-                w.line(f"{name} = gather64q(p + {c * size}, {f}(o{i // 2}), MKQ({w.mask}, {i}));")
-            else:
-                w.line(
-                    f"{name} = gather{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-                )
-        return
-    if c == 0:
-        for i in w.pieces("u64"):
-            w.line(f"o{i} -= BQ(origin);")
-    for i, name in enumerate(names):
-        if bits == 64:
-            w.line(f"{name} = gather64q(p + {c * size}, o{i}, MKQ({w.mask}, {i}));")
-        else:
-            w.line(
-                f"{name} = gather{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-            )
+def from_origin(access: Access) -> None:
+    """Makes o0… of VECTOR addresses count from `p`."""
+    if access.kind is Kind.VECTOR and access.space != "shared":
+        for i in access.w.pieces("u64"):
+            access.w.line(f"o{i} -= BQ(origin);")
+
+
+def lanes_of_piece(access: Access, i: int, *, everywhere: bool = False) -> tuple[str, str, str]:
+    """For piece `i` of an element's row: which gather or scatter, its offsets from `p`, and the masks of its lanes.
+    Offsets of 32 bits do for words; narrower ones go with two pieces of 64 bits."""
+    w, bits = access.w, access.bits
+    narrow = bits == 32 and (access.kind is Kind.AFFINE or access.space == "shared")
+    pieces = [i] if narrow or bits == 64 else [2 * i, 2 * i + 1]
+    if access.kind is Kind.AFFINE:
+        step = f"BU((u32)({access.stride}))" if narrow else f"BQ((u64)(i64)({access.stride}))"
+        offsets = [f"IOTA{'' if narrow else 'Q'}({k}) * {step}" for k in pieces]
+    elif access.space == "shared" and not narrow:
+        offsets = [f"widen_u_{half_of(k)}(o{k // 2})" for k in pieces]
+    else:
+        offsets = [f"o{k}" for k in pieces]
+    if everywhere:
+        masks = ["(1u << W) - 1" if narrow else "(1u << W / 2) - 1"] if len(pieces) == 1 else ["~0u", "~0u"]
+    else:
+        masks = [f"MK{'' if narrow else 'Q'}({w.mask}, {k})" for k in pieces]
+    return f"{bits}{'' if narrow else 'q'}", ", ".join(offsets), ", ".join(masks)
 
 
 def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False, row: bool = False) -> tuple[str, str]:
@@ -346,8 +309,8 @@ def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False, r
     if whole:
         lane_addresses(w, mem, "aa", space)
         return "whole", "aa"
-    t = "u32" if space in ("shared", "local") else "u64"
-    if address_shape(w, mem) < 2 and not row:
+    t = address_type(space)
+    if address_kind(w, mem) is not Kind.VECTOR and not row:
         return "a", f"{base_address(w, mem, t)}, {address_stride(w, mem)}"
     w.line(f"{t} aa[32] __attribute__((aligned(64)));")
     step = w.lanes if t == "u32" else w.lanes // 2
@@ -356,23 +319,12 @@ def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False, r
     return ("w" if t == "u32" else "q"), "aa"
 
 
-def cold_load(
-    w: Writer,
-    mem: Mem,
-    space: str,
-    site: str,
-    raw: Raw,
-    count: int,
-    size: int,
-    *,
-    whole: bool = False,
-    words: bool = False,
-) -> None:
+def cold_load(access: Access, raw: Raw, *, whole: bool = False, words: bool = False) -> None:
     """Has the runtime load; `whole`: as whole.c does, `words`: words.c, from a row of addresses."""
-    form, arguments = address_arguments(w, mem, space, whole=whole, row=words)
-    kind = "u64" if size == 8 else "u32"
-    w.line(f"{kind} oo[{32 * count}] __attribute__((aligned(64)));")
-    place = f"w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}"
+    w, t, size, count = access.w, access.word, access.size, access.count
+    form, arguments = address_arguments(w, access.mem, access.space, whole=whole, row=words)
+    w.line(f"{t} oo[{32 * count}] __attribute__((aligned(64)));")
+    place = f"w, {access.site}, {SPACE_CODES[access.space]}, {arguments}, {w.mask}"
     call = "rt_load_quads" if form == "w" else f"rt_load_words{count}"
     w.line(f"{call}({place}, oo);" if words else f"rt_load_{form}({place}, {size}, {count}, oo);")
     for c, names in enumerate(raw.names):
@@ -381,34 +333,26 @@ def cold_load(
             continue
         for i, name in enumerate(names):
             step = w.lanes // 2 if size == 8 else w.lanes
-            w.line(f"{name} = *(const {FORMS[kind].vector} *)&oo[{32 * c + i * step}];")
+            w.line(f"{name} = *(const {FORMS[t].vector} *)&oo[{32 * c + i * step}];")
 
 
-def row_load(w: Writer, raw: Raw, c: int, p: str, offset: str, relative: str, bits: int) -> None:
+def row_load(access: Access, names: Sequence[str], p: str, relative: str) -> None:
     """An element of a row (local memory or .param variables). `p` is the row of the access's first word; `relative` is
     the byte offset from it."""
-    for i, name in enumerate(raw.names[c]):
+    w, bits = access.w, access.bits
+    for i, name in enumerate(names):
+        at = f"({relative}) >> 2) * 128u + "
         if bits == 64:
-            half = "hi" if i % 2 else "lo"
-            at = i // 2 * 4 * w.lanes
-            row = f"{p} + (({relative}) >> 2) * 128u + {at}"
-            w.line(
-                f"{name} = widen_u_{half}(*(const VUu *)({row})) | widen_u_{half}(*(const VUu *)({row} + 128)) << 32;"
-            )
-            continue
-        row = f"*(const VUu *)({p} + (({relative}) >> 2) * 128u + {i * 4 * w.lanes})"
-        if bits == 32:
-            w.line(f"{name} = {row};")
+            row = f"{p} + ({at}{i // 2 * 4 * w.lanes}"
+            low, high = (f"widen_u_{half_of(i)}(*(const VUu *)({text}))" for text in (row, f"{row} + 128"))
+            w.line(f"{name} = {low} | {high} << 32;")
         else:
-            w.line(f"{name} = {row} >> (8u * (({relative}) & 3u)) & {(1 << bits) - 1}u;")
-    _ = offset
+            part = "" if bits == 32 else f" >> (8u * (({relative}) & 3u)) & {(1 << bits) - 1}u"
+            w.line(f"{name} = *(const VUu *)({p} + ({at}{i * 4 * w.lanes}){part};")
 
 
-def reader(w: Writer, item: Operand, t: str) -> Callable[[int], str]:
-    return lambda i: w.v(item, t, i)
-
-
-def row_store(w: Writer, p: str, relative: str, bits: int, value: Callable[[int], str]) -> None:
+def row_store(access: Access, p: str, relative: str, value: Callable[[int], str]) -> None:
+    w, bits = access.w, access.bits
     for i in w.pieces("u32"):
         row = f"({p} + (({relative}) >> 2) * 128u + {i * 4 * w.lanes})"
         if bits == 64:
@@ -418,42 +362,33 @@ def row_store(w: Writer, p: str, relative: str, bits: int, value: Callable[[int]
         elif bits == 32:
             w.line(f"store32({row}, {value(i)}, MK({w.mask}, {i}));")
         else:
-            mask = (1 << bits) - 1
-            w.line(
-                f"{{ const u32 sh_ = 8u * (({relative}) & 3u); store32({row}, (*(const VUu *){row} & ~({mask}u << sh_)) | ({value(i)} & {mask}u) << sh_, MK({w.mask}, {i})); }}"
-            )
+            w.line(f"store_part({row}, {value(i)}, {relative}, {bits}, MK({w.mask}, {i}));")
 
 
-def load_param(w: Writer, instr: Instr, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:
+def load_param(w: Writer, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:
     bits, size = BITS[t], BITS[t] // 8
-    base = mem.base
-    layout = w.layout
-    if isinstance(base, Sym):
-        offset = base.offset + mem.offset
-        if w.function.entry and base.name in layout.params:
-            offset += layout.params[base.name]
-            for c, item in enumerate(items):
-                raw = declare_raw(w, 1, bits, True)
-                w.line(f"{raw.names[0][0]} = {scalar_read('w->params', w.number(offset + c * size), bits)};")
-                deliver(w, item, t, raw, 0)
-            return
-        rows = param_rows(w, base.name)
-        for c, item in enumerate(items):
-            raw = declare_raw(w, 1, bits, False)
-            row_load(w, raw, 0, f"((const u8 *){rows})", "", f"{offset + c * size}u", bits)
-            deliver(w, item, t, raw, 0)
+    base, params = mem.base, w.layout.params
+    if not isinstance(base, Sym):
+        if not w.function.entry:
+            raise w.refuse(
+                "a by-value parameter indexed at run time in a function that was not inlined",
+                "copy it to a local array first",
+            )
+        access = Access(w, mem, "param", bits, len(items), w.site("LOAD", size * len(items)))
+        raw = Raw.declare(w, len(items), bits, uniform=access.kind is Kind.UNIFORM)
+        cold_load(access, raw)
+        raw.deliver(w, items, t)
         return
-    if not w.function.entry:
-        raise w.refuse(
-            "a by-value parameter indexed at run time in a function that was not inlined",
-            "copy it to a local array first",
-        )
-    kind = address_shape(w, mem)
-    site = w.site("LOAD", size * len(items))
-    raw = declare_raw(w, len(items), bits, kind == 0)
-    cold_load(w, mem, "param", site, raw, len(items), size)
+    is_kernels = w.function.entry and base.name in params
+    rows = "" if is_kernels else param_rows(w, base.name)
     for c, item in enumerate(items):
-        deliver(w, item, t, raw, c)
+        raw = Raw.declare(w, 1, bits, uniform=is_kernels)
+        offset = base.offset + mem.offset + c * size
+        if is_kernels:
+            w.line(f"{raw.names[0][0]} = {scalar_read('w->params', w.number(params[base.name] + offset), bits)};")
+        else:
+            row_load(Access(w, mem, "param", bits, 1, ""), raw.names[0], f"((const u8 *){rows})", f"{offset}u")
+        raw.deliver(w, [item], t)
 
 
 def param_rows(w: Writer, name: str) -> str:
@@ -467,160 +402,92 @@ def param_rows(w: Writer, name: str) -> str:
 
 @handles("st")
 def store(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     check_type(w, t)
     if len(instr.operands) != 2 or "shared__cluster" in instr.mods:  # st.async has three
         raise w.refuse()
     mem, value = instr.operands
     if not isinstance(mem, Mem):
         raise w.refuse()
-    space = space_of(instr)
-    items = elements(instr, value)
-    bits = BITS[t]
-    size = bits // 8
-    count = len(items)
-    total = size * count
-    kind = address_shape(w, mem)
-    u = "u64" if bits == 64 else "u32"
-    as_read = "u64" if bits == 64 else f"u{bits}" if bits < 32 else "u32"
+    space, items, bits = instr.mods.space, elements(value), BITS[t]
+    read = f"u{bits}"
+    site = "" if space == "param" else w.site("STORE", bits // 8 * len(items), order_of(instr))
+    access = Access(w, mem, space, bits, len(items), site)
     if space == "param":
         assert isinstance(mem.base, Sym)
         rows = param_rows(w, mem.base.name)
         for c, item in enumerate(items):
-            row_store(
-                w,
-                f"((u8 *){rows})",
-                f"{mem.base.offset + mem.offset + c * size}u",
-                bits,
-                reader(w, item, as_read),
-            )
+            offset = mem.base.offset + mem.offset + c * access.size
+            row_store(access, f"((u8 *){rows})", f"{offset}u", partial(w.v, item, read))
         return
-    site = w.site("STORE", total, order_of(instr))
-    if space == "local":
-        if kind == 0:
-            w.line(f"const u32 lo_ = {uniform_address(w, mem, 'u32')}; u8 *p = local_row(w, lo_, {total});")
-            w.line("if (LIKELY(p != NULL)) {")
-            for c, item in enumerate(items):
-                row_store(w, "p", f"(lo_ & 3u) + {c * size}u", bits, reader(w, item, as_read))
-            w.line("} else {")
-            cold_store(w, mem, space, site, items, as_read, size)
-            w.line("}")
-        else:
-            cold_store(w, mem, space, site, items, as_read, size)
+    whole = is_whole(instr, access)
+    watched = w.slow or w.layout.watched or whole
+    quick = access.kind is Kind.UNIFORM if space == "local" else not watched
+    if not quick:
+        cold_store(access, items, whole=whole)
         return
-    whole = is_whole(w, instr, space, total, count)
-    if w.slow or w.layout.watched or whole:
-        cold_store(w, mem, space, site, items, as_read, size, whole=whole)
-        return
-    pointer(w, mem, space, site, total, kind)
+    local_row(access) if space == "local" else pointer(access)
     w.line("if (LIKELY(p != NULL)) {")
-    if kind == 2 and space != "shared":
-        for i in w.pieces("u64"):
-            w.line(f"o{i} -= BQ(origin);")
+    from_origin(access)
     for c, item in enumerate(items):
-        place(w, item, as_read, u, kind, mem, space, c, size, total, bits)
+        if space == "local":
+            row_store(access, "p", f"(lo_ & 3u) + {c * access.size}u", partial(w.v, item, read))
+        else:
+            place(access, item, c * access.size)
     w.line("} else {")
-    cold_store(w, mem, space, site, items, as_read, size)
+    cold_store(access, items)
     w.line("}")
 
 
-def place(
-    w: Writer,
-    item: Operand,
-    read: str,
-    u: str,
-    kind: int,
-    mem: Mem,
-    space: str,
-    c: int,
-    size: int,
-    total: int,
-    bits: int,
-) -> None:
-    """Stores element `c` of every lane at `p`."""
-    if kind == 0:
-        target = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}[bits]
+def place(access: Access, item: Operand, at: int) -> None:
+    """Stores an element of every lane at `p` + `at`."""
+    w, bits, t, read = access.w, access.bits, access.word, f"u{access.bits}"
+    target = _UNALIGNED[bits]
+    if access.kind is Kind.UNIFORM:
         if w.uniform(item):
-            w.line(f"*({target} *)(p + {c * size}) = ({target}){w.s(item, read)};")
+            w.line(f"*({target} *)(p + {at}) = ({target}){w.s(item, read)};")
             return
         # All lanes write one place: the highest lane's value stays.
-        w.line(f"{{ {u} all[32] __attribute__((aligned(64)));")
-        for i in w.pieces(u):
-            w.line(
-                f"*({FORMS[u].vector} *)&all[{i * (w.lanes // 2 if bits == 64 else w.lanes)}] = {w.v(item, read, i)};"
-            )
-        w.line(f"*({target} *)(p + {c * size}) = ({target})all[highest_lane({w.mask})]; }}")
-        return
-    if kind == 1:
-        stride = address_stride(w, mem)
-        if stride == size and total == size and bits >= 32:
-            step = 4 * w.lanes
-            vector = "VQu" if bits == 64 else "VUu"
-            w.line(f"if (LIKELY({w.mask} == ~0u)) {{")
-            for i in w.pieces(u):
-                w.line(f"*({vector} *)(p + {i * step}) = {w.v(item, read, i)};")
-            w.line("} else {")
-            for i in w.pieces(u):
-                mask = "MKQ" if bits == 64 else "MK"
-                w.line(f"store{bits}(p + {i * step}, {w.v(item, read, i)}, {mask}({w.mask}, {i}));")
-            w.line("}")
-            return
-        for i in w.pieces(u):
-            if bits == 32:
-                w.line(
-                    f"scatter32(p + {c * size}, IOTA({i}) * BU((u32)({stride})), {w.v(item, read, i)}, MK({w.mask}, {i}));"
-                )
-            elif bits == 64:
-                w.line(
-                    f"scatter64q(p + {c * size}, IOTAQ({i}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {i}));"
-                )
-            else:
-                w.line(
-                    f"scatter{bits}q(p + {c * size}, IOTAQ({2 * i}) * BQ((u64)(i64)({stride})), IOTAQ({2 * i + 1}) * BQ((u64)(i64)({stride})), {w.v(item, read, i)}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-                )
-        return
-    for i in w.pieces(u):
-        v = w.v(item, read, i)
-        if space == "shared":
-            if bits == 32:
-                w.line(f"scatter32(p + {c * size}, o{i}, {v}, MK({w.mask}, {i}));")
-            elif bits == 64:
-                f = "widen_u_hi" if i % 2 else "widen_u_lo"
-                w.line(f"scatter64q(p + {c * size}, {f}(o{i // 2}), {v}, MKQ({w.mask}, {i}));")
-            else:
-                w.line(
-                    f"scatter{bits}q(p + {c * size}, widen_u_lo(o{i}), widen_u_hi(o{i}), {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-                )
-        elif bits == 64:
-            w.line(f"scatter64q(p + {c * size}, o{i}, {v}, MKQ({w.mask}, {i}));")
-        else:
-            w.line(
-                f"scatter{bits}q(p + {c * size}, o{2 * i}, o{2 * i + 1}, {v}, MKQ({w.mask}, {2 * i}), MKQ({w.mask}, {2 * i + 1}));"
-            )
+        step = w.lanes // 2 if bits == 64 else w.lanes
+        w.line(f"{{ {t} all[32] __attribute__((aligned(64)));")
+        for i in w.pieces(t):
+            w.line(f"*({FORMS[t].vector} *)&all[{i * step}] = {w.v(item, read, i)};")
+        w.line(f"*({target} *)(p + {at}) = ({target})all[highest_lane({w.mask})]; }}")
+    elif access.is_row:
+        step = 4 * w.lanes
+        w.line(f"if (LIKELY({w.mask} == ~0u)) {{")
+        for i in w.pieces(t):
+            w.line(f"*({FORMS[t].vector}u *)(p + {i * step}) = {w.v(item, read, i)};")
+        w.line("} else {")
+        for i in w.pieces(t):
+            mask = "MKQ" if bits == 64 else "MK"
+            w.line(f"store{bits}(p + {i * step}, {w.v(item, read, i)}, {mask}({w.mask}, {i}));")
+        w.line("}")
+    else:
+        for i in w.pieces(t):
+            function, offsets, masks = lanes_of_piece(access, i)
+            w.line(f"scatter{function}(p + {at}, {offsets}, {w.v(item, read, i)}, {masks});")
 
 
 def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> None:
     """Writes all lanes of a value into u64 name[at..at+31]."""
     for i in w.pieces("u64"):
-        place_at = at + i * w.lanes // 2
-        if FORMS[read].wide:
-            w.line(f"*(VQ *)&{name}[{place_at}] = (VQ){w.v(item, read, i)};")
-        else:
-            f = "widen_u_hi" if i % 2 else "widen_u_lo"
-            w.line(f"*(VQ *)&{name}[{place_at}] = {f}((VU){w.v(item, read, i // 2)});")
+        text = (
+            f"(VQ){w.v(item, read, i)}" if FORMS[read].wide else f"widen_u_{half_of(i)}((VU){w.v(item, read, i // 2)})"
+        )
+        w.line(f"*(VQ *)&{name}[{at + i * w.lanes // 2}] = {text};")
 
 
-def cold_store(
-    w: Writer, mem: Mem, space: str, site: str, items: tuple[Operand, ...], read: str, size: int, *, whole: bool = False
-) -> None:
-    form, arguments = address_arguments(w, mem, space, whole=whole)
-    kind = "u64" if size == 8 else "u32"
-    w.line(f"{kind} vv[{32 * len(items)}] __attribute__((aligned(64)));")
+def cold_store(access: Access, items: Sequence[Operand], *, whole: bool = False) -> None:
+    w, t = access.w, access.word
+    form, arguments = address_arguments(w, access.mem, access.space, whole=whole)
+    w.line(f"{t} vv[{32 * len(items)}] __attribute__((aligned(64)));")
+    vector, step = FORMS[t].vector, w.lanes // 2 if t == "u64" else w.lanes
     for c, item in enumerate(items):
-        step = w.lanes // 2 if size == 8 else w.lanes
-        for i in w.pieces(kind):
-            w.line(f"*({FORMS[kind].vector} *)&vv[{32 * c + i * step}] = ({FORMS[kind].vector}){w.v(item, read, i)};")
-    w.line(f"rt_store_{form}(w, {site}, {_SPACE_CODES[space]}, {arguments}, {w.mask}, {size}, {len(items)}, vv);")
+        for i in w.pieces(t):
+            w.line(f"*({vector} *)&vv[{32 * c + i * step}] = ({vector}){w.v(item, f'u{access.bits}', i)};")
+    place = f"w, {access.site}, {SPACE_CODES[access.space]}, {arguments}, {w.mask}"
+    w.line(f"rt_store_{form}({place}, {access.size}, {access.count}, vv);")
 
 
 @handles("prefetch", "prefetchu", "discard", "applypriority")
@@ -631,7 +498,7 @@ def prefetch(w: Writer, instr: Instr) -> None:
 @handles("alloca")
 def allocate_on_stack(w: Writer, instr: Instr) -> None:
     d, size, *align = instr.operands
-    bits = instr.mods[-1]
+    bits = instr.type
     w.line("u64 sizes[32] __attribute__((aligned(64)));")
     value_lanes(w, size, bits, "sizes")
     power = align[0].value if align and isinstance(align[0], Imm) else 8
@@ -642,12 +509,12 @@ def allocate_on_stack(w: Writer, instr: Instr) -> None:
 
 @handles("stacksave")
 def save_stack(w: Writer, instr: Instr) -> None:
-    form = FORMS[instr.mods[-1]]
-    w.put(instr.operands[0], instr.mods[-1], lambda i: f"{form.broadcast}(({form.scalar})w->local_top)")
+    form = FORMS[instr.type]
+    w.put(instr.operands[0], instr.type, lambda i: f"{form.broadcast}(({form.scalar})w->local_top)")
 
 
 @handles("stackrestore")
 def restore_stack(w: Writer, instr: Instr) -> None:
     w.line("u64 tops[32] __attribute__((aligned(64)));")
-    value_lanes(w, instr.operands[0], instr.mods[-1], "tops")
+    value_lanes(w, instr.operands[0], instr.type, "tops")
     w.line(f"rt_stack_restore(w, {w.mask}, tops[lowest_lane({w.mask})]);")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from grader.emulator.analysis.shapes import UNIFORM
 from grader.emulator.ptx import Imm, Instr, Operand, Reg, Sym, Vec
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.types import BITS, FORMS, is_float, is_signed, storage
+from grader.emulator.translate.types import BITS, FORMS, HALVES, is_float, is_signed, storage
 
 
 @handles("mov")
 def mov(w: Writer, instr: Instr) -> None:
 
-    t = instr.mods[-1]
+    t = instr.type
     d, a = instr.operands
     if isinstance(d, Vec) or isinstance(a, Vec):
         from grader.emulator.translate.convert import pack, unpack
@@ -19,7 +19,7 @@ def mov(w: Writer, instr: Instr) -> None:
         if isinstance(d, Vec):
             unpack(w, instr, t, d, a)
         elif isinstance(a, Vec):
-            pack(w, instr, t, d, a)
+            pack(w, instr, t, a)
         return
     if t == "pred":
         w.put_pred(d, w.pred(a))
@@ -40,7 +40,7 @@ def mov(w: Writer, instr: Instr) -> None:
 
 @handles("selp")
 def selp(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
+    t = instr.type
     d, a, b, p = instr.operands
     if w.uniform(p):
         if w.affine_result(instr):
@@ -82,7 +82,7 @@ _C_COMPARE = {
 
 def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -> str:
     """A lane mask of `a how b`."""
-    if t in ("f16", "bf16", "f16x2", "bf16x2"):
+    if t in HALVES:
         if t.endswith("x2"):
             raise w.refuse()
         if w.uniform(a) and w.uniform(b):
@@ -119,22 +119,19 @@ def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -
 
 @handles("setp")
 def setp(w: Writer, instr: Instr) -> None:
-    mods = [m for m in instr.mods if m not in ("ftz", "with_pred")]
-    how, t = mods[0], mods[-1]
-    both = "with_pred" in instr.mods
-    operands = instr.operands[2:] if both else instr.operands[1:]
+    how, t, operands = instr.mods.action, instr.type, instr.sources
     if t.endswith("x2"):
         setp_half2(w, instr, how, t)
         return
     text = compare(w, instr, how, t, operands[0], operands[1])
     name = w.fresh("c")
     w.line(f"const u32 {name} = {text};")
-    combine = {"and": "&", "or": "|", "xor": "^"}.get(mods[1]) if len(mods) == 3 else None
+    combine = {"and": "&", "or": "|", "xor": "^"}.get(instr.mods.operation)
     first, second = name, f"~{name}"
     if combine:
         q = w.pred(operands[2])
         first, second = f"({name}) {combine} {q}", f"(~{name}) {combine} {q}"
-    if both:
+    if instr.mods.two_results:
         keep = w.fresh("c")
         w.line(f"const u32 {keep} = {second};")
         w.put_pred(instr.operands[0], first)
@@ -145,7 +142,7 @@ def setp(w: Writer, instr: Instr) -> None:
 
 def setp_half2(w: Writer, instr: Instr, how: str, t: str) -> None:
     base = t[:-2]
-    a, b = instr.operands[2:4] if "with_pred" in instr.mods else instr.operands[1:3]
+    a, b = instr.sources[:2]
     names = []
     for high in (0, 1):
         parts = [
@@ -156,18 +153,17 @@ def setp_half2(w: Writer, instr: Instr, how: str, t: str) -> None:
         names.append(w.fresh("c"))
         w.line(f"const u32 {names[-1]} = {' | '.join(parts)};")
     w.put_pred(instr.operands[0], names[0])
-    if "with_pred" in instr.mods:
+    if instr.mods.two_results:
         w.put_pred(instr.operands[1], names[1])
 
 
 @handles("set")
 def set_(w: Writer, instr: Instr) -> None:
-    mods = [m for m in instr.mods if m != "ftz"]
-    how, dt, st = mods[0], mods[-2], mods[-1]
+    how, (dt, st) = instr.mods.action, instr.mods.types
     if st.endswith("x2"):
         set_half2(w, instr, how, dt, st)
         return
-    if len(mods) != 3:
+    if instr.mods.operation:
         raise w.refuse()
     text = compare(w, instr, how, st, instr.operands[1], instr.operands[2])
     name = w.fresh("c")
@@ -216,7 +212,7 @@ def set_half2(w: Writer, instr: Instr, how: str, dt: str, st: str) -> None:
 
 @handles("slct")
 def slct(w: Writer, instr: Instr) -> None:
-    dt, ct = instr.mods[-2], instr.mods[-1]
+    dt, ct = instr.mods.types
     d, a, b, c = instr.operands
     if BITS[dt] != 32:
         raise w.refuse()

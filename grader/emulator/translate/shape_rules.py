@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from grader.emulator.analysis.effects import CARRY, is_special
-from grader.emulator.analysis.shapes import DYNAMIC, UNIFORM, VECTOR, Shape, affine, join
+from grader.emulator.analysis.shapes import DYNAMIC, UNIFORM, VECTOR, Kind, Shape, affine, join
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym
 
 ShapeOf = Callable[[str], Shape | None]
@@ -53,12 +53,12 @@ class ShapeRules:
         self.apart = apart
 
     def __call__(self, instr: Instr, shape_of: ShapeOf, name: str) -> Shape | None:
-        op, mods = instr.op, instr.mods
+        op = instr.op
         if op in _IMPURE:
             return VECTOR
         if op in ("ld", "ldu"):
             return self._load(instr, shape_of)
-        shapes = [self._operand(o, shape_of) for o in instr.operands[2 if "with_pred" in mods else 1 :]]
+        shapes = [self._operand(o, shape_of) for o in instr.sources]
         if op in ("addc", "subc", "madc"):
             shapes.append(shape_of(CARRY))
         if any(s is None for s in shapes):
@@ -85,7 +85,7 @@ class ShapeRules:
             if one is None:
                 return None
             result = join(result, one)
-        return VECTOR if result is not None and result.kind == 1 else result
+        return VECTOR if result is not None and result.kind is Kind.AFFINE else result
 
     def _special(self, name: str) -> Shape:
         base = name.split(".")[0]
@@ -104,9 +104,7 @@ class ShapeRules:
             return VECTOR
         if isinstance(address.base, Sym) and address.base.name in self.per_lane:
             return VECTOR
-        if not any(s in mods for s in ("global", "shared", "const", "param", "shared__cta")):
-            return VECTOR
-        if self.apart and not ("const" in mods or "param" in mods):
+        if mods.space not in (("const", "param") if self.apart else ("global", "shared", "const", "param")):
             return VECTOR
         shape = self._operand(address.base, shape_of)
         if shape is None or shape == UNIFORM:
@@ -116,7 +114,7 @@ class ShapeRules:
     def _affine(self, instr: Instr, shapes: list[Shape]) -> Shape:
         """The operands are uniform or affine, at least one affine."""
         op, mods, operands = instr.op, instr.mods, instr.operands
-        kind = mods[-1] if mods else ""
+        kind = instr.type
         bits = 64 if kind.endswith("64") else 32
         if kind not in _INTEGER or "sat" in mods or "cc" in mods:
             return VECTOR
@@ -150,20 +148,18 @@ class ShapeRules:
             if isinstance(amount, Imm) and shapes[0].stride is not None:
                 return affine(wrap32(shapes[0].stride << amount.value, bits)) if amount.value < bits else UNIFORM
             return DYNAMIC
-        if op == "cvt" and len(mods) == 2 and mods[0] in _INTEGER:
-            if mods[0].endswith("32"):
+        if op == "cvt" and len(mods) == 2 and mods.types[0] in _INTEGER:
+            if mods.types[0].endswith("32"):
                 stride = shapes[0].stride
                 return shapes[0] if stride is None else affine(wrap32(stride, 32))
-            if mods[1].endswith("64"):
-                return shapes[0]
-            if self.guards and mods[1] in ("s32", "u32"):
+            if kind.endswith("64") or (self.guards and kind in ("s32", "u32")):
                 return shapes[0]
         return VECTOR
 
     def _product(self, a: Shape, b: Shape, x: Operand, y: Operand, bits: int, wide: str = "") -> Shape:
-        if a.kind == 1 and b.kind == 1:
+        if a.kind is Kind.AFFINE and b.kind is Kind.AFFINE:
             return VECTOR
-        if a.kind == 0:
+        if a.kind is Kind.UNIFORM:
             a, b, x, y = b, a, y, x
         if isinstance(y, Imm) and y.width == 0 and a.stride is not None:
             factor = y.value & 0xFFFFFFFF if wide == "u32" else wrap32(y.value, 32) if wide else y.value
@@ -174,5 +170,6 @@ class ShapeRules:
 def is_widening_guard(instr: Instr) -> bool:
     """Whether an affine result of this instruction rests on no lane wrapping around in 32 bits."""
     if instr.op == "cvt":
-        return len(instr.mods) == 2 and instr.mods[0] in ("u64", "s64", "b64") and instr.mods[1] in ("s32", "u32")
+        to = instr.mods.types[:1]
+        return len(instr.mods) == 2 and to in (("u64",), ("s64",), ("b64",)) and instr.type in ("s32", "u32")
     return instr.op in ("mul", "mad") and "wide" in instr.mods

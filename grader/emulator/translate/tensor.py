@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Vec
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import _SPACE_CODES, lane_addresses, lanes_meet, space_of
-from grader.emulator.translate.types import FORMS
+from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_meet
+from grader.emulator.translate.types import BITS, FORMS
 
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
-_BITS = {
-    "f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "f32": 32,
-    "s32": 32, "f64": 64,
-}  # fmt: skip
+_ELEMENTS = {"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8", "s4", "u4", "b1", "f32", "s32", "f64"}
 """What matrices are made of: enum element of runtime/warp.h, in lower case."""
-
-
 _FLAGS = {
     "satfinite": "MMA_SATURATE", "and": "MMA_AND", "sp": "MMA_SPARSE", "sp__ordered_metadata": "MMA_SPARSE",
 }  # fmt: skip
@@ -25,14 +18,6 @@ _FLAGS = {
 
 def _element(t: str) -> str:
     return f"ELEMENT_{t.upper()}"
-
-
-def _shape(w: Writer, instr: Instr) -> tuple[int, int, int]:
-    for m in instr.mods:
-        found = _SHAPE.match(m)
-        if found:
-            return int(found[1]), int(found[2]), int(found[3])
-    raise w.refuse()
 
 
 def _items(operand: Operand) -> tuple[Operand, ...]:
@@ -69,9 +54,9 @@ def _deliver(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:
 
 def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
     """D = A B + C, of types D, A, B, C; a sparse A comes with its metadata and who holds it."""
-    if len(types) != 4 or any(m.startswith(("kind", "block_scale")) for m in instr.mods):
+    shape, wide = instr.mods.shape, types[0] == "f64"
+    if len(types) != 4 or shape is None or any(m.startswith(("kind", "block_scale")) for m in instr.mods):
         raise w.refuse()
-    shape, wide = _shape(w, instr), types[0] == "f64"
     d, a, b, c, *sparsity = instr.operands
     elements = ", ".join(_element(types[i]) for i in (1, 2, 3, 0))
     flags = " | ".join(dict.fromkeys(_FLAGS[m] for m in instr.mods if m in _FLAGS)) or "0"
@@ -92,7 +77,7 @@ def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
 
 @handles("mma")
 def mma(w: Writer, instr: Instr) -> None:
-    _multiply(w, instr, [t for t in instr.mods if t in _BITS])
+    _multiply(w, instr, instr.mods.types)
 
 
 @handles("movmatrix")
@@ -110,9 +95,9 @@ def ldmatrix(w: Writer, instr: Instr) -> None:
         raise w.refuse()
     lanes_meet(w)
     count = len(_items(d))
-    lane_addresses(w, mem, "aa", "shared" if space_of(instr) == "shared" else "generic")
+    lane_addresses(w, mem, "aa", "shared" if instr.mods.space == "shared" else "generic")
     out = _array(w, "out", count, "u32")
-    space = _SPACE_CODES[space_of(instr)]
+    space = SPACE_CODES[instr.mods.space]
     w.line(f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});")
     _deliver(w, d, out)
 
@@ -124,8 +109,8 @@ def stmatrix(w: Writer, instr: Instr) -> None:
         raise w.refuse()
     lanes_meet(w)
     rows = _rows(w, value, "rv")
-    lane_addresses(w, mem, "aa", "shared" if space_of(instr) == "shared" else "generic")
-    space = _SPACE_CODES[space_of(instr)]
+    lane_addresses(w, mem, "aa", "shared" if instr.mods.space == "shared" else "generic")
+    space = SPACE_CODES[instr.mods.space]
     w.line(
         f"rt_stmatrix(w, {w.site('STORE', 16)}, {space}, aa, {len(_items(value))}, {int('trans' in instr.mods)}, {rows});"
     )
@@ -133,18 +118,22 @@ def stmatrix(w: Writer, instr: Instr) -> None:
 
 @handles("wmma")
 def wmma(w: Writer, instr: Instr) -> None:
-    m, n, k = _shape(w, instr)
-    what, part = instr.mods[:2]
+    if instr.mods.shape is None:
+        raise w.refuse()
+    m, n, k = instr.mods.shape
+    what = instr.mods.action
     if what == "mma":
-        types = [t for t in instr.mods if t in _BITS]
+        types = instr.mods.types
         if len(types) == 2:  # of halves only D and C have a choice
-            types = [types[0], "f16", "f16", types[1]]
+            types = (types[0], "f16", "f16", types[1])
         _multiply(w, instr, types)
         return
-    rows, columns = {"a": (m, k), "b": (n, k), "c": (m, n), "d": (m, n)}[part]
+    sizes = {"a": (m, k), "b": (n, k), "c": (m, n), "d": (m, n)}
+    part = next(word for word in instr.mods if word in sizes)
+    rows, columns = sizes[part]
     by_rows = "row" in instr.mods
-    element = instr.mods[-1]
-    if element not in _BITS:
+    element = instr.type
+    if element not in _ELEMENTS:
         raise w.refuse()
     register, mem, *rest = (
         instr.operands if what == "load" else (instr.operands[i] for i in (1, 0, *range(2, len(instr.operands))))
@@ -152,7 +141,7 @@ def wmma(w: Writer, instr: Instr) -> None:
     if not isinstance(mem, Mem):
         raise w.refuse()
     lanes_meet(w)
-    lane_addresses(w, mem, "aa", space_of(instr))
+    lane_addresses(w, mem, "aa", instr.mods.space)
     adjacent = by_rows == (part == "b")
     if not rest:
         stride = str(rows if adjacent else columns)
@@ -163,9 +152,9 @@ def wmma(w: Writer, instr: Instr) -> None:
     t = "u64" if element == "f64" else "u32"
     count = len(_items(register))
     how = f"(struct wmma){{{rows}, {columns}, {_element(element)}, {int(part in 'cd')}, {int(adjacent)}}}"
-    site = w.site("LOAD" if what == "load" else "STORE", max(1, _BITS[element] // 8))
+    site = w.site("LOAD" if what == "load" else "STORE", max(1, BITS[element] // 8))
     name = _array(w, "out", count, t) if what == "load" else _rows(w, register, "rv", t)
-    w.line(f"rt_wmma_{what}(w, {site}, {_SPACE_CODES[space_of(instr)]}, aa[0], {stride}, {how}, {count}, {name});")
+    w.line(f"rt_wmma_{what}(w, {site}, {SPACE_CODES[instr.mods.space]}, aa[0], {stride}, {how}, {count}, {name});")
     if what == "load":
         _deliver(w, register, name, t)
 
@@ -174,10 +163,10 @@ def wmma(w: Writer, instr: Instr) -> None:
 def copy_async(w: Writer, instr: Instr) -> None:
     """cp.async: what is issued here arrives at the thread's wait (runtime/copies.c)."""
     mods = instr.mods
-    if mods[:3] == ("async", "mbarrier", "arrive"):
+    if mods.action == "async" and "mbarrier" in mods:
         arrive_with_copies(w, instr)
         return
-    if mods[0] != "async" or "bulk" in mods or "reduce" in mods:
+    if mods.action != "async" or "bulk" in mods or "reduce" in mods:
         raise w.refuse()
     if "commit_group" in mods or "wait_all" in mods:
         w.line(f"rt_copy_commit(w, {w.mask});")
@@ -191,7 +180,7 @@ def copy_async(w: Writer, instr: Instr) -> None:
         raise w.refuse()
     lane_addresses(w, to, "ta", "shared")
     lane_addresses(w, source, "fa", "global")
-    w.line(f"u32 nn[32] __attribute__((aligned(64)));")  # noqa: F541
+    w.line("u32 nn[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&nn[{i * w.lanes}] = {_source_bytes(w, size.value, rest, i)};")
     w.line(
@@ -208,11 +197,10 @@ def arrive_with_copies(w: Writer, instr: Instr) -> None:
     w.line(f"rt_copy_arrive_all(w, {w.mask});")
     if "noinc" not in instr.mods:
         return
-    space = space_of(instr)
+    space = instr.mods.space
     lane_addresses(w, mem, "aa", space)
-    w.line("u64 vv[32] __attribute__((aligned(64)));")
-    w.line("for (u32 l = 0; l < 32; l++) vv[l] = 1;")
-    w.line(f"rt_mbarrier_arrive(w, {w.site('ATOMIC', 8)}, {_SPACE_CODES[space]}, aa, {w.mask}, vv, 0);")
+    w.line("u64 vv[32] __attribute__((aligned(64))); fill_row(vv, 1);")
+    w.line(f"rt_mbarrier_arrive(w, {w.site('ATOMIC', 8)}, {SPACE_CODES[space]}, aa, {w.mask}, vv, 0);")
 
 
 def _source_bytes(w: Writer, size: int, rest: Sequence[Operand], piece: int) -> str:

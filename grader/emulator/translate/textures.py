@@ -6,6 +6,7 @@ from grader.emulator.ptx import Instr, Operand, Reg, Vec
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.memory import value_lanes
 from grader.emulator.translate.refusal import Refused
+from grader.emulator.translate.types import BITS
 
 # Dimensions, with LAYERED of runtime/warp.h where the first coordinate is a layer.
 _GEOMETRIES = {"1d": "1", "2d": "2", "3d": "3", "a1d": "1 | LAYERED", "a2d": "2 | LAYERED"}
@@ -43,13 +44,13 @@ def texture(w: Writer, instr: Instr) -> None:
     """There are no mipmaps, so tex.level and tex.grad read what tex does."""
     mods = instr.mods
     geometry = _geometry(w, instr)
-    if "with_pred" in mods or mods[-2] not in ("f32", "s32", "u32"):
+    if mods.two_results or mods.types[0] not in ("f32", "s32", "u32"):
         raise _refused(w, instr)
     _place(w, instr, instr.operands[1])
     gather = next((_COMPONENTS[m] for m in mods if m in _COMPONENTS), -1) if instr.op == "tld4" else -1
     w.line(f"u32 texel[4 * 32] {_ROW};")
     w.line(
-        f"rt_texture(w, {w.site('LOAD', 4)}, {w.mask}, {geometry}, {int(mods[-1] == 'f32')}, {gather}, object, at, texel);"
+        f"rt_texture(w, {w.site('LOAD', 4)}, {w.mask}, {geometry}, {int(instr.type == 'f32')}, {gather}, object, at, texel);"
     )
     result = instr.operands[0]
     for k, item in enumerate(result.items if isinstance(result, Vec) else (result,)):
@@ -60,11 +61,12 @@ def texture(w: Writer, instr: Instr) -> None:
 def surface(w: Writer, instr: Instr) -> None:
     mods = instr.mods
     geometry = _geometry(w, instr)
-    if mods[0] == "p":
+    if mods.action == "p":
         raise w.refuse()
-    if mods[-1] not in _BOUNDS or mods[-2] not in ("b8", "b16", "b32", "b64"):
+    bounds = next((_BOUNDS[m] for m in mods if m in _BOUNDS), None)
+    if bounds is None or instr.type not in ("b8", "b16", "b32", "b64"):
         raise _refused(w, instr)
-    bits = int(mods[-2][1:])
+    bits = BITS[instr.type]
     stores = instr.op == "sust"
     place, value = instr.operands if stores else (instr.operands[1], instr.operands[0])
     items = value.items if isinstance(value, Vec) else (value,)
@@ -74,7 +76,7 @@ def surface(w: Writer, instr: Instr) -> None:
         for k, item in enumerate(items):
             value_lanes(w, item, "u64" if bits == 64 else f"u{bits}", "vv", 32 * k)
     w.line(
-        f"rt_surface(w, {w.site('STORE' if stores else 'LOAD', bits // 8)}, {w.mask}, {geometry}, {_BOUNDS[mods[-1]]}, {int(stores)}, "
+        f"rt_surface(w, {w.site('STORE' if stores else 'LOAD', bits // 8)}, {w.mask}, {geometry}, {bounds}, {int(stores)}, "
         f"{bits // 8}, {len(items)}, object, at, vv);"
     )
     if stores:
@@ -83,7 +85,7 @@ def surface(w: Writer, instr: Instr) -> None:
         if bits == 64:
             w.put(item, "u64", lambda i, k=k: f"*(const VQ *)&vv[{32 * k + i * w.lanes // 2}]")  # type: ignore[misc]
         else:
-            w.line(f"u32 part{k}[32] {_ROW}; for (u32 l = 0; l < 32; l++) part{k}[l] = (u32)vv[{32 * k} + l];")
+            w.line(f"u32 part{k}[32] {_ROW}; narrow_row(part{k}, vv + {32 * k});")
             w.put(item, f"u{bits}", lambda i, k=k: f"*(const VU *)&part{k}[{i * w.lanes}]")  # type: ignore[misc]
 
 

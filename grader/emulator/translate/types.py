@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.emulator.ptx import BITS
+
+__all__ = ["BITS", "FORMS", "HALVES", "Form", "half_of", "is_float", "is_signed", "storage"]
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -28,11 +32,14 @@ FORMS = {
     "u16x2": _U, "s16x2": _U, "e4m3x2": _U, "e5m2x2": _U,
 }  # fmt: skip
 
-BITS = {
-    "pred": 1, "u8": 8, "b8": 8, "s8": 8, "u16": 16, "b16": 16, "s16": 16, "f16": 16, "bf16": 16, "u32": 32, "b32": 32,
-    "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32, "tf32": 32, "u64": 64, "b64": 64, "s64": 64, "f64": 64,
-    "u16x2": 32, "s16x2": 32, "b128": 128, "e4m3x2": 16, "e5m2x2": 16,
-}  # fmt: skip
+
+HALVES = ("f16", "bf16", "f16x2", "bf16x2")
+"""Floats that C has no type for: their bits lie in a u32."""
+
+
+def half_of(i: int) -> str:
+    """Which half of a narrow piece becomes piece `i` of a wide row."""
+    return "hi" if i % 2 else "lo"
 
 
 def storage(declared: str) -> str:
@@ -43,7 +50,7 @@ def storage(declared: str) -> str:
 
 
 def is_float(t: str) -> bool:
-    return t in ("f16", "bf16", "f32", "f64", "f16x2", "bf16x2")
+    return t in ("f32", "f64", *HALVES)
 
 
 def is_signed(t: str) -> bool:

@@ -20,10 +20,8 @@ def video(w: Writer, instr: Instr) -> None:
     what = instr.op[1:].rstrip("24")
     chosen = dict(m.split("_", 1) for m in instr.mods if "_" in m)  # the parser's d_h0, a_b1 and so on
     negated = [name.removesuffix("_neg") for name in instr.mods if name.endswith("_neg")]
-    types = [m for m in instr.mods if m in ("u32", "s32")]
-    if what == "set":  # always unsigned
-        types = ["u32", *types]
-    second = next((m for m in ("add", "min", "max") if m in instr.mods), "")
+    types = ("u32", *instr.mods.types) if what == "set" else instr.mods.types  # a comparison's result is unsigned
+    second = instr.mods.operation
     if len(types) != 3 or (what in ("shl", "shr") and types[2] != "u32"):
         raise w.refuse()
     fields = [f".what = VIDEO_{what.upper()}", f".parts = {parts}"]

@@ -14,15 +14,10 @@ def check_members(w: Writer, members: Operand) -> None:
     lanes_meet(w)
     site = w.site("OTHER")
     if w.uniform(members):
-        text = w.s(members, "u32")
-        w.line(
-            f"if (UNLIKELY(({w.mask} & ~({text})) | (({text}) & w->live & ~{w.mask}))) rt_shuffle_check(w, {site}, {w.mask}, {text});"
-        )
-        return
-    outside = [f"CMPU(0, {w.v(members, 'u32', i)} >> IOTA({i}) & 1, BU(0)) << {i * w.lanes}" for i in w.pieces("u32")]
-    w.line(f"if (UNLIKELY((({' | '.join(outside)}) & {w.mask}) | (w->live & ~{w.mask}))) {{")
-    rows(w, "named", members)
-    w.line(f"rt_check_members(w, {site}, {w.mask}, named); }}")
+        w.line(f"check_members(w, {site}, {w.mask}, {w.s(members, 'u32')});")
+    else:
+        named = ", ".join(w.v(members, "u32", i) for i in w.pieces("u32"))
+        w.line(f"check_member_rows(w, {site}, {w.mask}, {named});")
 
 
 def rows(w: Writer, name: str, operand: Operand) -> None:
@@ -36,17 +31,14 @@ def gather(w: Writer, instr: Instr, members: Operand) -> None:
     """Has the lanes of a divided warp wait for those that their masks name: leaves in `m` those whose have come."""
     rows(w, "members", members)
     w.line("u64 offers[32] __attribute__((aligned(64)));")
-    call = zlib.crc32(instr.text.removesuffix(".with_pred").encode())
-    if instr.mods[0] == "warp":
+    call = zlib.crc32(instr.text.encode())
+    if instr.mods.action == "warp":
         call = 0
         w.line("memset(offers, 0, sizeof offers);")
     elif instr.op == "vote":
-        w.line(
-            f"{{ const u32 p_ = {w.pred(instr.operands[1])}; for (u32 l = 0; l < 32; l++) offers[l] = p_ >> l & 1; }}"
-        )
+        w.line(f"bits_row(offers, {w.pred(instr.operands[1])});")
     else:
-        value = instr.operands[2 if "with_pred" in instr.mods else 1]
-        value_lanes(w, value, "u64" if instr.mods[-1] == "b64" else "u32", "offers")
+        value_lanes(w, instr.sources[0], "u64" if instr.type == "b64" else "u32", "offers")
     blocks = len(w.graph.blocks)
     w.line(
         f"const u32 ready = rt_gather(w, &apart, &gathering, {w.site('OTHER')}, 0x{call:x}u, m, rt_pending(pend, {blocks}), members, offers);"
@@ -56,28 +48,25 @@ def gather(w: Writer, instr: Instr, members: Operand) -> None:
 
 def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
     """What lanes see of each other, as a C pointer: as they have gathered, else of those that are here."""
-    if id(instr) in w.gathered:
+    if instr.index in w.gathered:
         w.pin()
         lanes_meet(w)
         return "&gathering.together"
     check_members(w, members)
     rows(w, "members", members)
     w.line("u64 offers[32] __attribute__((aligned(64))); struct together all;")
-    value_lanes(w, value, "u64" if instr.mods[-1] == "b64" else "u32", "offers")
+    value_lanes(w, value, "u64" if instr.type == "b64" else "u32", "offers")
     w.line(f"see_together(&all, {w.mask}, members, offers);")
     return "&all"
 
 
 @handles("shfl")
 def shfl(w: Writer, instr: Instr) -> None:
-    both = "with_pred" in instr.mods
     d = instr.operands[0]
-    operands = instr.operands[2:] if both else instr.operands[1:]
-    a, b, c = operands[:3]
-    mode = next(m for m in instr.mods if m in ("up", "down", "bfly", "idx"))
-    gathered = id(instr) in w.gathered
-    if len(operands) == 4 and not gathered:
-        check_members(w, operands[3])
+    a, b, c, *members = instr.sources
+    gathered = instr.index in w.gathered
+    if members and not gathered:
+        check_members(w, members[0])
     row = w.fresh("row")
     w.line(f"VU {row}[PIECES];")
     for i in w.pieces("u32"):
@@ -86,7 +75,7 @@ def shfl(w: Writer, instr: Instr) -> None:
     for i in w.pieces("u32"):
         j, p, r = w.fresh("j"), w.fresh("p"), w.fresh("r")
         w.line(
-            f"VU {j}; u32 {p}; shuffle_source_{mode}(IOTA({i}), {w.v(b, 'b32', i)}, {w.v(c, 'b32', i)}, &{j}, &{p});"
+            f"VU {j}; u32 {p}; shuffle_source_{instr.mods.operation}(IOTA({i}), {w.v(b, 'b32', i)}, {w.v(c, 'b32', i)}, &{j}, &{p});"
         )
         if not gathered:
             w.line(f"const VU {r} = permute_row({row}, {j});")
@@ -101,17 +90,17 @@ def shfl(w: Writer, instr: Instr) -> None:
         w.line("rt_shuffle(&gathering.together, m, from, got);")
         results = [f"*(const VU *)&got[{i * w.lanes}]" for i in w.pieces("u32")]
     w.put(d, "b32", lambda i: results[i])
-    if both:
+    if instr.mods.two_results:
         w.put_pred(instr.operands[1], " | ".join(predicates))
 
 
 @handles("vote")
 def vote(w: Writer, instr: Instr) -> None:
     d, p = instr.operands[:2]
-    mode = next(m for m in instr.mods if m in ("all", "any", "uni", "ballot"))
+    mode = instr.mods.operation
     members = instr.operands[2] if len(instr.operands) > 2 else Imm(-1)
     votes = w.fresh("votes")
-    if id(instr) in w.gathered:
+    if instr.index in w.gathered:
         w.pin()
         lanes_meet(w)
         w.line(f"u32 {votes}[32] __attribute__((aligned(64))); rt_ballot(&gathering.together, m, {votes});")
@@ -147,20 +136,19 @@ def activemask(w: Writer, instr: Instr) -> None:
 
 @handles("match")
 def match(w: Writer, instr: Instr) -> None:
-    both = "with_pred" in instr.mods
-    value, members = instr.operands[2:] if both else instr.operands[1:]
+    value, members = instr.sources
     seen = together(w, instr, members, value)
     w.line("u32 same[32] __attribute__((aligned(64)));")
     w.line(f"const u32 equal = rt_match({seen}, {w.mask}, {int('all' in instr.mods)}, same);")
     w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&same[{i * w.lanes}]")
-    if both:
+    if instr.mods.two_results:
         w.put_pred(instr.operands[1], "equal")
 
 
 @handles("redux")
 def redux(w: Writer, instr: Instr) -> None:
-    t = instr.mods[-1]
-    how = next((m for m in instr.mods if m in ("add", "min", "max", "and", "or", "xor")), "")
+    t = instr.type
+    how = instr.mods.operation
     if t == "f32" or not how:
         raise w.refuse()
     seen = together(w, instr, instr.operands[2], instr.operands[1])

@@ -1,0 +1,115 @@
+/* The beginning and the end of a program, and what becomes of a crash. */
+
+#define _GNU_SOURCE
+#include "emu.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What still runs when the program ends may have faults to report. */
+static void finish_work(void) { work_wait(NULL, 0); }
+
+static void finish(void) {
+    counters_finish();
+    memory_report_leaks();
+    u64 again = findings_repeated();
+    if (again) fprintf(stderr, "(%llu further findings at the places named above)\n", (unsigned long long)again);
+    trace_line("{\"kind\":\"end\",\"dropped\":0}");
+}
+
+/* ---- crashes ------------------------------------------------------------------------------------------------------------ */
+
+/* Whose fault a crash is depends on where it happens. Host code is the student's. A kernel is the emulator's: whatever a
+ * kernel may do wrong is found before it can crash, but for a stack that is too small for its calls and host memory that was
+ * unmapped while it was registered. */
+
+/* Whether an address lies behind the end of the stack of the warp that runs here. */
+static int is_behind_stack(u64 address) {
+    const struct fiber *f = this_worker->running;
+    return f && (u64)f->stack - address - 1 < GUARD_BYTES;
+}
+
+static const char *signal_name(int number) {
+    return number == SIGSEGV ? "SIGSEGV" : number == SIGBUS ? "SIGBUS" : number == SIGILL ? "SIGILL" : number == SIGFPE ? "SIGFPE" : "SIGTRAP";
+}
+
+static void emulator_failed(int signal_number, const struct launch *l) {
+    static const char advice[] = "Tell the course staff; a GPU runs the program all the same (--engine cuda).";
+    char text[2300], message[4700], kernel[1100];
+    snprintf(text, sizeof text, "the emulator itself failed with %s in kernel %s: that is a mistake of the grader, not of this program", signal_name(signal_number),
+             demangle(l->kernel->name));
+    fflush(stdout);
+    fprintf(stderr, "error: %s. %s\n", text, advice);
+    trace_line("{\"kind\":\"diagnostic\",\"severity\":\"error\",\"tool\":\"emulator\",\"message\":%s,\"kernel\":%s,\"block\":null,\"thread\":null,"
+               "\"file\":null,\"line\":null,\"advice\":\"%s\"}",
+               json_string(text, message, sizeof message), json_string(demangle(l->kernel->name), kernel, sizeof kernel), advice);
+}
+
+static void crashed(int signal_number, siginfo_t *info, void *context) {
+    u64 address = (u64)info->si_addr;
+    static int taken;
+    static __thread int again;
+    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread, which crashed too, ends the program */
+    if (again) { /* while reporting */
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+        return;
+    }
+    again = 1;
+    host_call = this_worker ? NULL : code_address(context);
+    struct launch *l = this_worker ? this_worker->launch : NULL;
+    int memory = signal_number == SIGSEGV || signal_number == SIGBUS;
+    struct allocation *a = memory && l ? memory_find(address) : NULL;
+    if (info->si_code <= 0) { /* sent by a process */
+    } else if (l && memory && is_behind_stack(address))
+        diagnose(NULL, ~0u, 0, "error", "memory", "Look for recursion that does not end, or for very large local arrays.", "stack overflow inside kernel %s",
+                 demangle(l->kernel->name));
+    else if (a && a->kind == MEMORY_REGISTERED)
+        diagnose(NULL, ~0u, 0, "error", "memory", "Call cudaHostUnregister before the memory is freed, and no kernel that uses it behind that.",
+                 "kernel %s uses host memory that was registered and has been unmapped (address 0x%llx)", demangle(l->kernel->name), (unsigned long long)address);
+    else if (l)
+        emulator_failed(signal_number, l);
+    else if (memory) {
+        if (memory_is_arena(address)) {
+            char text[512];
+            memory_describe(address, 1, text, sizeof text);
+            diagnose(NULL, ~0u, 0, "error", "memory", "Copy the data with cudaMemcpy first, or allocate it with cudaMallocManaged.",
+                     "host code dereferenced a device pointer, %s", text);
+        } else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
+            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the arguments are there, and indices into host arrays.",
+                     "host code accessed address 0x%llx, which it may not (segmentation fault)", (unsigned long long)address);
+    }
+    finish();
+    signal(signal_number, SIG_DFL); /* not before: the next thread to crash would end the report */
+    raise(signal_number);
+}
+
+static void stopped(int signal_number) {
+    struct launch *l = launches_under_way;
+    if (l) {
+        static const char text[] = "emulator: stopped while a kernel was running\n";
+        if (write(2, text, sizeof text - 1) < 0) _exit(124);
+        char c[1100];
+        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"error\",\"tool\":\"sync\",\"message\":\"the program was stopped while this kernel was still running\","
+                   "\"kernel\":%s,\"block\":null,\"thread\":null,\"file\":null,\"line\":null,\"advice\":\"Check its loops, and whether it waits for threads that cannot run.\"}",
+                   json_string(demangle(l->kernel->name), c, sizeof c));
+    }
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+__attribute__((constructor(101))) static void begin(void) {
+    trace_open();
+    atexit(finish); /* the last registered is called first */
+    atexit(finish_work);
+    at_quick_exit(finish);
+    at_quick_exit(finish_work);
+    u8 *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = 65536}, NULL);
+    struct sigaction crash = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) sigaction(crashes[i], &crash, NULL);
+    signal(SIGTERM, stopped);
+    overtime_start();
+}

@@ -1,0 +1,10 @@
+/* What several layers of the runtime look at, and one of them sets. */
+
+#include "emu.h"
+
+__thread struct worker *this_worker;
+struct launch *volatile launches_under_way;
+int sticky_error, pending_fault;
+u32 shadow_checks;
+struct stream legacy_stream;
+int default_stream_per_thread; /* nvcc --default-stream per-thread: set by the program's modules */

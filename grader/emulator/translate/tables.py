@@ -1,0 +1,156 @@
+"""The tables of a module that the runtime reads: C definitions of the structs of runtime/module.h."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.emulator.ptx import Function, Variable
+from grader.emulator.ptx.model import Loc
+from grader.emulator.translate.counting import Counting
+from grader.emulator.translate.facts import Facts, parameter_places
+from grader.emulator.translate.refusal import Finding
+from grader.emulator.translate.template import Template
+
+
+@dataclass
+class Site:
+    """A row of struct site_info: a place in the source, what is done there, to how many bytes, in which order."""
+
+    loc: Loc
+    kind: str
+    size: int
+    order: int
+
+
+class Sites:
+    def __init__(self) -> None:
+        self.rows: list[Site] = []
+        self._known: dict[tuple[Loc, str, int], int] = {}
+
+    def add(self, loc: Loc, kind: str, size: int, order: int) -> int:
+        if kind not in ("LOAD", "STORE", "ATOMIC"):  # each of these remembers its own allocation
+            known = self._known.setdefault((loc, kind, size), len(self.rows))
+            if known < len(self.rows):
+                return known
+        self.rows.append(Site(loc, kind, size, order))
+        return len(self.rows) - 1
+
+
+class Tables:
+    """Writes the tables. `findings` gets what cannot be put into them."""
+
+    def __init__(self, facts: Facts, sites: Sites, templates: Sequence[Template], findings: list[Finding]) -> None:
+        self.facts, self.sites, self.templates, self.findings = facts, sites, templates, findings
+        files = sorted(facts.module.files.items())
+        self._files = [path for _, path in files]
+        self._index = {number: i for i, (number, _) in enumerate(files)}
+
+    def text(self, registers: Mapping[str, int], sanitize: int, counting: Counting | None) -> str:
+        kernels = [f for f in self.facts.module.functions.values() if f.entry and f.defined]
+        addressed = [n for n in sorted(self.facts.addressed) if self.facts.module.functions[n].defined]
+        variables = self.facts.globals
+        lines = [
+            '#include "module.h"',
+            "",
+            _array("static const char *const files", [*map(_c_string, self._files), '""']),
+            *self._templates(),
+            *self._sites(),
+            *self._functions(addressed),
+            *self._variables(variables),
+            *self._kernels(kernels, registers),
+        ]
+        if counting:
+            lines.append(counting.tables(self._file_of))
+        lines.append(
+            f"struct module_info {self.facts.prefix}_module = {{kernel_table, {len(kernels)}, variable_table, {len(variables)}, "
+            f"function_table, {len(addressed)}, site_table, {len(self.sites.rows)}, files, "
+            f"{sanitize}, {'&counting_tables' if counting else '0'}}};"
+        )
+        return "\n".join(lines) + "\n"
+
+    def _file_of(self, loc: Loc) -> int:
+        """Where `files` has the name of a place's file; the last is unknown."""
+        return self._index.get(loc.file, len(self._files)) if loc.line else len(self._files)
+
+    def _templates(self) -> Iterable[str]:
+        for t in self.templates:
+            yield f"template_function {t.name};"
+        names = [t.name for t in self.templates] or ["0"]
+        yield _array(f"template_function *const {self.facts.prefix}_templates", names)
+
+    def _sites(self) -> Iterable[str]:
+        yield "static const struct site_info site_table[] = {"
+        for s in self.sites.rows:
+            yield f"    {{(const char *)(u64){self._file_of(s.loc)}, {s.loc.line}, SITE_{s.kind}, {s.size}, {s.order}}},"
+        yield "    {0, 0, 0, 0, 0}};"
+
+    def _functions(self, addressed: Sequence[str]) -> Iterable[str]:
+        rows = []
+        for name in addressed:
+            symbol = self.facts.names[name]
+            yield f"u64 {symbol}_address;"
+            yield f"u32 {symbol}(struct warp *, u32, u32 **);"
+            rows.append(f"{{{_c_string(name)}, {symbol}, &{symbol}_address}}")
+        yield _array("static const struct function_info function_table", [*rows, "{0, 0, 0}"])
+
+    def _variables(self, variables: Sequence[Variable]) -> Iterable[str]:
+        rows = []
+        for i, v in enumerate(variables):
+            symbol = self.facts.global_name(v.name)
+            yield f"u64 {symbol};"
+            data, moves = self._initial(v)
+            if v.init:
+                yield f"static const u8 data_{i}[{v.size}] = {{{','.join(map(str, data))}}};"
+            if moves:
+                yield _array(f"static const struct relocation moves_{i}", moves)
+            space = "CONST" if v.space == "const" else "MANAGED" if v.managed else "GLOBAL"
+            rows.append(
+                f"{{{_c_string(v.name)}, {v.size}, {v.align}, VARIABLE_{space}, &{symbol}, "
+                f"{f'data_{i}' if v.init else '0'}, {f'moves_{i}, {len(moves)}' if moves else '0, 0'}}}"
+            )
+        yield _array("static const struct variable_info variable_table", [*rows, "{0}"], ",\n    ")
+
+    def _initial(self, v: Variable) -> tuple[bytearray, list[str]]:
+        """A variable's first bytes, of which C makes the rest zero, and what is an address in them."""
+        image = bytearray(max((item.offset + item.size for item in v.init), default=0))
+        moves = []
+        for item in v.init:
+            if item.symbol is None:
+                image[item.offset : item.offset + item.size] = item.value.to_bytes(item.size, "little")
+            elif item.byte in (None, 0):
+                address = self.facts.addresses.get(item.symbol)
+                if address is None:
+                    what = f"the initial value of {v.name} (address of {item.symbol})"
+                    self.findings.append(Finding(what, None, None, "set it at run time"))
+                else:
+                    moves.append(f"{{{item.offset}, &{address}, {item.value}}}")
+        return image, moves
+
+    def _kernels(self, kernels: Sequence[Function], registers: Mapping[str, int]) -> Iterable[str]:
+        rows = []
+        for f in kernels:
+            facts, symbol = self.facts, self.facts.names[f.name]
+            shared, static_shared = facts.shared(f)
+            dynamic = facts.dynamic_start(static_shared) if facts.uses_dynamic else static_shared
+            params, parameter_bytes = parameter_places(f)
+            sizes = {v.name: v.size for v in facts.shared_variables(f)}
+            own = [f"{{{_c_string(n)}, {at}, {sizes[n]}}}" for n, at in shared.items()]
+            x, y, z = f.required_threads or f.max_threads or (0, 0, 0)
+            yield f"u32 {symbol}(struct warp *, u32, u32 **);"
+            places = [f"{{{at}, {size}}}" for at, size in params.values()]
+            yield _array(f"static const struct parameter_info {symbol}_parameters", [*places, "{0, 0}"])
+            yield _array(f"static const struct shared_info {symbol}_shared", [*own, "{0}"])
+            rows.append(
+                f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(params)}, {parameter_bytes}, {static_shared}, "
+                f"{dynamic}, {facts.stack_bytes(f)}, {registers.get(f.name, 32)}, {x * y * z}, {symbol}_shared, {len(own)}}}"
+            )
+        yield _array("static const struct kernel_info kernel_table", [*rows, "{0}"], ",\n    ")
+
+
+def _array(declaration: str, rows: Sequence[str], separator: str = ", ") -> str:
+    return f"{declaration}[] = {{{separator.join(rows)}}};"
+
+
+def _c_string(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
