@@ -13,8 +13,8 @@ from grader.base.verdict import Fault, Verdict
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.grading import closer_look
 from grader.grading.closer_look import CloserLook, case_to_look_at
+from grader.grading.pipeline import closer_look
 from grader.programs.build import Build
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
@@ -41,7 +41,7 @@ def test_a_test_that_fails_for_a_race_leads_with_it(tmp_path: Path) -> None:
     assert lead.startswith(
         f"Race: missing_barrier.cu:{READS} reads `vj` while another warp still writes it at "
         f"missing_barrier.cu:{LOADS}; put __syncthreads() between them. On a GPU this can pass by "
-        "luck. (Seen on s01 with checks, "
+        "luck. (Seen on s01 with checks.)"
     )
     assert said.out.count("Race:") == 1
     assert "--sanitize" not in said.out
@@ -133,12 +133,12 @@ def test_two_lines_that_race_between_warps_do_not_race_within_one_as_well() -> N
 
 
 def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:
-    init = Diagnostic("warning", "init", "read of nothing", "k", file="hw4.cu", line=3)
-    fault = Diagnostic("error", "memory", "write past the end", "k", file="hw4.cu", line=4, advice="Check it.")
+    init = Diagnostic("warning", "init", "read nothing", "k", file="hw4.cu", line=3)
+    fault = Diagnostic("error", "memory", "wrote past the end", "k", file="hw4.cu", line=4, advice="Check it.")
     warps, lanes = a_race("warps", 7, 9), a_race("lanes", 1, 2)
     assert cause_of([lanes, init, fault, warps]).startswith("Race: hw4.cu:7 reads `tile` while another warp still")
-    assert cause_of([lanes, init, fault]) == "hw4.cu:4: kernel k: write past the end. Check it."
-    assert cause_of([lanes, init]).startswith("hw4.cu:3: kernel k: read of nothing.")
+    assert cause_of([lanes, init, fault]) == "hw4.cu:4: kernel k wrote past the end. Check it."
+    assert cause_of([lanes, init]).startswith("hw4.cu:3: kernel k read nothing.")
     assert cause_of([lanes]).endswith("put __syncwarp() between them. On a GPU this can pass by luck.")
     assert cause_of([Diagnostic("error", "api", "cudaMalloc: no")]) == ""
 
