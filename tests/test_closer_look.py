@@ -23,7 +23,7 @@ from grader.programs.trace import Diagnostic, Race
 from grader.programs.trace.events import Between
 from grader.report import terminal
 from grader.sandbox import runner
-from grader.sanitizers import cause_of, without_echoes
+from grader.sanitizers import cause_of, sentence, without_echoes
 from tests.conftest import ROOT
 from tests.records import made_record, made_test
 from tests.test_pipeline import PROGRAMS, grader
@@ -144,25 +144,42 @@ def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("refused", "consequence"),
+    ("refused", "said", "consequence"),
     [
-        ("cudaMalloc: the request for 9 bytes was refused: the GPU has fewer left", "memory"),
-        ("cudaLaunchKernel: the launch of kernel k() was refused: too many threads", "init"),
+        (
+            "cudaMalloc: the request for 9 bytes was refused",
+            "cudaMalloc: the request for 9 bytes was refused.",
+            "memory",
+        ),
+        (
+            "cudaLaunchKernel: the launch of kernel k(int*, int) was refused: no",
+            "the launch of kernel k was refused: no.",
+            "init",
+        ),
     ],
 )
-def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, consequence: str) -> None:
+def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, said: str, consequence: str) -> None:
     later = Diagnostic("error", consequence, "the result is missing", file="hw4.cu", line=9)
-    assert cause_of([Diagnostic("error", "api", refused, file="hw4.cu", line=7), later]).startswith(
-        f"hw4.cu:7: {refused}"
-    )
+    assert cause_of([Diagnostic("error", "api", refused, file="hw4.cu", line=7), later]).startswith(f"hw4.cu:7: {said}")
 
 
 def test_memory_is_called_as_the_program_calls_it() -> None:
     found = a_race("blocks", 7, 7, variable="", allocated_in="/x/source/hw4.cu", allocated_at=20)
     lines = {("hw4.cu", 20): "  cudaMalloc((void **)&d_out, bytes);"}
-    said = cause_of([found], lambda file, line: lines[(file, line)])
+    said = cause_of([found], lambda file, line: lines.get((file, line), ""))
     assert said.startswith("Race: hw4.cu:7 reads `d_out` while another block writes it at the same line. Do this.")
     assert "memory allocated at hw4.cu:20" in cause_of([found])
+
+
+def test_a_write_past_the_end_is_said_in_one_sentence_with_the_pointer_s_name() -> None:
+    message = "wrote 4 bytes just past the end of the 4096 bytes of cudaMalloc at hw4.cu:107"
+    found = Diagnostic("error", "memory", message, "attention(float*)", (0, 0, 0), (3, 0, 0), "/x/source/hw4.cu", 60)
+    lines = {("hw4.cu", 108): "    check(cudaMalloc((void**)&d_out, bytes));"}
+    assert sentence(found, lambda file, line: lines.get((file, line), "")) == (
+        "hw4.cu:60: kernel attention, thread (3,0,0) of block (0,0,0) wrote 4 bytes just past the end of `d_out` "
+        "(4096 bytes, allocated at hw4.cu:107)."
+    )
+    assert sentence(found).endswith(f"of block (0,0,0) {message}.")
 
 
 # ---- what does not end ----------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ static void finish(void) {
     trace_line("{\"kind\":\"end\",\"dropped\":0}");
 }
 
-/* Whether a message goes on where "thread (0,0,0) of block (0,0,0)" ends (grader/sanitize/cause.py has the same words). */
+/* Whether a message goes on where "thread (0,0,0) of block (0,0,0)" ends (grader/sanitizers/cause.py has the same words). */
 static int is_what_it_did(const char *message) {
     return strncmp(message, "wrote ", 6) == 0 || strncmp(message, "read ", 5) == 0 || strncmp(message, "updated ", 8) == 0;
 }
