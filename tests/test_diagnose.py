@@ -40,7 +40,7 @@ def says(case, tmp_path):
         got = tmp_path / "got"
         np.ascontiguousarray(output(q, k, v, right.copy()), dtype="<f4").tofile(got)
         check = check_output(ATTENTION, SHAPE, expected, got, 5e-3)
-        return diagnose(check, ATTENTION, source, expected, got)
+        return str(diagnose(check, ATTENTION, source, expected, got) or "") or None
 
     return run
 

@@ -74,7 +74,7 @@ def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subj
     cases = suite.select(test)
     if len(cases) != 1:
         raise UsageError(f"One testcase is looked at here; {test!r} names {len(cases)}: choose one, t23 for example.")
-    submission = read_submission(path, rules, runner(_MAKE_LIMIT_S))
+    submission = read_submission(path, rules, runner(_MAKE_LIMIT_S), any_name=True)
     files = TestcaseFiles.beside(suite)
     return _Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
 

@@ -65,7 +65,9 @@ def grade_paths(
         ensure(cases, suite, files, progress)
         prepared_s = time.monotonic() - began
         baselines = baselines_of(rules, chosen)
-        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show, quick)
+        grading = Grading(
+            rules, suite, files, cases, chosen, baselines, bench, prepared_s=prepared_s, show=show, quick=quick
+        )
         for submission in submissions:
             records.append(points.keep(entered, grade(grading, submission, progress)))
             if json is not None:
@@ -98,7 +100,7 @@ def explain_records(path: Path, other: Path | None) -> str:
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
     """Build any CUDA program and run it here, with its own output and exit code."""
     rules = chosen_assignment(assignment, program)
-    submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
+    submission = read_submission(program, rules, runner(_MAKE_LIMIT_S), any_name=True)
     chosen = select_engine(engine, rules.build.emulator_target)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
     built = build(submission, rules.model_copy(update={"build": free}), chosen)

@@ -135,7 +135,7 @@ class Bench:
 
     def _time_reference(self, name: str, case: Case, wall_s: float) -> ReferenceRecord:
         path = self.rules.reference_folder / name
-        submission = read_submission(path, self.rules, runner(10))
+        submission = read_submission(path, self.rules, runner(10), any_name=True)
         built = build(submission, self.rules, self.engine)
         if built.program is None:
             raise GraderFault(f"{shown(path)}: the reference solution does not compile: {built.reason}")

@@ -52,7 +52,8 @@ def disclosed(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
     """The record of a test as it may be kept and read."""
     if is_secret(rules, case):
         return _verdict_alone(test)
-    changes = {"reason": bounded(test.reason, MAX_REASON), "warnings": _few(test.warnings), "flags": _few(test.flags)}
+    changes: dict[str, object] = {name: bounded(getattr(test, name), MAX_REASON) for name in ("reason", "cause")}
+    changes |= {"warnings": _few(test.warnings), "flags": _few(test.flags)}
     return test.model_copy(update=changes)
 
 
@@ -64,6 +65,7 @@ def _verdict_alone(test: TestRecord) -> TestRecord:
         "output": "",
         "corners": (),
         "reason": reason,
+        "cause": "",
         "warnings": (_ENDED_BADLY,) if test.warnings else (),
         "flags": tuple(dict.fromkeys(map(_without_words, test.flags)))[:MAX_WARNINGS],
         "timing_refused": _without_words(test.timing_refused) if test.timing_refused else "",

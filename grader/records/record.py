@@ -148,7 +148,8 @@ class CornerRecord(_Value):
 
 
 class TestRecord(_Value):
-    """One testcase. `reason` is the sentence a student reads; times that were not measured are null."""
+    """One testcase. `reason` is the sentence a student reads; `cause` is the part of it that says why, which tests that
+    fail alike share, '' where nothing explains the failure. Times that were not measured are null."""
 
     __test__ = False  # not a test class for pytest
     name: str
@@ -156,6 +157,7 @@ class TestRecord(_Value):
     verdict: Verdict
     fault: Fault | None
     reason: str
+    cause: str = ""
     max_error: float | None = None
     wrong_elements: int | None = None
     wall_s: float | None = None

@@ -47,6 +47,11 @@ class State(StrEnum):
     FAILED = "failed"
     PASSED = "passed"
 
+    @property
+    def judged(self) -> bool:
+        """Whether there is a record without a fault of the grader or the machine."""
+        return self in (State.FAILED, State.PASSED)
+
 
 @dataclass(frozen=True)
 class HandIn:
@@ -353,19 +358,22 @@ class Store:
 
     def state(self, submission: int, conditions: str) -> State:
         """How far an attempt is; what counts is the same record as in `Attempt`."""
-        with told(self.path):
-            row = self._db.execute(
-                "SELECT faulted, json FROM records WHERE submission = ? AND conditions = ? "
-                "ORDER BY faulted, id DESC LIMIT 1",
-                (submission, conditions),
-            ).fetchone()
-        if row is None:
+        record = self.record_under(submission, conditions)
+        if record is None:
             return State.UNGRADED
-        if row[0]:
+        if record.infrastructure_failed:
             return State.FAULTED
-        record = self._record(submission, row[1])
         passed = all(test.verdict is Verdict.PASSED for test in record.tests)
         return State.PASSED if passed else State.FAILED
+
+    def record_under(self, submission: int, conditions: str) -> Record | None:
+        """The record that counts for an attempt under `conditions`; None where it was not graded under them."""
+        with told(self.path):
+            row = self._db.execute(
+                "SELECT json FROM records WHERE submission = ? AND conditions = ? ORDER BY faulted, id DESC LIMIT 1",
+                (submission, conditions),
+            ).fetchone()
+        return self._record(submission, row[0]) if row is not None else None
 
     def find(self, assignment: str, student: str, sha256: str) -> int | None:
         """The number of an attempt, if the store has it."""

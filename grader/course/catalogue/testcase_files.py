@@ -113,7 +113,7 @@ def changed_files(
         recorded = sidecar.get(key, {}).get("sha256")
         if digest.hexdigest() != recorded:
             problems.append(
-                f"{shown(path)}: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
-                f"{str(recorded)[:12]}…; it was changed, generate {case.name} again with --force."
+                f"{shown(path)} was changed: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
+                f"{str(recorded)[:12]}…; `grader testcases generate {case.name} --force` writes it again."
             )
     return tuple(problems)
