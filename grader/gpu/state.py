@@ -27,7 +27,7 @@ SLOWED: dict[int, str] = {
     0x80: "power brake",
 }
 """Reasons that mean the GPU ran slower than it was asked to. The others, idle (0x1), chosen application clocks
-(0x2), sync boost (0x10) and display clocks (0x100), are no slowdown."""
+(0x2), sync boost (0x10) and display clocks (0x100), are not slowdowns."""
 
 
 @dataclass(frozen=True)
