@@ -87,7 +87,7 @@ def test_an_empty_yaml_is_told_which_keys_it_needs(write: Write) -> None:
 
 
 def test_an_unknown_assignment_lists_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"no assignment 'hw5'.*hw4"):
+    with pytest.raises(UsageError, match=r"Unknown assignment 'hw5'.*hw4"):
         load_assignment("hw5")
 
 
