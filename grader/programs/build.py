@@ -59,7 +59,7 @@ int main(void) { return 0; }
 """If this does not compile, the machine is at fault: its g++ or its C library may be newer than nvcc
 can read, or files of the toolkit may be missing."""
 OWN_PROGRAM = "program"
-"""What `compile_own` calls the program that it makes."""
+"""Name of the program that `compile_own` builds."""
 _OWN_LIMIT_S = 120
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
 """The beginning of what nvcc calls an intermediate file; the rest is the source's name."""

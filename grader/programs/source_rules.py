@@ -41,7 +41,7 @@ from grader.sandbox.scratch import claim_name, scratch_folder
 
 _MOST_TEXT = 128 << 20
 _MOST_LINES = 500_000
-"""Of the student's own: each takes some 300 bytes of memory, and an include can be repeated."""
+"""Limit on the student's own lines: each takes some 300 bytes of memory, and an include can be repeated."""
 _MOST_FOUND = 20
 """Violations of one rule in one source."""
 _TIME_S, _MEMORY_BYTES = 60, 2 << 30

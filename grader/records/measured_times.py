@@ -18,7 +18,7 @@ class Measured:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The interval; of a number without one, the number alone."""
+        """The interval, or the number alone when it has none."""
         return (self.value, self.value) if self.low is None or self.high is None else (self.low, self.high)
 
     def overlaps(self, other: Measured) -> bool:

@@ -80,7 +80,7 @@ def witness_of(engine: str, case: Case, run: Run) -> Witness:
 
 @dataclass(frozen=True)
 class Outside:
-    """What the clock outside saw of a series of runs, and what the traces of these runs explain."""
+    """The outside clock's readings for a series of runs, and the busy time that their traces explain."""
 
     busy: Busy
     explained_s: float

@@ -13,7 +13,8 @@ from grader.base.verdict import Fault
 
 @dataclass(frozen=True)
 class Compiled:
-    """The result of compiling. `fault` is None when it succeeded; `log` is for the student, in their file names."""
+    """The result of compiling. `fault` is None when it succeeded; `log` is for the student and uses their file
+    names."""
 
     fault: Fault | None
     log: str

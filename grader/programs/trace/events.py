@@ -69,7 +69,7 @@ class Race:
     """Both sides of a race. The diagnostic's own line `does` something ("read", "write", …) to `variable`, and `other`
     is what `file`:`line` does. `between` whom: threads of several `blocks`, `warps`, `lanes` of one warp, or a thread
     and an asynchronous `copy` that has not been waited for. Of memory without a name, where the host allocated it.
-    What is not known is empty, or line 0."""
+    Unknown fields are empty, or line 0."""
 
     does: str
     other: str
