@@ -52,7 +52,7 @@ def test_where_nothing_compiles_the_machine_is_at_fault(
 ) -> None:
     found = built("int main(void) { return 0; }", OldCompiler(says=says), hw4, tmp_path)
     assert found.fault is Fault.MACHINE
-    assert found.reason.startswith(f"This machine does not compile even a kernel of one line: {says}; see")
+    assert found.reason.startswith(f"This machine cannot even compile a one-line kernel: {says}; see")
     assert remedy in found.reason
 
 

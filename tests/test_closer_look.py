@@ -13,8 +13,8 @@ from grader.base.verdict import Fault, Verdict
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.grading.closer_look import CloserLook, case_to_look_at
 from grader.grading import closer_look
+from grader.grading.closer_look import CloserLook, case_to_look_at
 from grader.programs.build import Build
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission

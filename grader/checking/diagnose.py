@@ -6,7 +6,7 @@ Three kinds of evidence, put together into at most a few sentences:
 - whether wrong rows equal one of the operator's alternates: a known wrong way to compute it.
 
 A match counts only when every sampled wrong row agrees to about a tenth of the tolerance, so a
-diagnosis is a statement about the numbers. What explains nothing is not said.
+diagnosis is a statement about the numbers. Evidence that explains nothing is left out.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from grader.sandbox.quarantine import open_output
 SAMPLED_UNITS = 3
 SAMPLED_ROWS = 6
 COMPARED_UNITS = 16
-"""Up to so many units a wrong one is compared with all others, beyond only with its neighbours and both ends."""
+"""Up to this many units, a wrong one is compared with all others; above, only with its neighbours and both ends."""
 COMPARED_VALUES = 32
-"""So many values that equal the input's are no accident."""
+"""This many values equal to the input's are not a coincidence."""
 RTOL = 1e-3
-"""How near a sampled value must be to count as equal, beside a tenth of the tensor's tolerance. float32 attention
-is within 1e-5 of float64."""
+"""How close a sampled value must be to count as equal, in addition to a tenth of the tensor's tolerance. float32
+attention is within 1e-5 of float64."""
 
 TILES = (16, 32, 64, 128, 256)
 
@@ -121,7 +121,7 @@ def _cause(
             return cause, steps
     if check.max_finite_error is not None and check.max_finite_error < 20 * errors.tolerance and check.infinite == 0:
         return (
-            f"The values are near the right ones (the largest error is {check.max_finite_error:.2g}): it looks "
+            f"The values are close to the right ones (the largest error is {check.max_finite_error:.2g}): it looks "
             "like lost precision, such as half precision somewhere, or a few terms of the sums missing or counted "
             "twice."
         ), ("output_sum",)
@@ -230,7 +230,7 @@ def _nan(check: Check, operator: Operator, errors: TensorErrors) -> str:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some wrong rows of one unit, with all there is to explain them."""
+    """Some wrong rows of one unit, with the data to explain them."""
 
     unit: int
     atol: float

@@ -71,7 +71,7 @@ class ClassOptions:
 
     @property
     def policy(self) -> Policy:
-        """Which attempts, and what is graded again."""
+        """Which attempts count, and which are graded again."""
         return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
 
 
@@ -242,7 +242,7 @@ def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]
 def leaderboard(
     store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions, recheck: bool = False
 ) -> str:
-    """The leaderboard of a class as text. `recheck`: whoever is up for a place is run again first."""
+    """The leaderboard of a class as text. `recheck`: first rechecks candidates for a place."""
     path, name = chosen_store(store, assignment)
     which = Which.BEST if best else Which.LATEST
     with open_store(path) as opened:
@@ -256,7 +256,7 @@ def leaderboard(
 
 
 def tell(notes: Sequence[str]) -> None:
-    """Notes for the person at the terminal: beside what a command prints, which may be on its way into a file."""
+    """Notes on stderr, since a command's output may go to a file."""
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
 
@@ -387,7 +387,7 @@ def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str
 
 
 def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
-    """What of a class's hand-ins resembles what."""
+    """Which submissions of a class resemble each other."""
     rules = chosen_assignment(assignment, folder)
     found, _ = find_class(folder, rules)
     texts: dict[str, str] = {}

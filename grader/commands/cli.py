@@ -63,7 +63,7 @@ testcases = typer.Typer(no_args_is_help=True, help="List, generate and verify th
 app.add_typer(testcases, name="testcases")
 
 AssignmentOption = Annotated[
-    str | None, typer.Option("--assignment", metavar="NAME", help="Which assignment; by default the one that fits.")
+    str | None, typer.Option("--assignment", metavar="NAME", help="Assignment; by default the one that matches.")
 ]
 
 
@@ -151,14 +151,14 @@ def grade(
         typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: what to grade again."),
     ] = None,
     best: BestOption = False,
-    as_class: Annotated[bool, typer.Option("--class", help="The folder holds a class, whatever is in it.")] = False,
+    as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
     ] = None,
-    timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
+    timings: Annotated[bool, typer.Option("--timings", help="Show the time of each stage.")] = False,
     show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
@@ -199,7 +199,7 @@ def grade(
 
 
 def _keep(records: Sequence[Record], *, store: Path | None, html: Path | None, junit: Path | None) -> None:
-    """Write the records of single submissions wherever they are wanted beside."""
+    """Write the records of single submissions to all requested files."""
     if store is not None:
         classroom.keep(records, store)
     if html is not None:
@@ -254,7 +254,7 @@ def profile(
     assignment: AssignmentOption = None,
     engine: EngineOption = "auto",
     launches: Annotated[
-        int, typer.Option("--launches", metavar="N", min=1, help="Profile about so many launches.")
+        int, typer.Option("--launches", metavar="N", min=1, help="Profile about this many launches.")
     ] = _PROFILED_LAUNCHES,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the table here.")] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
@@ -362,7 +362,7 @@ class_cli.add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; every failure ends in one sentence on stderr and the exit code that DESIGN.md gives it."""
+    """Run the command line; every failure ends in one sentence on stderr and its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _make_output_writable()
     interrupts: list[int] = []
@@ -401,7 +401,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
     if interrupts and code == _STOPPED:  # some versions of typer turn the interrupt into an exit code themselves
-        print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
+        print("\ngrader: stopped; no partial file is left. Run the same command to continue.", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -1,4 +1,4 @@
-"""Submission → Build: a program to run, or the compiler's words. Builds are cached by content.
+"""Submission → Build: a program to run, or the compiler's messages. Builds are cached by content.
 
 The cache's key covers the files, the flags, the engine and its compiler, so a build is reused exactly when
 compiling again would give the same program. A failed build is not kept: its cause may be the machine.
@@ -56,10 +56,10 @@ __global__ void root(float *values) { values[threadIdx.x] = sqrtf(values[threadI
 #endif
 int main(void) { return 0; }
 """
-"""What every compiler here must compile, or the machine is at fault: its g++ or its C library may be newer than nvcc
+"""If this does not compile, the machine is at fault: its g++ or its C library may be newer than nvcc
 can read, or files of the toolkit may be missing."""
 OWN_PROGRAM = "program"
-"""What `compile_own` calls the program that it makes."""
+"""Name of the program that `compile_own` builds."""
 _OWN_LIMIT_S = 120
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
 """The beginning of what nvcc calls an intermediate file; the rest is the source's name."""
@@ -79,10 +79,11 @@ _REFUSALS = (
     ),
     (
         re.compile(r"fatal error: (\S+): No such file or directory"),
-        r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or do without.",
+        r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or remove the "
+        "include.",
     ),
 )
-"""What a compiler says of a program that needs more than its code, and what to do about it."""
+"""Compiler messages that need a remedy, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +153,12 @@ def _compile(
     kept = Path(tempfile.mkdtemp(dir=scratch))  # no compiler could write to it
     kept.chmod(0o755)
     if not quarantine.claim(product, "program", kept / "program", program=True):
-        reason = "It does not compile: the compiler ended without an error, and left no program."
+        reason = "It does not compile: the compiler ended without an error but wrote no program."
         return Build(None, Fault.STUDENT, reason, log, seconds, cached=False, key=key)
     (kept / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
     try:
         kept.rename(folder)
-    except OSError:  # another grader built the same at the same time, or a broken entry is in the way
+    except OSError:  # another grader built the same meanwhile, or a broken entry is in the way
         if _read_cached(folder, key) is None:
             shutil.rmtree(folder, ignore_errors=True)
             kept.rename(folder)
@@ -181,7 +182,7 @@ def _names_their_line(log: str, submission: Submission) -> bool:
 
 
 def _canary(engine: Engine, place: Path) -> str:
-    """Why this machine compiles nothing at all, as a sentence; '' when it does. Nothing of a submission is in reach."""
+    """A sentence on why this machine cannot compile at all; '' when it can. Uses nothing of a submission."""
     with scratch_folder("canary", place) as folder:
         made = compile_own(engine, _CANARY, folder)
     if made.ok:
@@ -189,11 +190,11 @@ def _canary(engine: Engine, place: Path) -> str:
     errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
     said = (errors[0] if errors else _first_line(made.log)).strip()
     if "Unsupported gpu architecture" in said:
-        remedy = "This nvcc knows no such GPU: install a toolkit that does (CUDA 12 for GPUs before Turing, 2018)"
+        remedy = "This nvcc does not support the GPU: install one that does (CUDA 12 for GPUs before Turing, 2018)"
         remedy += ", or use --engine emulator."
     else:
-        remedy = "Where g++ is newer than nvcc supports, install an older one and set NVCC_CCBIN=g++-14, say."
-    return f"This machine does not compile even a kernel of one line: {said[:300]}; see `grader doctor`. {remedy}"
+        remedy = "If g++ is newer than nvcc supports, install an older one and set, for example, NVCC_CCBIN=g++-14."
+    return f"This machine cannot even compile a one-line kernel: {said[:300]}; see `grader doctor`. {remedy}"
 
 
 def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] = ()) -> Compiled:
@@ -206,7 +207,7 @@ def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] 
     run = sandbox.runner(_OWN_LIMIT_S, readable=(*engine.build_paths, folder), writable=(product,))
     made = engine.compile(("program.cu",), flags, folder=sources, output=product / OWN_PROGRAM, run=run)
     if made.ok and not quarantine.claim(product, OWN_PROGRAM, folder / OWN_PROGRAM, program=True):
-        return Compiled(Fault.MACHINE, "The compiler ended without an error, and left no program.")
+        return Compiled(Fault.MACHINE, "The compiler ended without an error but wrote no program.")
     return made
 
 
@@ -239,7 +240,7 @@ def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
 
 
 def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> str:
-    """One sentence on why there is no program."""
+    """One sentence on why compiling failed."""
     if fault is Fault.GRADER:
         return f"The emulator cannot run this program: {_first_line(log)}"
     if "__cudaCDP" in log:

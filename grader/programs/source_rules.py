@@ -1,15 +1,16 @@
-"""What an assignment forbids in a submission's source, and where it was found.
+"""Finds what an assignment forbids in a submission's source.
 
 Headers, calls and assembly are looked for in what nvcc's preprocessor makes of each source, so a macro hides nothing
-and a comment accuses nobody; its line markers lead back to the student's own lines. Only their files are searched: what
-the toolkit's headers do is not theirs. How an include was spelled is not in the preprocessor's output; that is read
-from the files themselves.
+and a comment breaks no rule; its line markers lead back to the student's own lines. Only their files are searched: the
+toolkit's headers are exempt. The preprocessor's output does not show how an include was spelled; that is read from the
+files themselves.
 
 The preprocessor runs with the flags and for the architecture of the build. What cannot be examined, because it is too
 long, or takes too long, or does not go through the preprocessor that way, is refused where a rule refuses: the build
 could see something else.
 
-A rule speaks of the text, not of what the program does: the sandbox keeps programs from doing harm whatever they call.
+A rule speaks of the text, not of what the program does: the sandbox keeps programs from doing harm, no matter what they
+call.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from grader.sandbox.scratch import claim_name, scratch_folder
 
 _MOST_TEXT = 128 << 20
 _MOST_LINES = 500_000
-"""Of the student's own: each takes some 300 bytes of memory, and an include can be repeated."""
+"""Limit on the student's own lines: each takes some 300 bytes of memory, and an include can be repeated."""
 _MOST_FOUND = 20
 """Violations of one rule in one source."""
 _TIME_S, _MEMORY_BYTES = 60, 2 << 30
@@ -83,7 +84,7 @@ class Violation:
     why: str
     refused: bool
     unexamined: bool = False
-    """It could not be looked at; of no matter in what does not compile."""
+    """The source could not be examined; irrelevant if it does not compile."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
@@ -157,7 +158,7 @@ def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Ite
 
 
 def _unexamined(file: str, why: str, refused: bool) -> Violation:
-    return Violation(file, 1, why, "what cannot be examined may hold anything; write it plainly", refused, True)
+    return Violation(file, 1, why, "code that cannot be examined may contain anything; simplify it", refused, True)
 
 
 Files = Sequence[tuple[str, bytes]]
@@ -225,7 +226,7 @@ def _preprocessed(
             try:
                 yield from _bounded.call(judge_file, product, made.name, source, rules, known, computed)
             except quarantine.Refused as refused:
-                yield _unexamined(name, f"preprocessed, {refused}: too much to look through", refuses)
+                yield _unexamined(name, f"preprocessed, {refused}: too much to examine", refuses)
 
 
 def judge_file(
@@ -240,7 +241,7 @@ def judge_file(
     if len(lines) == _MOST_LINES:
         what = f"comes to more than {_MOST_LINES:,} lines when preprocessed: the rest was not looked at"
         refuses = any(rule.action == "refuse" for rule in rules)
-        found.append(Violation(lines[0].file, 1, what, "nobody writes as much", refuses, True))
+        found.append(Violation(lines[0].file, 1, what, "nobody writes that much", refuses, True))
     return found
 
 

@@ -12,8 +12,7 @@ budget needs. The 944 MB of the largest testcase are never written for this. A B
 measured and how much scaled.
 
 The budget is shared by several runs, three at least, of which the fastest counts: what disturbs a run on one core
-(interrupts, neighbours) only ever makes it slower. The slowest is kept beside it: the two are the interval in which
-all runs lay.
+(interrupts, neighbours) only ever makes it slower. The slowest is kept too: the two bound all runs.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Baseline:
         how = f"core {self.core} of {self.cpu}, {self.compiler}, {' '.join(self.flags)}, {self.date[:10]}"
         runs = f"fastest of {self.runs} runs, the slowest {self.spread:+.1%}"
         if self.spread > QUIET:
-            runs += " (the machine was not quiet: `grader baseline --refresh` when it is)"
+            runs += " (the machine was busy: run `grader baseline --refresh` when it is idle)"
         if not self.scaled:
             return f"measured whole, {runs}: {self.seconds:.4g} s ({how})."
         return (
@@ -175,13 +174,13 @@ def time_baseline(
 def _compiler() -> str:
     found = shutil.which("gcc")
     if found is None:
-        raise MachineFault("No gcc is on PATH, it is needed to time the sequential program: apt install gcc.")
+        raise MachineFault("gcc is not on PATH; timing the sequential program needs it: apt install gcc.")
     return found
 
 
 @cache
 def _own_compiler_version(compiler: str) -> str:
-    """Asked once in a session: it is part of the key of each kept time."""
+    """Read once in a session: it is part of each cached time's key."""
     return _compiler_version(compiler, runner(_COMPILE_LIMIT_S))
 
 
@@ -327,7 +326,7 @@ def _cache_file(key: dict[str, Any]) -> Path:
 
 
 def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
-    """The kept time, or None where there is none, or it is damaged or of something else."""
+    """The kept time, or None where there is none, or it is damaged or does not match."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["key"] != key:

@@ -61,8 +61,8 @@ def find_gpu() -> Gpu | None:
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. Left out is one that does not answer, and
-    one that is cut into slices (MIG), which have device nodes of their own that the sandbox does not know."""
+    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. GPUs that do not answer are left out, and
+    so are GPUs divided by MIG: the sandbox does not know the instances' device nodes."""
     found = []
     with opened() as there:
         if not there:
@@ -95,11 +95,11 @@ def no_gpu_reason() -> str:
             return "the driver sees none"
         wanted = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         if "MIG-" in wanted:
-            return f"CUDA_VISIBLE_DEVICES={wanted} names a slice of one (MIG), and only whole GPUs can be used"
+            return f"CUDA_VISIBLE_DEVICES={wanted} names a MIG instance, and only whole GPUs can be used"
         if not (visible := _visible(count)):
             return f"CUDA_VISIBLE_DEVICES={wanted} leaves none of {count}"
         if any(_is_sliced(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in visible):
-            return "it is cut into slices (MIG), and only whole GPUs can be used"
+            return "MIG divides it, and only whole GPUs can be used"
         return "none answers (see nvidia-smi)"
 
 
@@ -200,7 +200,7 @@ class CudaEngine:
         return "" if outcome.exit_code == 0 else said[-1] if said else outcome.ending
 
     def start_up_cpu_s(self) -> float | None:
-        """Processor time that the least CUDA program needs here; None where it fails."""
+        """Processor time of a minimal CUDA program here; None where it fails."""
         outcome = self._probed()
         return outcome.cpu_s if outcome.exit_code == 0 else None
 

@@ -5,9 +5,9 @@ fail for that where the library is not installed. The library headers declare th
 and nothing defines them: a program that calls one does not link. helper_cuda.h, helper_functions.h,
 helper_image.h, helper_string.h and helper_timer.h are working replacements.
 
-The folder goes last in the search order (-isystem), so that a toolkit's own header wins where there is one, and a
-program's own in a folder of its -I. Of cuRAND's device library, which is headers alone, the package nvidia-curand has
-the real ones (`Toolkit.added_headers`).
+The folder goes last in the search order (-isystem), so that headers of the toolkit and of the program's -I folders win.
+Of cuRAND's device library, which is headers alone, the package nvidia-curand has the real ones
+(`Toolkit.added_headers`).
 """
 
 from __future__ import annotations

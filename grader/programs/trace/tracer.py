@@ -10,7 +10,7 @@ from grader.base.process import Runner
 
 SOURCE = Path(__file__).with_name("cupti_tracer.cpp")
 SOURCES = (SOURCE, Path(__file__).with_name("cuda_error_names.inc"))
-"""Every file that the library is made from, for whoever caches it by content."""
+"""Every source file of the library, for caching by content."""
 
 
 def build_tracer(
