@@ -68,6 +68,7 @@ _LACKING_CURAND = re.compile(
 )
 """A function of grader/programs/stubs/include/curand_kernel.h that something calls, as a linker names it."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
+_MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
 _REFUSALS = (
     (
         re.compile(r"kernel launch from __device__ or __global__ functions requires separate compilation mode"),
@@ -78,7 +79,7 @@ _REFUSALS = (
         "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that gives it.",
     ),
     (
-        re.compile(r"fatal error: (\S+): No such file or directory"),
+        _MISSING_HEADER,
         r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or do without.",
     ),
 )
@@ -247,17 +248,19 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
             "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
             "from the host."
         )
+    if (header := _MISSING_HEADER.search(log)) and (library := _forbidden_library(header[1], assignment)):
+        return (
+            f"It includes {header[1]}, which is neither in the submission nor in the CUDA toolkit here, and this "
+            f"assignment forbids {library}: write that computation yourself."
+        )
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:
             return match.expand(sentence)
     undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
     for name in undefined:
-        for prefix, library in _LIBRARY_PREFIXES.items():
-            if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
-                function = re.sub(r"_v\d+$", "", name)
-                return (
-                    f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
-                )
+        if library := _forbidden_library(name, assignment):
+            function = re.sub(r"_v\d+$", "", name)
+            return f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
     if "was stopped after" in log:
@@ -265,6 +268,14 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
     errors = [line for line in log.splitlines() if re.search(r"\b[Ee]rror\b(?! detected)", line)]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
     return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
+
+
+def _forbidden_library(name: str, assignment: Assignment) -> str:
+    """The forbidden library that a function or header belongs to by its name; '' when none does."""
+    for prefix, library in _LIBRARY_PREFIXES.items():
+        if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
+            return library
+    return ""
 
 
 def _first_line(log: str) -> str:
