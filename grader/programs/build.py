@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,16 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.errors import MachineFault
 from grader.base.machine import cpu_features
 from grader.base.names import spelled_out
-from grader.base.paths import cache_folder
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.programs.engine import Compiled, Engine
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
-from grader.sandbox.cache import forget_unused, mark_used
+from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 _LIBRARY_PREFIXES = {
@@ -108,20 +105,12 @@ class Build:
 def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
     """Compile `submission` for `engine`, or find it compiled. Raises MachineFault when the machine cannot."""
     key = _key(submission, assignment, engine)
-    folder = cache_folder() / "builds" / key
+    folder = cache_entry("builds", key)
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
         return kept
-    try:
-        forget_unused(folder.parent)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder("build", folder.parent) as scratch:
-            return _compile(submission, assignment, engine, key, scratch, folder)
-    except OSError as error:
-        raise MachineFault(
-            f"The build of {submission.id} could not be written to {folder.parent}: {error.strerror}; "
-            "free some space, or set GRADER_CACHE to another folder."
-        ) from error
+    with making(folder) as scratch:
+        return _compile(submission, assignment, engine, key, scratch, folder)
 
 
 def _compile(
@@ -156,12 +145,7 @@ def _compile(
         reason = "It does not compile: the compiler ended without an error, and left no program."
         return Build(None, Fault.STUDENT, reason, log, seconds, cached=False, key=key)
     (kept / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
-    try:
-        kept.rename(folder)
-    except OSError:  # another grader built the same at the same time, or a broken entry is in the way
-        if _read_cached(folder, key) is None:
-            shutil.rmtree(folder, ignore_errors=True)
-            kept.rename(folder)
+    put(kept, folder)
     return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
 
 
