@@ -258,9 +258,6 @@ def profile(
     ] = _PROFILED_LAUNCHES,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the table here.")] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
-    roofline: Annotated[
-        Path | None, typer.Option("--roofline", metavar="FILE.png", help="Draw the kernels under the GPU's limits.")
-    ] = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Metrics per kernel from Nsight Compute, occupancy and what limits it."""
@@ -270,8 +267,6 @@ def profile(
         csv.write_text(profile_report.as_csv(study), encoding="utf-8")
     if json is not None:
         json.write_text(profile_report.as_json(study), encoding="utf-8")
-    if roofline is not None:
-        profile_report.roofline(study, roofline)
 
 
 @app.command()

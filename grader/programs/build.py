@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,16 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.errors import MachineFault
 from grader.base.machine import cpu_features
 from grader.base.names import spelled_out
-from grader.base.paths import cache_folder
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.programs.engine import Compiled, Engine
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
-from grader.sandbox.cache import forget_unused, mark_used
+from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 _LIBRARY_PREFIXES = {
@@ -68,6 +65,7 @@ _LACKING_CURAND = re.compile(
 )
 """A function of grader/programs/stubs/include/curand_kernel.h that something calls, as a linker names it."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
+_MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
 _REFUSALS = (
     (
         re.compile(r"kernel launch from __device__ or __global__ functions requires separate compilation mode"),
@@ -78,7 +76,7 @@ _REFUSALS = (
         "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that gives it.",
     ),
     (
-        re.compile(r"fatal error: (\S+): No such file or directory"),
+        _MISSING_HEADER,
         r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or remove the "
         "include.",
     ),
@@ -108,20 +106,12 @@ class Build:
 def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
     """Compile `submission` for `engine`, or find it compiled. Raises MachineFault when the machine cannot."""
     key = _key(submission, assignment, engine)
-    folder = cache_folder() / "builds" / key
+    folder = cache_entry("builds", key)
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
         return kept
-    try:
-        forget_unused(folder.parent)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder("build", folder.parent) as scratch:
-            return _compile(submission, assignment, engine, key, scratch, folder)
-    except OSError as error:
-        raise MachineFault(
-            f"The build of {submission.id} could not be written to {folder.parent}: {error.strerror}; "
-            "free some space, or set GRADER_CACHE to another folder."
-        ) from error
+    with making(folder) as scratch:
+        return _compile(submission, assignment, engine, key, scratch, folder)
 
 
 def _compile(
@@ -156,12 +146,7 @@ def _compile(
         reason = "It does not compile: the compiler ended without an error but wrote no program."
         return Build(None, Fault.STUDENT, reason, log, seconds, cached=False, key=key)
     (kept / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
-    try:
-        kept.rename(folder)
-    except OSError:  # another grader built the same meanwhile, or a broken entry is in the way
-        if _read_cached(folder, key) is None:
-            shutil.rmtree(folder, ignore_errors=True)
-            kept.rename(folder)
+    put(kept, folder)
     return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
 
 
@@ -248,17 +233,19 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
             "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
             "from the host."
         )
+    if (header := _MISSING_HEADER.search(log)) and (library := _forbidden_library(header[1], assignment)):
+        return (
+            f"It includes {header[1]}, which is neither in the submission nor in the CUDA toolkit here, and this "
+            f"assignment forbids {library}: write that computation yourself."
+        )
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:
             return match.expand(sentence)
     undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
     for name in undefined:
-        for prefix, library in _LIBRARY_PREFIXES.items():
-            if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
-                function = re.sub(r"_v\d+$", "", name)
-                return (
-                    f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
-                )
+        if library := _forbidden_library(name, assignment):
+            function = re.sub(r"_v\d+$", "", name)
+            return f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
     if "was stopped after" in log:
@@ -266,6 +253,14 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
     errors = [line for line in log.splitlines() if re.search(r"\b[Ee]rror\b(?! detected)", line)]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
     return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
+
+
+def _forbidden_library(name: str, assignment: Assignment) -> str:
+    """The forbidden library that a function or header belongs to by its name; '' when none does."""
+    for prefix, library in _LIBRARY_PREFIXES.items():
+        if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
+            return library
+    return ""
 
 
 def _first_line(log: str) -> str:

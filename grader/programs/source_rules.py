@@ -27,7 +27,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.paths import cache_folder
 from grader.course.assignment import Assignment, SourceRule
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
@@ -37,7 +36,8 @@ from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
 from grader.sandbox.bounded import Bounded, Exceeded
-from grader.sandbox.scratch import claim_name, scratch_folder
+from grader.sandbox.cache import kept
+from grader.sandbox.scratch import scratch_folder
 
 _MOST_TEXT = 128 << 20
 _MOST_LINES = 500_000
@@ -117,17 +117,14 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
         find_toolkit().version,
         looked_by,
     )
-    kept = cache_folder() / "rules" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json"
-    try:
-        return tuple(Violation(**each) for each in json.loads(kept.read_text()))
-    except (OSError, ValueError, TypeError):
-        pass
-    found = tuple(_look(submission, assignment, engine))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = kept.with_name(f"{claim_name(kept.parent)}{kept.name}")
-    unfinished.write_text(json.dumps([asdict(each) for each in found]))
-    unfinished.replace(kept)
-    return found
+
+    def make(folder: Path) -> Path:
+        found = folder / "found.json"
+        found.write_text(json.dumps([asdict(each) for each in _look(submission, assignment, engine)]))
+        return found
+
+    looked_up = kept("rules", f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json", make)
+    return tuple(Violation(**each) for each in json.loads(looked_up.read_text()))
 
 
 def _architecture(engine: Engine) -> tuple[str, ...]:

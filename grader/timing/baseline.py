@@ -33,7 +33,7 @@ from typing import Any
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.machine import cpu_model
-from grader.base.paths import cache_folder, shown
+from grader.base.paths import shown
 from grader.base.process import Runner
 from grader.course.assignment import Assignment
 from grader.course.seeds import Distribution, draw_unit, public_seed
@@ -41,6 +41,7 @@ from grader.course.testcase import Case
 from grader.operators import Operator, Shape
 from grader.programs.engine import Engine
 from grader.sandbox import runner
+from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 MAX_SAMPLE_BYTES = 128 << 20
@@ -154,6 +155,7 @@ def time_baseline(
     }
     kept_at = _cache_file(key)
     if not refresh and (kept := _read(kept_at, key)) is not None:
+        mark_used(kept_at)
         return kept
     try:
         with scratch_folder("baseline") as folder:
@@ -322,7 +324,7 @@ def _pinned() -> Iterator[int]:
 
 def _cache_file(key: dict[str, Any]) -> Path:
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
-    return cache_folder() / "baseline" / f"{name}.json"
+    return cache_entry("baseline", f"{name}.json")
 
 
 def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
@@ -340,11 +342,7 @@ def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
 
 def _write(path: Path, key: dict[str, Any], baseline: Baseline) -> None:
     """Keeps a time. A cache that cannot be written costs time, not the measurement."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps({"key": key, "baseline": asdict(baseline)}, indent=2) + "\n", encoding="utf-8")
-        temporary.rename(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with contextlib.suppress(MachineFault), making(path) as folder:
+        made = folder / "baseline.json"
+        made.write_text(json.dumps({"key": key, "baseline": asdict(baseline)}, indent=2) + "\n", encoding="utf-8")
+        put(made, path)

@@ -10,14 +10,13 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pynvml
 
 from grader import sandbox
-from grader.base.paths import cache_folder
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
@@ -28,6 +27,7 @@ from grader.programs.makefile import CPP_IS_CUDA
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
 from grader.programs.trace.tracer import SOURCES, build_tracer
+from grader.sandbox.cache import kept
 from grader.sandbox.scratch import scratch_folder
 
 _PROBE_S = 60.0
@@ -242,16 +242,13 @@ class CudaEngine:
             return None
         content = b"".join(source.read_bytes() for source in SOURCES)
         key = hashlib.sha256(content + f"{platform.machine()} {self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
-        built = cache_folder() / "native" / f"libgrader_tracer-{key}.so"
-        if not built.exists():
-            paths = (self.toolkit.root, cupti.include, cupti.library.parent, *(source.parent for source in SOURCES))
-            built.parent.mkdir(parents=True, exist_ok=True)
-            build_tracer(
-                built,
-                cupti_include=cupti.include,
-                cuda_include=self.toolkit.include,
-                cupti_library=cupti.library,
-                cxx="g++",
-                run=sandbox.runner(120, readable=paths),
-            )
-        return built
+        paths = (self.toolkit.root, cupti.include, cupti.library.parent, *(source.parent for source in SOURCES))
+        make = partial(
+            build_tracer,
+            cupti_include=cupti.include,
+            cuda_include=self.toolkit.include,
+            cupti_library=cupti.library,
+            cxx="g++",
+            run=sandbox.runner(120, readable=paths),
+        )
+        return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))
