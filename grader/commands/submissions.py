@@ -13,7 +13,6 @@ from grader import sandbox
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
-from grader.commands import doctor
 from grader.course.assignment import chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -118,5 +117,7 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
 
 def examine_machine() -> tuple[str, bool]:
     """What this machine has; whether something can be graded here."""
+    from grader.commands import doctor  # it imports the GPU oracle, which grading needs seldom
+
     findings = doctor.examine()
     return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)
