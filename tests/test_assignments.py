@@ -187,7 +187,7 @@ def test_the_environment_overrules_the_default(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("GRADER_ASSIGNMENT", other)
     assert default_assignment().name == other
     monkeypatch.setenv("GRADER_ASSIGNMENT", "hw99")
-    with pytest.raises(UsageError, match="no assignment 'hw99'"):
+    with pytest.raises(UsageError, match="Unknown assignment 'hw99'"):
         default_assignment()
 
 

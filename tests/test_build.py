@@ -52,7 +52,7 @@ def test_where_nothing_compiles_the_machine_is_at_fault(
 ) -> None:
     found = built("int main(void) { return 0; }", OldCompiler(says=says), hw4, tmp_path)
     assert found.fault is Fault.MACHINE
-    assert found.reason.startswith(f"This machine does not compile even a kernel of one line: {says}; see")
+    assert found.reason.startswith(f"This machine cannot even compile a one-line kernel: {says}; see")
     assert remedy in found.reason
 
 
@@ -83,3 +83,12 @@ def test_kernels_that_launch_kernels_are_refused_unless_the_assignment_allows_th
     )
     allowed = hw4.model_copy(update={"build": hw4.build.model_copy(update={"dynamic_parallelism": True})})
     assert built(source + "int main() { parent<<<1, 1>>>(); }\n", engine, allowed, tmp_path).ok
+
+
+def test_a_header_of_a_forbidden_library_is_named_with_its_library(tmp_path: Path, hw4: Assignment) -> None:
+    found = built("#include <cudnn.h>\nint main(void) { return 0; }", PlainC(), hw4, tmp_path)
+    assert (found.program, found.fault) == (None, Fault.STUDENT)
+    assert found.reason == (
+        "It includes cudnn.h, which is neither in the submission nor in the CUDA toolkit here, and this assignment "
+        "forbids cuDNN: write that computation yourself."
+    )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from grader.sandbox.cache import KEPT_DAYS, forget_unused, mark_used
+import pytest
+
+from grader.base.errors import MachineFault
+from grader.sandbox.cache import KEPT_DAYS, cache_entry, forget_unused, kept, making, mark_used, put
 
 
 def aged(path: Path, days: float) -> Path:
@@ -43,3 +47,59 @@ def test_a_link_is_forgotten_and_not_what_it_points_to(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_no_error(tmp_path: Path) -> None:
     forget_unused(tmp_path / "none")
     mark_used(tmp_path / "none")
+
+
+def made(content: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / "made").write_text(content)
+        return folder / "made"
+
+    return make
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_an_entry_is_made_once_and_then_found_and_marked_as_used(cache: Path) -> None:
+    entry = kept("native", "tracer", made("first"))
+    aged(entry, KEPT_DAYS + 1)
+    assert kept("native", "tracer", made("second")) == entry == cache / "native" / "tracer"
+    kept("native", "another", made("other"))
+    assert entry.read_text() == "first", "it was used today: what is made beside it does not remove it"
+
+
+def test_every_kind_is_pruned_when_an_entry_is_made(cache: Path) -> None:
+    aged(kept("rules", "old", made("")), KEPT_DAYS + 1)
+    kept("rules", "new", made(""))
+    assert [path.name for path in (cache / "rules").iterdir()] == ["new"]
+
+
+def test_what_fails_while_it_is_made_leaves_nothing(cache: Path) -> None:
+    def fail(folder: Path) -> Path:
+        (folder / "half").write_text("")
+        raise KeyError("half")
+
+    with pytest.raises(KeyError):
+        kept("native", "tracer", fail)
+    assert list((cache / "native").iterdir()) == []
+
+
+def test_a_folder_takes_the_place_of_a_broken_one(cache: Path) -> None:
+    entry = cache_entry("builds", "key")
+    entry.mkdir(parents=True)
+    (entry / "broken").write_text("")
+    with making(entry) as folder:
+        (folder / "made").mkdir()
+        (folder / "made" / "program").write_text("")
+        put(folder / "made", entry)
+    assert [path.name for path in entry.iterdir()] == ["program"]
+    assert [path.name for path in entry.parent.iterdir()] == ["key"]
+
+
+def test_a_cache_that_cannot_be_written_is_the_machines_fault(cache: Path) -> None:
+    cache.write_text("not a folder")
+    with pytest.raises(MachineFault, match="set GRADER_CACHE"):
+        kept("native", "tracer", made(""))

@@ -156,7 +156,7 @@ def test_chunks_do_not_change_what_is_found(check, right, monkeypatch):
         (UNIT * 16, "that is 4 whole batches of 3."),
         (UNIT * 12 - 1, "1 too few."),
         (UNIT * 12 + 7, "7 too many."),
-        (UNIT * 12 + 12, "as if the input's header were written first."),
+        (UNIT * 12 + 12, "as if the program wrote the input's header first."),
         (UNIT * 24, "as if doubles were written"),
     ],
 )

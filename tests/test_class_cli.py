@@ -16,6 +16,7 @@ from grader.base.paths import course_root
 from grader.commands import classroom
 from grader.commands.cli import main
 from grader.course.assignment import Deadline, load_assignment
+from grader.course.catalogue import TestcaseFiles
 from grader.store import HandIn, open_store
 from tests.batch_engine import PlainC
 from tests.records import made_record
@@ -63,6 +64,29 @@ def test_a_folder_of_students_is_graded_into_the_usual_store_and_told_in_a_summa
     assert "3 hand-ins: 0 graded now, 3 were graded before." in capsys.readouterr().out
     run("leaderboard", "--metric", "correctness", "--format", "csv")
     assert capsys.readouterr().out.splitlines()[1].startswith("1,fox,60.00")
+
+
+def test_what_could_not_be_judged_is_listed_with_exit_code_1_until_the_same_command_judges_it(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "bob/hw4.cu").write_text("int main() { return 1; }")
+    files = TestcaseFiles(tmp_path / "testcases")
+    monkeypatch.setattr(TestcaseFiles, "beside", lambda suite: files)
+    run("grade", folder, "--tests", "s01")
+    rules = load_assignment("hw4")
+    monkeypatch.setattr(classroom, "rules_for", lambda *words: rules.model_copy(update={"tolerance": 4e-3}))
+    expected = next(files.folder.glob("s01.out"))
+    right = expected.read_bytes()
+    expected.write_bytes(b"spoilt!!" + right[8:])
+    run("grade", folder, "--tests", "s01", code=1)  # three faults in a row: it stops
+    expected.write_bytes(right)
+    run("grade", folder, "--tests", "s01", "--rerun", "alice", code=1)
+    told = capsys.readouterr().out
+    assert "the same command tries them again:\n  bob: " in told
+    assert "alice: " not in told.partition("Not judged")[2]
+    run("grade", folder, "--tests", "s01")
+    told = capsys.readouterr().out
+    assert "3 hand-ins: 2 graded now" in told and "Not judged" not in told and "different rules" not in told
 
 
 def test_model_solutions_beside_a_class_are_known_as_such(

@@ -23,7 +23,7 @@ from grader.programs.trace import Diagnostic, Race
 from grader.programs.trace.events import Between
 from grader.report import terminal
 from grader.sandbox import runner
-from grader.sanitizers import cause_of, without_echoes
+from grader.sanitizers import cause_of, sentence, without_echoes
 from tests.conftest import ROOT
 from tests.records import made_record, made_test
 from tests.test_pipeline import PROGRAMS, grader
@@ -41,7 +41,7 @@ def test_a_test_that_fails_for_a_race_leads_with_it(tmp_path: Path) -> None:
     assert lead.startswith(
         f"Race: missing_barrier.cu:{READS} reads `vj` while another warp still writes it at "
         f"missing_barrier.cu:{LOADS}; put __syncthreads() between them. On a GPU this can pass by "
-        "luck. (Seen on s01 with checks, "
+        "luck. (Seen on s01 with checks.)"
     )
     assert said.out.count("Race:") == 1
     assert "--sanitize" not in said.out
@@ -133,36 +133,53 @@ def test_two_lines_that_race_between_warps_do_not_race_within_one_as_well() -> N
 
 
 def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:
-    init = Diagnostic("warning", "init", "read of nothing", "k", file="hw4.cu", line=3)
-    fault = Diagnostic("error", "memory", "write past the end", "k", file="hw4.cu", line=4, advice="Check it.")
+    init = Diagnostic("warning", "init", "read nothing", "k", file="hw4.cu", line=3)
+    fault = Diagnostic("error", "memory", "wrote past the end", "k", file="hw4.cu", line=4, advice="Check it.")
     warps, lanes = a_race("warps", 7, 9), a_race("lanes", 1, 2)
     assert cause_of([lanes, init, fault, warps]).startswith("Race: hw4.cu:7 reads `tile` while another warp still")
-    assert cause_of([lanes, init, fault]) == "hw4.cu:4: kernel k: write past the end. Check it."
-    assert cause_of([lanes, init]).startswith("hw4.cu:3: kernel k: read of nothing.")
+    assert cause_of([lanes, init, fault]) == "hw4.cu:4: kernel k wrote past the end. Check it."
+    assert cause_of([lanes, init]).startswith("hw4.cu:3: kernel k read nothing.")
     assert cause_of([lanes]).endswith("put __syncwarp() between them. On a GPU this can pass by luck.")
     assert cause_of([Diagnostic("error", "api", "cudaMalloc: no")]) == ""
 
 
 @pytest.mark.parametrize(
-    ("refused", "consequence"),
+    ("refused", "said", "consequence"),
     [
-        ("cudaMalloc: the request for 9 bytes was refused: the GPU has fewer left", "memory"),
-        ("cudaLaunchKernel: the launch of kernel k() was refused: too many threads", "init"),
+        (
+            "cudaMalloc: the request for 9 bytes was refused",
+            "cudaMalloc: the request for 9 bytes was refused.",
+            "memory",
+        ),
+        (
+            "cudaLaunchKernel: the launch of kernel k(int*, int) was refused: no",
+            "the launch of kernel k was refused: no.",
+            "init",
+        ),
     ],
 )
-def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, consequence: str) -> None:
+def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, said: str, consequence: str) -> None:
     later = Diagnostic("error", consequence, "the result is missing", file="hw4.cu", line=9)
-    assert cause_of([Diagnostic("error", "api", refused, file="hw4.cu", line=7), later]).startswith(
-        f"hw4.cu:7: {refused}"
-    )
+    assert cause_of([Diagnostic("error", "api", refused, file="hw4.cu", line=7), later]).startswith(f"hw4.cu:7: {said}")
 
 
 def test_memory_is_called_as_the_program_calls_it() -> None:
     found = a_race("blocks", 7, 7, variable="", allocated_in="/x/source/hw4.cu", allocated_at=20)
     lines = {("hw4.cu", 20): "  cudaMalloc((void **)&d_out, bytes);"}
-    said = cause_of([found], lambda file, line: lines[(file, line)])
+    said = cause_of([found], lambda file, line: lines.get((file, line), ""))
     assert said.startswith("Race: hw4.cu:7 reads `d_out` while another block writes it at the same line. Do this.")
     assert "memory allocated at hw4.cu:20" in cause_of([found])
+
+
+def test_a_write_past_the_end_is_said_in_one_sentence_with_the_pointer_s_name() -> None:
+    message = "wrote 4 bytes just past the end of the 4096 bytes of cudaMalloc at hw4.cu:107"
+    found = Diagnostic("error", "memory", message, "attention(float*)", (0, 0, 0), (3, 0, 0), "/x/source/hw4.cu", 60)
+    lines = {("hw4.cu", 108): "    check(cudaMalloc((void**)&d_out, bytes));"}
+    assert sentence(found, lambda file, line: lines.get((file, line), "")) == (
+        "hw4.cu:60: kernel attention, thread (3,0,0) of block (0,0,0) wrote 4 bytes just past the end of `d_out` "
+        "(4096 bytes, allocated at hw4.cu:107)."
+    )
+    assert sentence(found).endswith(f"of block (0,0,0) {message}.")
 
 
 # ---- what does not end ----------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def test_what_does_not_fit_is_named_by_file_line_and_key(
 
 def test_testcases_that_are_missing_are_told(course: Path) -> None:
     (course / CASES).unlink()
-    with pytest.raises(UsageError, match=r"hw4\.yaml is missing: it holds the testcases of the assignment hw4"):
+    with pytest.raises(UsageError, match=r"hw4\.yaml is missing: it defines the testcases of the assignment hw4"):
         suite_of(load_assignment("hw4"))
 
 

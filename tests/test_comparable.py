@@ -31,7 +31,7 @@ def test_a_half_done_regrade_names_who_stands_under_which_rules() -> None:
     (note,) = mixed([*under(OLD, "dave", "carol"), *under(NEW, "alice")], NEW)
     assert note == (
         "Points were given under different rules and do not compare; the same `grader grade` command brings all under "
-        f"the rules of now. Rules {OLD[:12]}: 2 (carol, dave); rules {NEW[:12]} (the rules of now): 1 (alice)."
+        f"the current rules. Rules {OLD[:12]}: 2 (carol, dave); rules {NEW[:12]} (the current rules): 1 (alice)."
     )
     (all_old,) = mixed(under(OLD, "a"), NEW)
     assert f"Rules {OLD[:12]}: 1 (a)." in all_old

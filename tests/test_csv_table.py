@@ -46,7 +46,7 @@ def test_points_as_excel_writes_them_in_europe(tmp_path: Path, hw4: Assignment) 
         ("id,due\na,0001-01-01T00:00:00+14:00\n", "is not between the years 1970 and 9000"),
         ("id,name,name\na,b,c\n", "has the column name twice"),
         ('id,name\na,"b\nc"\nd,e,f\n', "line 4: 3 cells, expected at most 2"),
-        ('id,name\na,"b\n', "is no CSV file: unexpected end of data"),
+        ('id,name\na,"b\n', "is not a CSV file: unexpected end of data"),
         ("id,name\na\0b,c\n\na\\x00b,c\n", r"line 4: 'a\\\\x00b' is already on line 2"),
     ],
 )

@@ -40,7 +40,7 @@ def says(case, tmp_path):
         got = tmp_path / "got"
         np.ascontiguousarray(output(q, k, v, right.copy()), dtype="<f4").tofile(got)
         check = check_output(ATTENTION, SHAPE, expected, got, 5e-3)
-        return diagnose(check, ATTENTION, source, expected, got)
+        return str(diagnose(check, ATTENTION, source, expected, got) or "") or None
 
     return run
 
@@ -124,7 +124,7 @@ KERNELS = {
     "transposed": (lambda q, k, v, o: o.transpose(0, 2, 1), "the right one transposed"),
     "off by one row": (lambda q, k, v, o: np.roll(o, 1, axis=1), "right values of"),
     "tripled": (lambda q, k, v, o: 3 * o, "the right one times 3"),
-    "half precision": (lambda q, k, v, o: o + 0.02 * np.sin(np.arange(D)), "near the right ones"),
+    "half precision": (lambda q, k, v, o: o + 0.02 * np.sin(np.arange(D)), "close to the right ones"),
 }
 
 

@@ -234,8 +234,8 @@ def test_the_device_node_is_the_gpus_own_number(monkeypatch: pytest.MonkeyPatch)
         (Machine(refused="nvmlInit"), None, "there is no NVIDIA driver"),
         (Machine(gpus=0), None, "the driver sees none"),
         (Machine(), "-1", "CUDA_VISIBLE_DEVICES=-1 leaves none of 1"),
-        (Machine(), "MIG-0f0e0d0c", "CUDA_VISIBLE_DEVICES=MIG-0f0e0d0c names a slice of one (MIG)"),
-        (Machine(sliced=True), None, "it is cut into slices (MIG)"),
+        (Machine(), "MIG-0f0e0d0c", "CUDA_VISIBLE_DEVICES=MIG-0f0e0d0c names a MIG instance"),
+        (Machine(sliced=True), None, "MIG divides it"),
     ],
 )
 def test_why_there_is_no_gpu_is_told(

@@ -212,7 +212,7 @@ def test_an_output_that_is_no_file_is_named(fresh: FreshInput, case: Case, tmp_p
     os.mkfifo(tmp_path / "pipe")
     answer = fresh.renew()
     for name in ("folder", "pipe"):
-        assert "its output is no regular file" in answer.problem(tmp_path / name, tolerance(case))
+        assert "its output is not a regular file" in answer.problem(tmp_path / name, tolerance(case))
 
 
 def test_the_next_input_is_opened_ahead_and_each_is_closed_in_its_turn() -> None:

@@ -79,7 +79,7 @@ def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Pat
         ("short_output", "wrong_answer", "bytes"),
         ("silent", "no_output", "no output file"),
         ("crash", "runtime_error", "SIGSEGV"),
-        ("device_fault", "runtime_error", "cudaErrorIllegalAddress"),
+        ("device_fault", "runtime_error", "device_fault.cu:2: kernel"),
         ("syntax_error", "compile_error", "syntax_error.cu("),
         ("uses_cublas", "compile_error", "calls cublasCreate of cuBLAS, which this assignment forbids"),
     ],
@@ -133,7 +133,7 @@ def test_failing_on_a_damaged_testcase_is_the_machines_fault(tmp_path: Path, sho
     record = json.loads(path.read_text())
     (test,) = record["tests"]
     assert (test["verdict"], test["fault"]) == ("grader_error", "machine")
-    assert "s02.in: its SHA-256 is" in test["reason"]
+    assert "s02.in was changed: its SHA-256 is" in test["reason"]
     assert record["scores"]["correctness"] is None
 
 
@@ -155,9 +155,10 @@ def test_only_the_output_decides(program: str, warning: str | None, tmp_path: Pa
             assert warning in test["warnings"][0]
 
 
-def test_the_line_of_a_fault_comes_before_what_became_of_the_output(tmp_path: Path) -> None:
+def test_a_fault_leads_with_its_line_and_what_follows_from_it_is_not_said(tmp_path: Path) -> None:
     for test in graded(PROGRAMS / "device_fault.cu", tmp_path)["tests"]:
-        assert 0 < test["reason"].index("(device_fault.cu:2)") < test["reason"].index("wrote no output file")
+        assert test["reason"].startswith("device_fault.cu:2: kernel ")
+        assert "cudaError" not in test["reason"] and "no output file" not in test["reason"]
 
 
 def test_check_exits_1_when_a_test_fails_and_0_when_all_pass() -> None:
@@ -211,7 +212,7 @@ def test_run_works_on_any_legal_input_file(tmp_path: Path) -> None:
         (["check", "empty.cu"], 2, "empty.cu is empty"),
         (["grade", "folder"], 2, "holds no .cu file"),
         (["grade", "ok.cu", "--tests", "t99"], 2, "no testcase 't99'"),
-        (["grade", "ok.cu", "--assignment", "hw9"], 2, "no assignment 'hw9'"),
+        (["grade", "ok.cu", "--assignment", "hw9"], 2, "Unknown assignment 'hw9'"),
         (["grade", "ok.cu", "--engine", "tpu"], 2, "no engine 'tpu'"),
         (["grade", "ok.cu", "--engine", "cuda"], 2, "--engine cuda needs an NVIDIA GPU"),
         (["grade", "--nonsense"], 2, "--nonsense"),

@@ -1,21 +1,15 @@
-"""The roofline's numbers from records, and its two pictures."""
+"""The roofline's numbers from records, and the pictures of a submission's page."""
 
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
-from grader.commands.inspection import ProfileStudy
-from grader.profiling.kernel_profile import KernelProfile
-from grader.profiling.roofline import Mark, Roof, Roofline, device_roofs, roofline_of
+from grader.profiling.roofline import Mark, Roof, Roofline, roofline_of
 from grader.records.record import FloorRecord, Record, TestRecord
-from grader.report import profile as profile_report
 from grader.site import pictures, report_page
 from grader.timing.floors import peak_flops
 from tests.records import made_record
@@ -105,33 +99,3 @@ def test_a_page_without_gpu_times_says_not_measured() -> None:
         [made_record(device="emulated sm_80")]
     )
     assert "The roofline was not measured" in report_page([made_record(speedups=[3.0])])
-
-
-def study(**changes: object) -> ProfileStudy:
-    kernel = KernelProfile(
-        name="attend(float*)", launches=1, profiled=1, gpu_ns=1e6, share=1.0, ranges={}, theoretical=None, stalls=(),
-        intensity=1000.0, tflops=35.0,
-    )  # fmt: skip
-    values: dict[str, object] = {
-        "submission": "hw4", "test": "t23", "shape": (100, 4096, 32), "device": "NVIDIA H200", "gpu_ms": 6.0,
-        "metrics": (), "kernels": (kernel,), "notes": (), "roofs": device_roofs(H200), "bandwidth": H200.bandwidth,
-    }  # fmt: skip
-    return ProfileStudy(**(values | changes))  # type: ignore[arg-type]
-
-
-def test_a_profile_is_drawn_as_svg_or_png(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    profile_report.roofline(study(), tmp_path / "roofline.svg")
-    assert ElementTree.parse(tmp_path / "roofline.svg").getroot().tag.endswith("svg")
-    profile_report.roofline(study(), tmp_path / "roofline.png")
-    assert (tmp_path / "roofline.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_picture_that_cannot_be_drawn_is_refused_with_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(UsageError, match="no kernel's operations and memory traffic were measured"):
-        profile_report.roofline(study(kernels=()), tmp_path / "roofline.svg")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match="needs matplotlib: pip install 'cuda-homework-grader"):
-        profile_report.roofline(study(), tmp_path / "roofline.svg")

@@ -89,7 +89,7 @@ def test_what_is_no_program_is_a_compile_error(
 ) -> None:
     submission = read_submission(write("hw4.cu", "int main() {}"), hw4, runner(10))
     made = build(submission, hw4, Leaves(make=make))
-    assert made.fault is Fault.STUDENT and "left no program" in made.reason
+    assert made.fault is Fault.STUDENT and "wrote no program" in made.reason
 
 
 def test_a_program_is_kept_alone(hw4: Assignment, write: Callable[[str, str], Path]) -> None:

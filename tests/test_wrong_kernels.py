@@ -20,6 +20,6 @@ def test_there_are_as_many_as_promised_and_each_is_wrong_somewhere() -> None:
 
 
 def test_wrong_solutions_are_refused_and_diagnosed(capsys: pytest.CaptureFixture[str]) -> None:
-    names = ["no_scale", "last_tile_dropped", "one_key_in_a_hundred", "d_is_32"]
+    names = ["last_tile_dropped", "d_is_32", "sum_not_rescaled-one-key", "v_tile_not_reloaded-one-key"]
     assert main(["--engine", "emulator", "--tests", "s01,s02", *names]) == 0
     assert "refused 4 of 4, diagnosed 4 of 4" in capsys.readouterr().out

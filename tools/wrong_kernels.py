@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tabulate import tabulate
@@ -28,6 +28,8 @@ from grader.operators import Operator
 from grader.records.record import Record, TestRecord
 
 DIAGNOSED_SHARE = 0.8
+ONE_KEY, ONE_KEY_SUFFIX = "ONE_KEY_AT_A_TIME", "-one-key"
+"""What makes the shared header a kernel of one key at a time, and the name that it then has in the table."""
 _EXPECTATION = re.compile(r"^// expect: (?P<verdict>\w+) on (?P<where>[^:]+): (?P<words>.+)$")
 
 
@@ -40,10 +42,14 @@ class WrongKernel:
     verdict: str
     where: tuple[str, ...]
     words: tuple[str, ...]
+    tiles_only: bool = False
+    """Whether it is a mistake with a tile in shared memory, which a kernel of one key at a time cannot make."""
+    one_key: bool = False
+    """Whether this is the style of one key at a time."""
 
     @property
     def name(self) -> str:
-        return self.path.stem
+        return f"{self.path.stem}{ONE_KEY_SUFFIX if self.one_key else ''}"
 
     def is_wrong_on(self, case: Case, operator: Operator) -> bool:
         """Whether this solution must be refused on `case`."""
@@ -72,10 +78,11 @@ class Finding:
 
 
 def read_wrong_kernels(folder: Path) -> list[WrongKernel]:
-    """All of a folder, by name. Raises ValueError for a file whose second line says nothing."""
+    """All of a folder, by name, in both styles where its header has both. Raises ValueError for a file whose second
+    line says nothing."""
     kernels = []
     for path in sorted(folder.glob("*.cu")):
-        first, second = path.read_text(encoding="utf-8").splitlines()[:2]
+        first, second, third = path.read_text(encoding="utf-8").splitlines()[:3]
         expected = _EXPECTATION.match(second)
         if expected is None:
             raise ValueError(f"{path}: the second line must be `// expect: VERDICT on WHERE: WORDS`, found {second!r}.")
@@ -86,9 +93,12 @@ def read_wrong_kernels(folder: Path) -> list[WrongKernel]:
                 expected["verdict"],
                 tuple(part.strip() for part in expected["where"].split(",")),
                 tuple(part.strip() for part in expected["words"].split(" | ")),
+                tiles_only=third.strip() == "// tiles only",
             )
         )
-    return kernels
+    if any(ONE_KEY in path.read_text(encoding="utf-8") for path in folder.glob("*.cuh")):
+        kernels += [replace(kernel, one_key=True) for kernel in kernels if not kernel.tiles_only]
+    return sorted(kernels, key=lambda kernel: kernel.name)
 
 
 def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
@@ -121,11 +131,8 @@ def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
 
 
 def _diagnosis(tests: Sequence[TestRecord]) -> str:
-    """What most of the tests say beyond their numbers: the reason without its first sentence, unless that is all."""
-    said = []
-    for test in tests:
-        first, _, rest = test.reason.partition(". ")
-        said.append(rest or first)
+    """What most of the tests say is the cause; what came of it where none is known."""
+    said = [test.cause or test.reason for test in tests]
     return max(said, key=said.count, default="")
 
 
@@ -170,6 +177,9 @@ def hand_in(kernel: WrongKernel, place: Path) -> Path:
     folder.mkdir()
     for path in (kernel.path, *kernel.path.parent.glob("*.cuh")):
         shutil.copyfile(path, folder / path.name)
+    if kernel.one_key:
+        source = folder / kernel.path.name
+        source.write_text(f"#define {ONE_KEY}\n{source.read_text()}")
     return folder / kernel.path.name
 
 

@@ -1,7 +1,7 @@
-"""CSV files: read as people make them (rosters, points), written so that a spreadsheet runs nothing of them.
+"""CSV files: read as people write them (rosters, points), written so that a spreadsheet runs no formula in them.
 
 Excel writes semicolons where the comma is the decimal sign, a byte order mark, CRLF, and line breaks inside quotes. All
-of that is read; what could mean two things, such as a column that is there twice, is refused.
+of that is read; ambiguous files, such as one with a repeated column, are refused.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from grader.base.names import student_id
 from grader.base.paths import shown
 
 _FORMULA = re.compile(r" *[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""How a formula begins, also in full-width characters, which some spreadsheets take for the same."""
+"""Characters that begin a formula, and their full-width forms, which some spreadsheets treat alike."""
 _SEPARATORS = (",", ";", "\t")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line that is not empty: `where` names file and line, `values` are the cells by column in lower case."""
+    """A nonempty line: `where` names file and line, `values` are the cells by column in lower case."""
 
     where: str
     id: str
@@ -32,8 +32,8 @@ class Row:
 
 
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
-    """`rows` as CSV. A cell that a spreadsheet would run as a formula is somebody's text: a quote keeps it so (OWASP,
-    CSV Injection)."""
+    """`rows` as CSV. A quote before a cell that a spreadsheet would run as a formula keeps it text (OWASP, CSV
+    Injection)."""
     out = io.StringIO()
     csv.writer(out, lineterminator=line_end).writerows([[_safe(cell) for cell in row] for row in rows])
     return out.getvalue()
@@ -49,8 +49,8 @@ def _safe(cell: object) -> object:
 
 
 def read_table(path: Path, what: str) -> tuple[list[str], list[Row]]:
-    """(columns in lower case, rows) of a CSV file with a column `id`; `what` is what the file is to a person ("The
-    roster"). Raises UsageError naming the file, the line and what was expected."""
+    """(columns in lower case, rows) of a CSV file with a column `id`; `what` names the file in messages ("The roster").
+    Raises UsageError naming the file, the line and what was expected."""
     name = f"{what} {shown(path)}"
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -61,7 +61,7 @@ def read_table(path: Path, what: str) -> tuple[list[str], list[Row]]:
     try:
         return _table(name, text)
     except csv.Error as error:
-        raise UsageError(f"{name} is no CSV file: {error}.") from error
+        raise UsageError(f"{name} is not a CSV file: {error}.") from error
 
 
 def _table(name: str, text: str) -> tuple[list[str], list[Row]]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 
 class UsageError(Exception):
-    """What was asked for cannot be done as asked: a bad argument, file or configuration. Exit code 2."""
+    """The user's error: a bad argument, file or configuration. Exit code 2."""
 
 
 class GraderFault(Exception):
-    """The grader or its set-up failed, through no fault of the submission. Exit code 1."""
+    """The grader or its set-up failed, not because of the submission. Exit code 1."""
 
 
 class MachineFault(Exception):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @cache
 def cpu_features() -> str:
-    """The processor, and all that it can do as /proc/cpuinfo gives it: what code for -march=native may use."""
+    """The processor and its features from /proc/cpuinfo: what code for -march=native may use."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:

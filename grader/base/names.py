@@ -1,4 +1,4 @@
-"""Names and other people's text, made fit to be stored, compared and printed."""
+"""Names and untrusted text, made safe to store, compare and print."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 import unicodedata
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and newline, what turns the direction of writing, and bytes that are no UTF-8
-(surrogates): they would command a terminal, hide what is written, or not be written at all."""
+"""Control characters except tab and newline, direction overrides, and bytes that are not UTF-8 (surrogates): they would
+command a terminal, hide what is written, or not be written at all."""
 
 
 def spelled_out(text: str) -> str:
@@ -21,8 +21,8 @@ def printable_name(text: str) -> str:
 
 
 def student_id(text: str) -> str:
-    """The id that a name, a cell or an argument means: on one line, and the same however its accents are encoded (macOS
-    takes letters with accents apart, rosters do not)."""
+    """The id in a name, a cell or an argument: on one line, with accents normalized (macOS
+    decomposes accented letters, rosters do not)."""
     return unicodedata.normalize("NFC", printable_name(text.strip()))
 
 

@@ -12,7 +12,7 @@ from grader.base.names import printable_name
 
 @cache
 def course_root() -> Path:
-    """The folder that holds `assignment/` and its sisters.
+    """The folder that holds `assignment/`, `testcases/`, ….
 
     GRADER_ROOT if set, else the checkout that this package runs from, else the nearest folder above the
     working directory that has an `assignment/`.
@@ -30,7 +30,7 @@ def course_root() -> Path:
         if (folder / "assignment").is_dir():
             return folder
     raise UsageError(
-        f"No folder assignment/ was found beside the grader ({checkout}) or above {Path.cwd()}: "
+        f"No folder assignment/ was found next to the grader ({checkout}) or above {Path.cwd()}: "
         "run inside the course's checkout, or set GRADER_ROOT to it."
     )
 

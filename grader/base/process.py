@@ -1,4 +1,4 @@
-"""What running a command gives back, for whoever runs one: builds, the emulator's compiler, the sandbox."""
+"""The result of a command, shared by builds, the emulator's compiler and the sandbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that has ended. `output` is stdout and stderr together, decoded with replacement."""
+    """A finished command. `output` is stdout and stderr together, decoded with replacement."""
 
     exit_code: int
     output: str
@@ -17,5 +17,5 @@ class Completed:
 
 
 Runner = Callable[[Sequence[str], Path], Completed]
-"""Runs a command line in a working directory until it ends. Builders take one, so that one place decides how
-(and how confined) compilers run."""
+"""Runs a command line in a working directory until it ends. Builders take one, so that one place decides how compilers
+run and how they are confined."""

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: a live bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of long work on stderr: a live bar on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import Progress as RichProgress
 
 
 class Progress(Protocol):
-    """What long work reports to."""
+    """Receives reports from long work."""
 
     def stage(self, text: str, total: int | None = None) -> None:
         """A new stage begins, of `total` steps if that is known."""

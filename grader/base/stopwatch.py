@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 
 RUN_STAGES = ("compile", "graded runs", "timed runs", "profiled run")
-"""Stages that are the submission's own: what is spent beside them is the grader's overhead."""
+"""Stages that are the submission's own: all other time is the grader's overhead."""
 
 
 class Stopwatch:
-    """Adds up seconds by stage, from its making on."""
+    """Adds up seconds by stage, starting when it is created."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -23,7 +23,7 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """The time of a block, without what was added to any stage inside of it."""
+        """Times a block, excluding what is added to any stage inside it."""
         began, before = time.monotonic(), sum(self._seconds.values())
         try:
             yield
@@ -39,6 +39,6 @@ class Stopwatch:
 
 
 def overhead(timings: Mapping[str, float]) -> float | None:
-    """Total over what compiling and running took; None when nothing ran."""
+    """Total time divided by the time of compiling and running; None when nothing ran."""
     own = sum(timings.get(stage, 0.0) for stage in RUN_STAGES)
     return timings["total"] / own if own > 0 and "total" in timings else None

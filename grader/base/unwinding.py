@@ -1,7 +1,7 @@
-"""Being asked to end, wherever Python is at that moment.
+"""Makes a request to end reliable, wherever Python is at that moment.
 
-A signal's exception may be raised inside a callback that Python cannot leave by it: a destructor, or what runs around a
-fork (logging has such). Python then prints a traceback and drops the exception, and with it the request to end.
+A signal's exception may be raised in a callback that swallows exceptions: a destructor, or a hook that runs around a
+fork (logging has one). Python then prints a traceback and drops the exception, and with it the request to end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol
 
 
 class _Dropped(Protocol):
-    """What `sys.unraisablehook` is given, as far as it matters here."""
+    """The argument of `sys.unraisablehook`: the fields used here."""
 
     @property
     def exc_type(self) -> type[BaseException]: ...
@@ -34,7 +34,7 @@ _SIGNALS = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
 
 
 def never_drop_a_signal() -> None:
-    """From now on a dropped KeyboardInterrupt or SystemExit is asked for once more, by its signal."""
+    """From now on, sends the signal again when a KeyboardInterrupt or SystemExit is dropped."""
     sys.unraisablehook = _ask_again
 
 
@@ -43,6 +43,6 @@ def _ask_again(dropped: _Dropped) -> None:
     if again is None:
         sys.__unraisablehook__(dropped)  # type: ignore[arg-type]
     else:
-        timer = threading.Timer(_SOON_S, os.kill, (os.getpid(), again))  # when the callback has been left
+        timer = threading.Timer(_SOON_S, os.kill, (os.getpid(), again))  # after the callback returns
         timer.daemon = True
         timer.start()

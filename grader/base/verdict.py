@@ -1,4 +1,4 @@
-"""What can become of one testcase, and whose fault it is. Only a student's fault costs points."""
+"""The outcomes of a testcase, and whose fault each is. Only a student's fault costs points."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ STUDENT_VERDICTS = frozenset(
         Verdict.COMPILE_ERROR,
     }
 )
-"""Verdicts that are always the submission's doing."""
+"""Verdicts that are always the submission's fault."""

@@ -43,9 +43,9 @@ def run_tasks(
     processes: int,
     done: Callable[[int], None] = lambda amount: None,
 ) -> None:
-    """Does every task, in `processes` processes, or in this one when that is 0.
+    """Runs every task in `processes` processes, or in this one when that is 0.
 
-    The first error of a task ends the others and is raised here. So does Ctrl-C. `done` is called in this thread.
+    The first error of a task ends the others and is raised here. Ctrl-C ends them too. `done` is called in this thread.
     Raises MachineFault when a process ends before its task is done.
     """
     if processes == 0:
@@ -69,7 +69,7 @@ def run_tasks(
                 raise answer
             else:
                 done(answer)
-    finally:  # a thread whose worker was killed ends with it, whatever is still waiting
+    finally:  # a thread ends when its worker is killed, even if tasks are waiting
         for worker in crew:
             worker.kill()
         for worker in crew:
@@ -82,7 +82,7 @@ def _feed(
     waiting: queue.SimpleQueue[Task],
     answers: queue.SimpleQueue[Answer | None],
 ) -> None:
-    """Gives a worker one task after another until none is waiting; puts what it answers, and None at the end."""
+    """Gives a worker one task after another until none is waiting; queues its answers, and None at the end."""
     try:
         assert worker.stdin and worker.stdout
         while True:
@@ -106,7 +106,7 @@ def _feed(
 
 def _start() -> subprocess.Popen[bytes]:
     package = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join([package, *filter(None, sys.path)])  # whatever can be imported here, can be there
+    path = os.pathsep.join([package, *filter(None, sys.path)])  # the worker can import what this process can
     return subprocess.Popen(
         [sys.executable, "-m", "grader.base.workers"],
         stdin=subprocess.PIPE,
@@ -147,6 +147,6 @@ if __name__ == "__main__":
     # Whatever a task prints goes to stderr: stdout is the parent's pipe.
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    with contextlib.suppress(BrokenPipeError):  # the parent was killed: nobody is left to tell
+    with contextlib.suppress(BrokenPipeError):  # the parent was killed: nothing to report to
         _serve(sys.stdin.buffer, pipe)
     os._exit(0)

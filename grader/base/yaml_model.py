@@ -1,4 +1,4 @@
-"""A YAML file read into a pydantic model; what is wrong with it in one sentence: file, line, key, value, what to do."""
+"""Reads a YAML file into a pydantic model; reports an error in one sentence: file, line, key, value, what to do."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from grader.base.paths import shown
 from grader.base.yaml_text import Location, line_of, read_yaml
 
 _LARGEST_WHOLE = 2**53
-"""Larger whole numbers are typing errors, and some are more than the system's calls take."""
+"""Larger whole numbers are typing errors, and some overflow system calls."""
 _SHOWN_CHARACTERS = 60
 
 
 class StrictModel(BaseModel):
-    """What every model of a YAML file is: frozen, without unknown keys and without infinities."""
+    """Base of all YAML models: frozen, without unknown keys or infinities."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -47,9 +47,9 @@ def read_yaml_model(path: Path, model: type[Model]) -> Model:
 
 
 def _mistaken(value: Any, annotation: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[Location, str, Any]]:
-    """(location, what is expected, what is there) where pydantic would take a truth value for a number, a number for a
-    truth value or a time, and where a whole number is larger than anything means. Its strict mode would refuse these
-    too, but also a list for a tuple, 1e3 for a whole number and a time in quotes."""
+    """(location, expected, found) where pydantic would accept a boolean as a number, a number as a boolean or a time,
+    or a whole number above the limit. Its strict mode would refuse these too, but also a list for a tuple, 1e3 for a
+    whole number and a time in quotes."""
     if isinstance(value, list):
         for number, one in enumerate(value):
             yield from _mistaken(one, annotation, (*location, number))
@@ -102,7 +102,7 @@ def _leaves(annotation: Any) -> Iterator[Any]:
 
 
 def place(path: Path, location: Location) -> str:
-    """`file, line 12: rubric[1].tests`: where in a YAML file, which was read before, a value stands."""
+    """`file, line 12: rubric[1].tests`: the place of a value in a YAML file that was read before."""
     root, _ = read_yaml(path)
     return f"{shown(path)}, line {line_of(root, location)}: {_dotted(location)}"
 
@@ -124,12 +124,12 @@ _EXPECTED = {
     "datetime_parsing": "expected a time, as 2026-12-01T23:59:00+01:00",
     "datetime_from_date_parsing": "expected a time, as 2026-12-01T23:59:00+01:00",
 }
-"""What pydantic says in Python's words, in those of somebody who writes YAML."""
+"""Pydantic's Python terms, translated to YAML's."""
 
 
 def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tuple[Location, str]:
-    """Where the first problem is, and a sentence on it."""
-    # An unknown key first: when it is a misspelling, the "missing" key beside it is only its echo. What is neither
+    """The location of the first problem, and a sentence about it."""
+    # An unknown key first: a misspelled key makes the right one "missing" too. What is neither
     # `int` nor `float` is a problem of both members of that union, and of the second in better words.
     problems = sorted(
         error.errors(), key=lambda each: (each["type"] != "extra_forbidden", each["loc"][-1:] == ("int",))
@@ -146,7 +146,9 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
         text = "this key is missing; add it."
     else:
         expected = _EXPECTED.get(first["type"]) or _decapitalised(first["msg"])
-        whole = first["type"] == "value_error" and isinstance(found, dict | BaseModel)  # it says itself what it found
+        whole = first["type"] == "value_error" and isinstance(
+            found, dict | BaseModel
+        )  # the message already says what it found
         text = f"{expected}." if whole else f"{expected}, found {_described(found)}."
     places = {tuple(_place_in_file(problem["loc"], content, model)[0]) for problem in problems}
     more = len(places) - 1
@@ -155,7 +157,7 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
 
 def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> tuple[list[int | str], list[str]]:
     """The keys and numbers of pydantic's `location`, without the names that it gives to the members of unions, and the
-    keys that are allowed beside the last of them."""
+    keys that are allowed next to the last one."""
     keys: list[int | str] = []
     allowed: list[str] = []
     value, annotation = content, model
@@ -178,7 +180,7 @@ def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> 
 
 
 def _described(value: Any) -> str:
-    """A value as a person wrote it, not too long."""
+    """A value as the user wrote it, shortened."""
     if value is None:
         return "nothing"
     if isinstance(value, dict):

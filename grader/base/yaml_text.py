@@ -1,7 +1,7 @@
-"""A YAML file read into plain values, with the line of each, and without YAML's traps.
+"""Reads a YAML file into plain values, with the line of each, and without YAML's traps.
 
-A key that is written twice is refused (PyYAML keeps the last and says nothing), `1e-4` is a number (to YAML 1.1 it is a
-text), and a small file that aliases make huge is refused before it is unfolded.
+A key that is written twice is refused (PyYAML keeps the last and says nothing), `1e-4` is a number (YAML 1.1 makes it a
+string), and a small file that aliases make huge is refused before it is expanded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from grader.base.errors import UsageError
 from grader.base.paths import shown
 
 _MOST_NODES = 20_000
-"""Keys and values of a file, each alias counted as what it stands for."""
+"""Keys and values of a file, with aliases expanded."""
 _DEEPEST = 32
 
 Location = Sequence[int | str]
@@ -25,11 +25,11 @@ Location = Sequence[int | str]
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """YAML, but not what is taken here; `problem` says why."""
+    """Valid YAML that is not accepted here; `problem` says why."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, in C and so ten times as fast where PyYAML was built with libyaml."""
+    """The safe loader; ten times as fast where PyYAML was built with libyaml."""
 
 
 _Loader.add_implicit_resolver(
@@ -80,14 +80,14 @@ def _refuse_depth(text: str) -> None:
 
 
 def _size(node: Any, known: dict[int, int]) -> int:
-    """Nodes below `node` and itself, each alias as what it stands for. Refuses too many, and what holds itself."""
+    """`node` and the nodes below it, with aliases expanded. Refuses too many nodes, and cycles."""
     if id(node) in known:
         size = known[id(node)]
     else:
-        known[id(node)] = _MOST_NODES + 1  # until it is known: met again below itself, it is endless
+        known[id(node)] = _MOST_NODES + 1  # until it is counted: met again below itself, it is a cycle
         size = known[id(node)] = 1 + sum(_size(child, known) for child in _children(node))
     if size > _MOST_NODES:
-        raise _Refused(problem="its aliases unfold to too much: write the values out", problem_mark=node.start_mark)
+        raise _Refused(problem="its aliases expand to too much: write the values out", problem_mark=node.start_mark)
     return size
 
 

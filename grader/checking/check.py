@@ -122,7 +122,7 @@ def _check_open(
     if before.st_nlink != 1:
         return Check(
             "not_a_file",
-            "The output is a hard link to a file that has another name too; a file of its own was expected.",
+            "The output is a hard link to a file that has another name too; a file with one name was expected.",
             size,
         )
     if before.st_size != size:
@@ -131,17 +131,13 @@ def _check_open(
     complete = scan.compare(expected, got)
     after = os.fstat(got)
     if not complete or _changes(after) != _changes(before):
-        reason = (
-            "The output file changed while it was being read: something of the program was still running after "
-            "it had ended."
-        )
+        reason = "The output file changed while it was being read: a process of the program was still running."
         return Check("changed", reason, size, after.st_size)
     return _scanned(scan, size, tolerance)
 
 
 def _changes(facts: os.stat_result) -> tuple[int, int, int]:
-    """What differs when a file was written to. Whoever may write to it may set the time of its last change
-    (utimensat), but not the time of the last change of that."""
+    """Changes whenever the file is written. A program can set a file's mtime (utimensat), but not its ctime."""
     return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
@@ -153,7 +149,7 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
     if found == 0:
         return f"{text}: it is empty."
     if found == size + operator.header_bytes:
-        return f"{text}: {operator.header_bytes} too many, as if the input's header were written first."
+        return f"{text}: {operator.header_bytes} too many, as if the program wrote the input's header first."
     if found == 2 * size:
         return f"{text}: exactly twice as many, as if doubles were written or everything were written twice."
     if not operator.planar_output and found % unit == 0:
@@ -166,7 +162,7 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
 
 
 def _scanned(scan: Scan, size: int, tolerance: float | Mapping[str, float]) -> Check:
-    """What a scan of a whole output of `size` bytes found."""
+    """The result of scanning a whole output of `size` bytes."""
     values = size // BYTES_PER_VALUE
     check = Check(
         kind="values" if scan.wrong else "passed",
@@ -194,7 +190,7 @@ def _scanned(scan: Scan, size: int, tolerance: float | Mapping[str, float]) -> C
 
 
 def share_in_words(part: int, whole: int) -> str:
-    """A share that never says 0 % or 100 % of something that is neither."""
+    """A percentage that is 0 % or 100 % only if exact."""
     percent = 100 * part / whole
     if part == whole:
         return "100 %"

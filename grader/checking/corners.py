@@ -1,4 +1,4 @@
-"""The top-left corner of every output tensor, got and expected side by side: what one prints first when it is wrong."""
+"""The top-left corner of every output tensor, got and expected side by side: the usual first debug print."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _WIDTH = 11
 
 
 def read_corners(operator: Operator, shape: Shape, expected: Path, got: Path, size: int) -> tuple[CornerRecord, ...]:
-    """The first `size` rows and columns of each output tensor of the first unit. What the program did not write, or
-    wrote as something else than a regular file, is missing from `got`."""
+    """The first `size` rows and columns of each output tensor of the first unit. `got` lacks values that the program
+    did not write to a regular file."""
     corners = []
     with expected.open("rb", buffering=0) as reference:
         for number, tensor in enumerate(operator.outputs(shape)):

@@ -6,15 +6,15 @@ Three kinds of evidence, put together into at most a few sentences:
 - whether wrong rows equal one of the operator's alternates: a known wrong way to compute it.
 
 A match counts only when every sampled wrong row agrees to about a tenth of the tolerance, so a
-diagnosis is a statement about the numbers. What explains nothing is not said.
+diagnosis is a statement about the numbers. Evidence that explains nothing is left out.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,17 +24,18 @@ from grader.base.errors import UsageError
 from grader.checking.check import Check
 from grader.checking.scan import TensorErrors, read_values
 from grader.operators import Operator, Shape
+from grader.operators.base import Step
 from grader.sandbox.quarantine import open_output
 
 SAMPLED_UNITS = 3
 SAMPLED_ROWS = 6
 COMPARED_UNITS = 16
-"""Up to so many units a wrong one is compared with all others, beyond only with its neighbours and both ends."""
+"""Up to this many units, a wrong one is compared with all others; above, only with its neighbours and both ends."""
 COMPARED_VALUES = 32
-"""So many values that equal the input's are no accident."""
+"""This many values equal to the input's are not a coincidence."""
 RTOL = 1e-3
-"""How near a sampled value must be to count as equal, beside a tenth of the tensor's tolerance. float32 attention
-is within 1e-5 of float64."""
+"""How close a sampled value must be to count as equal, in addition to a tenth of the tensor's tolerance. float32
+attention is within 1e-5 of float64."""
 
 TILES = (16, 32, 64, 128, 256)
 
@@ -43,58 +44,92 @@ F64 = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got: Path) -> str | None:
-    """The likely cause of a wrong output, as sentences, or None where nothing can be said.
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a wrong output looks like. `where` says which values are wrong, `cause` why, as far as either is known;
+    `steps` are those of the computation that are suspect, the likeliest first."""
 
-    Only for checks of kind "values": the others explain themselves.
+    where: str = ""
+    cause: str = ""
+    steps: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.where, self.cause)))
+
+
+def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got: Path) -> Diagnosis | None:
+    """What can be said of a wrong output, or None where nothing can.
+
+    Only for checks of kind "values" and "size": the others explain themselves.
     """
+    if check.kind == "size":
+        return Diagnosis(cause="The output file has the wrong size.", steps=("write",))
     if check.kind != "values" or not check.errors:
         return None
     try:
-        shape = operator.read_header(input)
-        evidence = [sentence for sentence in _sentences(check, operator, shape, input, expected, got) if sentence]
+        found = _examine(check, operator, operator.read_header(input), input, expected, got)
     except (OSError, UsageError):
         return None
-    return " ".join(evidence) or None
+    return found if str(found) else None
 
 
-def _sentences(check: Check, operator: Operator, shape: Shape, input: Path, expected: Path, got: Path) -> Iterator[str]:
+def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expected: Path, got: Path) -> Diagnosis:
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
-    yield _which_tensors(check.errors)
+    tensors = _which_tensors(check.errors)
     if check.nan == check.values:
-        yield (
+        cause = (
             "Every value is NaN: look for 0/0 (a sum l that stays 0), inf − inf (a maximum m that starts at −inf "
             "and is subtracted from itself), or reading memory that was never written."
         )
-        return
-    yield _where(operator, errors)
+        return Diagnosis(tensors, cause, ("rescale", "weight"))
+    where = " ".join(filter(None, (tensors, _where(operator, errors))))
+    return Diagnosis(where, *_cause(check, operator, shape, number, errors, input, expected, got))
+
+
+def _cause(
+    check: Check,
+    operator: Operator,
+    shape: Shape,
+    number: int,
+    errors: TensorErrors,
+    input: Path,
+    expected: Path,
+    got: Path,
+) -> tuple[str, tuple[Step, ...]]:
+    """(the cause, suspect steps), both empty where nothing explains the values."""
     if check.nan:
-        yield _nan(check, operator, errors)
-        return
+        return _nan(check, operator, errors), ("weight",)
     if errors.zeros == errors.wrong:
-        yield (
+        cause = (
             "Every wrong value is exactly 0: this part of the output was never written. Look at the launch "
             "(cudaGetLastError after it), the grid size, and the copy back to the host."
         )
-        return
+        some_columns, some_rows = (not (each > 0).all() for each in (errors.by_column, errors.by_row))
+        return cause, ("store",) if some_columns else ("row", "launch") if some_rows else ("launch",)
     if _begins_with_the_input(operator, input, got):
-        yield (
+        cause = (
             "The output begins with the input's own values: the results never came into the array that was written. "
-            "Look at the cudaMemcpy back to the host (cudaMemcpyDeviceToHost): is it there, and did it succeed?"
+            "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) there?"
         )
-        return
+        return cause, ("copy_back",)
     samples = _samples(operator, shape, number, errors, input, expected, got)
     if not samples:
-        return
-    cause = _constant(samples) or _alternate(operator, shape, number, samples) or _misplaced(operator, samples)
-    if cause:
-        yield cause
-    elif check.max_finite_error is not None and check.max_finite_error < 20 * errors.tolerance and check.infinite == 0:
-        yield (
-            f"The values are near the right ones (the largest error is {check.max_finite_error:.2g}): it looks "
+        return "", ()
+    for explain in (_constant, partial(_alternate, operator, shape, number), partial(_misplaced, operator)):
+        cause, steps = explain(samples)
+        if cause:
+            return cause, steps
+    if check.max_finite_error is not None and check.max_finite_error < 20 * errors.tolerance and check.infinite == 0:
+        return (
+            f"The values are close to the right ones (the largest error is {check.max_finite_error:.2g}): it looks "
             "like lost precision, such as half precision somewhere, or a few terms of the sums missing or counted "
             "twice."
-        )
+        ), ("output_sum",)
+    wrong = errors.by_unit > 0
+    if not wrong[0] and wrong[1:].all() and len(wrong) > 1:
+        one = operator.unit
+        return f"Only {one} 0 is right: look at the offset per {one}, in the kernel and on the host.", ("batch", "read")
+    return "", ()
 
 
 def _begins_with_the_input(operator: Operator, input: Path, got: Path) -> bool:
@@ -195,7 +230,7 @@ def _nan(check: Check, operator: Operator, errors: TensorErrors) -> str:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some wrong rows of one unit, with all there is to explain them."""
+    """Some wrong rows of one unit, with the data to explain them."""
 
     unit: int
     atol: float
@@ -270,21 +305,25 @@ def _distance(got: F32, alternate: F32 | F64, atol: float) -> float:
     return distance if np.isfinite(distance) else np.inf
 
 
+Explanation = tuple[str, tuple[Step, ...]]
+"""A cause in words, and the steps of the computation that it makes suspect."""
+NOTHING: Explanation = "", ()
+
 # ---- causes ---------------------------------------------------------------------------------------------------
 
 
-def _constant(samples: list[_Sample]) -> str:
+def _constant(samples: list[_Sample]) -> Explanation:
     values = np.concatenate([sample.got[sample.rows].ravel() for sample in samples])
     if len(values) > 1 and (values == values[0]).all():
         return (
             f"Every value of the wrong rows looked at is {values[0]:g}: the output was filled or never written, "
             "not computed."
-        )
-    return ""
+        ), ("store",)
+    return NOTHING
 
 
-def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sample]) -> str:
-    best, sentence = 1.0, ""
+def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sample]) -> Explanation:
+    best, found = 1.0, NOTHING
     for alternate in operator.alternates():
         if alternate.tensor != number or alternate.unless(shape):
             continue
@@ -296,11 +335,11 @@ def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sam
             if worst > best:
                 break
         if worst < best:  # the first of several equal ones stays: the likeliest comes first
-            best, sentence = worst, alternate.sentence
-    return sentence
+            best, found = worst, (alternate.sentence, alternate.steps)
+    return found
 
 
-def _misplaced(operator: Operator, samples: list[_Sample]) -> str:
+def _misplaced(operator: Operator, samples: list[_Sample]) -> Explanation:
     """Right numbers in a wrong place, or times a factor."""
     holds = {s.unit: _holds(s) for s in samples}
     if None not in holds.values():
@@ -312,12 +351,12 @@ def _misplaced(operator: Operator, samples: list[_Sample]) -> str:
         return (
             f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
             "copied before they are ready."
-        )
+        ), ("batch",)
     if all(_distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.atol) <= 1 for s in samples):
-        return "The output is the right one transposed: it must be row-major, row after row."
+        return "The output is the right one transposed: it must be row-major, row after row.", ("store",)
     if shift := _row_moves(samples):
-        return shift
-    return _factor(samples)
+        return shift, ("load_q",) if "(number mod" in shift else ("row",)
+    return _factor(samples), ("division",)
 
 
 def _holds(sample: _Sample) -> int | None:
@@ -339,6 +378,12 @@ def _row_moves(samples: list[_Sample]) -> str:
                 return ""
             moves.append((int(row), nearest))
     row, source = moves[0]
+    for tile in TILES:
+        if all(row >= tile and row % tile == source for row, source in moves):
+            return (
+                f"Each wrong row holds the right values of row (number mod {tile}): the number within a block is used "
+                "where the row's own is needed."
+            )
     count = len(samples[0].expected)
     if len({(source - row) % count for row, source in moves}) == 1:
         by = (source - row + count // 2) % count - count // 2

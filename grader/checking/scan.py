@@ -25,7 +25,7 @@ _MOST_THREADS = 4
 
 @dataclass(frozen=True)
 class Wrong:
-    """One value that is not as expected. `got` may be NaN or infinite."""
+    """One wrong value. `got` may be NaN or infinite."""
 
     location: Location
     index: int
@@ -47,7 +47,7 @@ class TensorErrors:
     by_column: NDArray[np.int64]
     nan_by_unit: NDArray[np.int64]
     zeros: int
-    """Of the wrong values, how many are exactly 0."""
+    """Number of wrong values that are exactly 0."""
 
     @property
     def wrong(self) -> int:
@@ -65,8 +65,8 @@ class _Chunk:
 
 @dataclass(frozen=True)
 class _Span:
-    """What a look at some chunks found: how many values are clearly right and their largest error, and the chunks in
-    which something may be wrong. Not `complete` when the output ended early."""
+    """The first pass over some chunks: how many values are clearly right, their largest error, and the chunks that may
+    hold wrong values. Not `complete` when the output ended early."""
 
     complete: bool
     clean: int = 0
@@ -174,7 +174,7 @@ class Scan:
                 np.subtract(g, e, out=work)
                 np.abs(work, out=work)
                 top = float(work.max())  # NaN if any is
-            # float32's rounding of the difference is 6e-8 of it, so what is clearly inside is inside.
+            # float32 rounds the difference by 6e-8 of it, so a value clearly within the tolerance is right.
             if top <= self._errors[chunk.tensor].tolerance * (1 - 1e-6):
                 clean, largest = clean + chunk.count, max(largest, top)
             else:

@@ -32,8 +32,8 @@ def mixed(lines: Sequence[Line], rules_now: str = "") -> list[str]:
     now = rules_now[:RULES_SHOWN]
     notes = []
     if groups := _groups(students, rules_of, beside=now):
-        told = [f"{name}{' (the rules of now)' if name == now else ''}: {who}" for name, who in groups]
-        then = "; the same `grader grade` command brings all under the rules of now" if now else ""
+        told = [f"{name}{' (the current rules)' if name == now else ''}: {who}" for name, who in groups]
+        then = "; the same `grader grade` command brings all under the current rules" if now else ""
         notes.append(
             f"Points were given under different rules and do not compare{then}. Rules {'; rules '.join(told)}."
         )

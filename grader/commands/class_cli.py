@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-from grader.commands.on_demand import on_demand
-
-if TYPE_CHECKING:
-    from grader.commands import classroom
-else:
-    classroom = on_demand("grader.commands.classroom")
 
 CLASS_RULE = (
     "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
@@ -58,6 +51,8 @@ def store_export(
     target: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="Written as JSON lines.", show_default=False)],
 ) -> None:
     """Write everything as JSON lines: a backup, or what can be saved of a damaged store."""
+    from grader.commands import classroom
+
     print(classroom.export(path, target))
 
 
@@ -67,12 +62,16 @@ def store_import(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Exports, or what `grade --json` wrote.")],
 ) -> None:
     """Merge exports and records into a store; what is there already stays, once."""
+    from grader.commands import classroom
+
     print(classroom.merge(path, files))
 
 
 @store.command("check")
 def store_check(path: StoreArgument) -> None:
     """Read everything again; exit 1 when something is damaged."""
+    from grader.commands import classroom
+
     report, sound = classroom.examine(path)
     print(report)
     if not sound:
@@ -82,6 +81,8 @@ def store_check(path: StoreArgument) -> None:
 @store.command("vacuum")
 def store_vacuum(path: StoreArgument) -> None:
     """Rewrite the file without free space."""
+    from grader.commands import classroom
+
     print(classroom.shrink(path))
 
 
@@ -102,6 +103,8 @@ def leaderboard(
     assignment: AssignmentOption = None,
 ) -> None:
     """Rank a class. What the measurement cannot tell apart shares a rank; times get one once they were rechecked."""
+    from grader.commands import classroom
+
     options = classroom.BoardOptions(metric, tests, names, top, mix_gpus)
     print(classroom.leaderboard(store, assignment, form=form, best=best, options=options, recheck=recheck))
 
@@ -115,6 +118,8 @@ def site(
     assignment: AssignmentOption = None,
 ) -> None:
     """Write static pages: OUT/public to publish, OUT/assistants for the staff."""
+    from grader.commands import classroom
+
     print(classroom.site(out, store, assignment, metric=metric, best=best, mix=mix_gpus))
 
 
@@ -131,6 +136,8 @@ def gradebook(
     assignment: AssignmentOption = None,
 ) -> None:
     """The class's points as CSV: parts, lateness, totals."""
+    from grader.commands import classroom
+
     text = classroom.gradebook_csv(store, assignment, form=form, columns=columns, best=best, partial=partial)
     print(text, end="")
 
@@ -142,6 +149,8 @@ def points_import(
     assignment: AssignmentOption = None,
 ) -> None:
     """Enter points of manual parts, such as the report's: all of the file or nothing."""
+    from grader.commands import classroom
+
     print(classroom.enter_points(file, store, assignment))
 
 
@@ -157,6 +166,8 @@ def gradescope_build(
     assignment: AssignmentOption = None,
 ) -> None:
     """Make the zip with setup.sh and run_autograder."""
+    from grader.commands import classroom
+
     print(classroom.gradescope_bundle(out, assignment, tests=tests, engine=engine, secret=secret))
 
 
@@ -168,6 +179,8 @@ def gradescope_run(
     assignment: AssignmentOption = None,
 ) -> None:
     """What run_autograder calls inside the container."""
+    from grader.commands import classroom
+
     print(classroom.gradescope_run(root, assignment, tests=tests, engine=engine))
 
 
@@ -178,6 +191,8 @@ def diff(
     assignment: AssignmentOption = None,
 ) -> None:
     """Two results side by side, and what forbids comparing them."""
+    from grader.commands import classroom
+
     print(classroom.difference(first, second, store, assignment))
 
 
@@ -189,6 +204,8 @@ def rerun(
     assignment: AssignmentOption = None,
 ) -> None:
     """Grade a student's stored files again and say what differs; the store is not changed."""
+    from grader.commands import classroom
+
     print(classroom.rerun(student, store, assignment, engine=engine, twice=twice))
 
 
@@ -199,6 +216,8 @@ def similarity(
     assignment: AssignmentOption = None,
 ) -> None:
     """The hand-ins that resemble each other most: a hint for a person, never a score."""
+    from grader.commands import classroom
+
     print(classroom.similarity(folder, assignment, top=top, html=html))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from grader.base.progress import shown_progress
 from grader.base.workers import cores
 from grader.classes import similarity as similar
 from grader.classes.batch import Found, Outcome, Policy, Setup, Which, find_class, grade_class, is_class, view
+from grader.classes.batch.desk import first_fault
 from grader.classes.batch.handins import describe
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student, read_roster
@@ -70,7 +71,7 @@ class ClassOptions:
 
     @property
     def policy(self) -> Policy:
-        """Which attempts, and what is graded again."""
+        """Which attempts count, and which are graded again."""
         return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
 
 
@@ -162,13 +163,25 @@ def grade(
             else:
                 outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
         lines = gradebook(store, rules.name, options.policy.which)
+        unjudged = _unjudged(outcome, lines, store, setup.conditions)
         notes += mixed(lines, rules.rules_sha256)
         counting = [line.attempt.record for line in lines]
         if json is not None:
             write_records(counting, json)
         if junit is not None:
             write_junit(counting, junit)
-    return summary(outcome, path, notes), not outcome.faulted
+    return summary(outcome, path, notes, unjudged), not unjudged
+
+
+def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions: str) -> dict[str, str]:
+    """Students whose counting attempt no run has judged under these conditions, with the first fault: of this run, or
+    of an earlier one that this one did not look at (--rerun ID)."""
+    found = dict(outcome.faulted)
+    for line in lines:
+        record = store.record_under(line.attempt.submission, conditions)
+        if record is not None and record.infrastructure_failed:
+            found.setdefault(line.attempt.student.id, first_fault(record))
+    return found
 
 
 def keep(records: Sequence[Record], path: Path) -> None:
@@ -190,17 +203,17 @@ def _handed_in(record: Record) -> HandIn:
     return replace(hand_in, handed_in=handed_in, days_late=days, penalty=penalty)
 
 
-def summary(outcome: Outcome, store: Path, notes: Sequence[str]) -> str:
-    """What a run came to, for people."""
+def summary(outcome: Outcome, store: Path, notes: Sequence[str], unjudged: Mapping[str, str]) -> str:
+    """What a run came to, for people. `unjudged`: whom it could not judge, and why."""
     tally = outcome.tally
     counts = ", ".join(f"{count} {what}" for what, count in tally.outcomes.most_common())
     lines = [f"{tally.total} hand-ins: {tally.graded} graded now{f' ({counts})' if counts else ''}."]
     if tally.kept:
         lines[0] = lines[0][:-1] + f", {tally.kept} were graded before."
     lines += [f"note: {note}" for note in (*notes, *outcome.notes)]
-    if outcome.faulted:
-        lines.append("Not judged, through no fault of the students (again with --rerun machine-faults):")
-        lines += [f"  {student}: {view.first_line(reason)}" for student, reason in outcome.faulted]
+    if unjudged:
+        lines.append("Not judged, through no fault of the students; the same command tries them again:")
+        lines += [f"  {student}: {view.first_line(reason)}" for student, reason in sorted(unjudged.items())]
     lines.append(f"Everything is in {shown(store)}.")
     return "\n".join(lines)
 
@@ -229,7 +242,7 @@ def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]
 def leaderboard(
     store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions, recheck: bool = False
 ) -> str:
-    """The leaderboard of a class as text. `recheck`: whoever is up for a place is run again first."""
+    """The leaderboard of a class as text. `recheck`: first rechecks candidates for a place."""
     path, name = chosen_store(store, assignment)
     which = Which.BEST if best else Which.LATEST
     with open_store(path) as opened:
@@ -243,7 +256,7 @@ def leaderboard(
 
 
 def tell(notes: Sequence[str]) -> None:
-    """Notes for the person at the terminal: beside what a command prints, which may be on its way into a file."""
+    """Notes on stderr, since a command's output may go to a file."""
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
 
@@ -374,7 +387,7 @@ def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str
 
 
 def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
-    """What of a class's hand-ins resembles what."""
+    """Which submissions of a class resemble each other."""
     rules = chosen_assignment(assignment, folder)
     found, _ = find_class(folder, rules)
     texts: dict[str, str] = {}

@@ -21,26 +21,9 @@ from grader.base.unwinding import never_drop_a_signal
 from grader.base.verdict import Verdict
 from grader.commands import class_cli
 from grader.commands.class_cli import CLASS_RULE, BestOption, StoreOption
-from grader.commands.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from grader import sandbox, sanitizers
-    from grader.commands import classroom, course_files, inspection, report_files, submissions
     from grader.records.record import Record
-    from grader.report import explain as explanation
-    from grader.report import profile as profile_report
-    from grader.report import terminal
-else:
-    classroom = on_demand("grader.commands.classroom")
-    sandbox = on_demand("grader.sandbox")
-    sanitizers = on_demand("grader.sanitizers")
-    inspection = on_demand("grader.commands.inspection")
-    report_files = on_demand("grader.commands.report_files")
-    submissions = on_demand("grader.commands.submissions")
-    course_files = on_demand("grader.commands.course_files")
-    explanation = on_demand("grader.report.explain")
-    profile_report = on_demand("grader.report.profile")
-    terminal = on_demand("grader.report.terminal")
 
 _PROFILED_LAUNCHES = 48
 """How many launches of a program are profiled, by default, however many it makes."""
@@ -63,7 +46,7 @@ testcases = typer.Typer(no_args_is_help=True, help="List, generate and verify th
 app.add_typer(testcases, name="testcases")
 
 AssignmentOption = Annotated[
-    str | None, typer.Option("--assignment", metavar="NAME", help="Which assignment; by default the one that fits.")
+    str | None, typer.Option("--assignment", metavar="NAME", help="Assignment; by default the one that matches.")
 ]
 
 
@@ -107,6 +90,10 @@ def check(
     verbose: VerboseOption = False,
 ) -> None:
     """A student's quick look: the public testcases, exit 1 when one fails."""
+    from grader import sanitizers
+    from grader.commands import submissions
+    from grader.report import terminal
+
     checks = sanitizers.parse_checks(sanitize) if sanitize else ()
     records = submissions.grade_paths(
         [submission],
@@ -121,6 +108,8 @@ def check(
     print(terminal.render_check(records[0], verbose=verbose))
     found = 0
     if checks and records[0].build.ok:
+        from grader.commands import inspection
+
         sample = inspection.sample_to_sanitize(records[0])
         reports = inspection.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
         print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
@@ -151,14 +140,14 @@ def grade(
         typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: what to grade again."),
     ] = None,
     best: BestOption = False,
-    as_class: Annotated[bool, typer.Option("--class", help="The folder holds a class, whatever is in it.")] = False,
+    as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
     ] = None,
-    timings: Annotated[bool, typer.Option("--timings", help="Say where the seconds went.")] = False,
+    timings: Annotated[bool, typer.Option("--timings", help="Show the time of each stage.")] = False,
     show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
@@ -167,44 +156,59 @@ def grade(
 
     A class is graded into a store; the same command goes on where it was stopped.
     """
+    from grader import sandbox
+    from grader.commands import submissions
+    from grader.report import explain as explanation
+    from grader.report import terminal
+
     if require_sandbox:
         sandbox.require()
     may_be_class = as_class or any(option is not None for option in (roster, rerun, cluster))
     may_be_class |= any(path.is_dir() for path in paths)
-    options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster) if may_be_class else None
-    if options is not None and classroom.wanted(paths, assignment, options):
-        if html is not None:
-            raise UsageError("--html is for single submissions; the pages of a class are made by `grader site OUT`.")
-        summary, judged = classroom.grade(
-            paths, assignment=assignment, tests=tests, engine=engine, options=options, json=json, junit=junit
-        )
-        print(summary)
-    else:
-        records = submissions.grade_paths(
-            paths,
-            assignment=assignment,
-            tests=tests,
-            engine=engine,
-            json=json,
-            require_sandbox=require_sandbox,
-            show=show,
-        )
-        _keep(records, store=store, html=html, junit=junit)
-        print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
-        if timings:
-            print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
-        judged = not any(record.infrastructure_failed for record in records)
-    if not judged:
+    if may_be_class:
+        from grader.commands import classroom
+
+        options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
+        if classroom.wanted(paths, assignment, options):
+            if html is not None:
+                raise UsageError(
+                    "--html is for single submissions; the pages of a class are made by `grader site OUT`."
+                )
+            summary, judged = classroom.grade(
+                paths, assignment=assignment, tests=tests, engine=engine, options=options, json=json, junit=junit
+            )
+            print(summary)
+            raise typer.Exit(not judged)
+    records = submissions.grade_paths(
+        paths,
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
+    )
+    _keep(records, store=store, html=html, junit=junit)
+    print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
+    if timings:
+        print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
+    if any(record.infrastructure_failed for record in records):
         raise typer.Exit(1)
 
 
 def _keep(records: Sequence[Record], *, store: Path | None, html: Path | None, junit: Path | None) -> None:
-    """Write the records of single submissions wherever they are wanted beside."""
+    """Write the records of single submissions to all requested files."""
     if store is not None:
+        from grader.commands import classroom
+
         classroom.keep(records, store)
     if html is not None:
+        from grader.commands import report_files
+
         report_files.write_html(records, html)
     if junit is not None:
+        from grader.commands import report_files
+
         report_files.write_junit(records, junit)
 
 
@@ -221,6 +225,8 @@ def run(
 
     What follows the program is the program's, but for --engine and --assignment; after -- those are its own, too.
     """
+    from grader.commands import submissions
+
     given = {"--engine": engine, "--assignment": assignment}
     rest = _without_options(arguments or [], given)
     raise typer.Exit(
@@ -254,24 +260,22 @@ def profile(
     assignment: AssignmentOption = None,
     engine: EngineOption = "auto",
     launches: Annotated[
-        int, typer.Option("--launches", metavar="N", min=1, help="Profile about so many launches.")
+        int, typer.Option("--launches", metavar="N", min=1, help="Profile about this many launches.")
     ] = _PROFILED_LAUNCHES,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the table here.")] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
-    roofline: Annotated[
-        Path | None, typer.Option("--roofline", metavar="FILE.png", help="Draw the kernels under the GPU's limits.")
-    ] = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Metrics per kernel from Nsight Compute, occupancy and what limits it."""
+    from grader.commands import inspection
+    from grader.report import profile as profile_report
+
     study = inspection.profile_program(submission, test, assignment=assignment, engine=engine, launches=launches)
     print(profile_report.render(study))
     if csv is not None:
         csv.write_text(profile_report.as_csv(study), encoding="utf-8")
     if json is not None:
         json.write_text(profile_report.as_json(study), encoding="utf-8")
-    if roofline is not None:
-        profile_report.roofline(study, roofline)
 
 
 @app.command()
@@ -284,8 +288,12 @@ def explain(
 ) -> None:
     """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
     if other is None and not record.is_file() and record.suffix != ".json":
+        from grader.commands import classroom
+
         print(classroom.explain(str(record), store, None))
     else:
+        from grader.commands import submissions
+
         print(submissions.explain_records(record, other))
 
 
@@ -296,6 +304,9 @@ def enter(
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; the student reads it.")] = "",
 ) -> None:
     """Enter an assistant's points into a record; grading again into the same file keeps them."""
+    from grader.commands import submissions
+    from grader.report import terminal
+
     print(terminal.render(submissions.enter_points(record, given, note)))
 
 
@@ -306,18 +317,24 @@ def baseline(
     refresh: Annotated[bool, typer.Option("--refresh", help="Time again, even what is in the cache.")] = False,
 ) -> None:
     """Time the sequential program on this machine, or show the times it has."""
+    from grader.commands import course_files
+
     print(course_files.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
 
 
 @app.command()
 def assignments() -> None:
     """What can be graded."""
+    from grader.commands import course_files
+
     print(course_files.list_assignments())
 
 
 @app.command()
 def doctor() -> None:
     """What this machine has, what is missing, how to get it."""
+    from grader.commands import submissions
+
     report, usable = submissions.examine_machine()
     print(report)
     if not usable:
@@ -327,6 +344,8 @@ def doctor() -> None:
 @testcases.command("list")
 def testcases_list(assignment: AssignmentOption = None) -> None:
     """Shapes, sizes, limits, FLOPs and what is on disk."""
+    from grader.commands import course_files
+
     print(course_files.list_testcases(assignment))
 
 
@@ -342,6 +361,8 @@ def testcases_generate(
     ] = "auto",
 ) -> None:
     """Write input files and expected outputs; what is there and right is kept."""
+    from grader.commands import course_files
+
     print(course_files.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
 
 
@@ -352,6 +373,8 @@ def testcases_verify(
     full: Annotated[bool, typer.Option("--full", help="Recompute every expected value, not a sample.")] = False,
 ) -> None:
     """Read files and expected outputs again; exit 1 when one is not what it should be."""
+    from grader.commands import course_files
+
     report, sound = course_files.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
     print(report)
     if not sound:
@@ -362,7 +385,7 @@ class_cli.add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; every failure ends in one sentence on stderr and the exit code that DESIGN.md gives it."""
+    """Run the command line; every failure ends in one sentence on stderr and its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _make_output_writable()
     interrupts: list[int] = []
@@ -401,7 +424,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
     if interrupts and code == _STOPPED:  # some versions of typer turn the interrupt into an exit code themselves
-        print("\ngrader: stopped; nothing was left half-written. The same command starts again.", file=sys.stderr)
+        print("\ngrader: stopped; no partial file is left. Run the same command to continue.", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
 
 

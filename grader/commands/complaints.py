@@ -1,4 +1,4 @@
-"""For complaints: a record of the store explained, run again, or held against another."""
+"""For complaints: a record of the store explained, run again, or compared with another."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
         student, _, number = words.rpartition("#")
         attempts = list(store.attempts(assignment, student))
     if not attempts:
-        raise UsageError(f"{words!r} is no file, and {shown(store.path)} has nobody called that in {assignment}.")
+        raise UsageError(f"{words!r} is not a file, and {shown(store.path)} has nobody called that in {assignment}.")
     if not number:
         return attempts[-1]
     chosen = [attempt for attempt in attempts if str(attempt.number) == number]

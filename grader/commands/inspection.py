@@ -14,7 +14,7 @@ from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.course.metrics import COUNTED, DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
 from grader.course.testcase import Case, Suite
-from grader.gpu.facts import GpuFacts, gpu_facts, known_limits
+from grader.gpu.facts import gpu_facts, known_limits
 from grader.gpu.lock import gpu_to_ourselves
 from grader.grading.bench import theory, theory_of
 from grader.grading.closer_look import case_to_look_at
@@ -24,7 +24,6 @@ from grader.profiling.counters import counted_launches, instruction_mix
 from grader.profiling.kernel_profile import KernelProfile, Theory, kernel_profiles, plan
 from grader.profiling.ncu import Launch, NotProfiled, run_ncu
 from grader.profiling.profile_study import ProfileStudy
-from grader.profiling.roofline import device_roofs
 from grader.programs.build import Build, build, handed_in_name
 from grader.programs.engine import Engine, select_engine
 from grader.programs.engine.cuda import CudaEngine
@@ -74,7 +73,7 @@ def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subj
     cases = suite.select(test)
     if len(cases) != 1:
         raise UsageError(f"One testcase is looked at here; {test!r} names {len(cases)}: choose one, t23 for example.")
-    submission = read_submission(path, rules, runner(_MAKE_LIMIT_S))
+    submission = read_submission(path, rules, runner(_MAKE_LIMIT_S), any_name=True)
     files = TestcaseFiles.beside(suite)
     return _Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
 
@@ -210,7 +209,7 @@ def _profile_on_gpu(
                 )
             notes.append(f"Nsight Compute took {wall_s:.1f} s; clocks were left alone.")
     kernels = kernel_profiles(trace, launches, metrics, theory(engine, facts))
-    return _study(subject, metrics, kernels, notes, trace.gpu_ns / 1e6 if trace.complete else None, facts)
+    return _study(subject, metrics, kernels, notes, trace.gpu_ns / 1e6 if trace.complete else None)
 
 
 def _study(
@@ -219,7 +218,6 @@ def _study(
     kernels: tuple[KernelProfile, ...],
     notes: Sequence[str],
     gpu_ms: float | None,
-    facts: GpuFacts | None = None,
 ) -> ProfileStudy:
     return ProfileStudy(
         submission=subject.submission.id,
@@ -230,8 +228,6 @@ def _study(
         metrics=metrics,
         kernels=kernels,
         notes=tuple(notes),
-        roofs=device_roofs(facts) if facts is not None else (),
-        bandwidth=facts.bandwidth if facts is not None else None,
     )
 
 

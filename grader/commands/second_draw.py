@@ -55,7 +55,7 @@ class SecondDraw:
         """Grade the files in `folder` on `tests` of this draw: one run of each, all of its output compared."""
         cases = self.suite.select(",".join(tests))
         ensure(cases, self.suite, self.files, self.progress)
-        submission = read_submission(folder, self.rules, runner(_MAKE_LIMIT_S))
+        submission = read_submission(folder, self.rules, runner(_MAKE_LIMIT_S), any_name=True)
         grading = Grading(self.rules, self.suite, self.files, cases, self.engine, baselines_of(self.rules, self.engine))
         with _to_ourselves(self.engine, self.progress):
             return grade(grading, submission, self.progress)

@@ -13,7 +13,6 @@ from grader import sandbox
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
-from grader.commands import doctor
 from grader.course.assignment import chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -65,7 +64,9 @@ def grade_paths(
         ensure(cases, suite, files, progress)
         prepared_s = time.monotonic() - began
         baselines = baselines_of(rules, chosen)
-        grading = Grading(rules, suite, files, cases, chosen, baselines, bench, prepared_s, show, quick)
+        grading = Grading(
+            rules, suite, files, cases, chosen, baselines, bench, prepared_s=prepared_s, show=show, quick=quick
+        )
         for submission in submissions:
             records.append(points.keep(entered, grade(grading, submission, progress)))
             if json is not None:
@@ -98,7 +99,7 @@ def explain_records(path: Path, other: Path | None) -> str:
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
     """Build any CUDA program and run it here, with its own output and exit code."""
     rules = chosen_assignment(assignment, program)
-    submission = read_submission(program, rules, runner(_MAKE_LIMIT_S))
+    submission = read_submission(program, rules, runner(_MAKE_LIMIT_S), any_name=True)
     chosen = select_engine(engine, rules.build.emulator_target)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
     built = build(submission, rules.model_copy(update={"build": free}), chosen)
@@ -116,5 +117,7 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
 
 def examine_machine() -> tuple[str, bool]:
     """What this machine has; whether something can be graded here."""
+    from grader.commands import doctor  # it imports the GPU oracle, which grading needs seldom
+
     findings = doctor.examine()
     return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)

@@ -1,6 +1,6 @@
-"""What a course consists of: assignments, testcases and their files.
+"""A course: assignments, testcases and their files.
 
-`assignment` and `testcase` read the two YAML files, `coherence` holds them against each other and against the operator,
+`assignment` and `testcase` read the two YAML files, `coherence` checks them against each other and the operator,
 `catalogue` makes and verifies the testcases' files from `seeds`; `metrics` are those that an assignment may name.
 May import `operators`, `sandbox` and `base`.
 """

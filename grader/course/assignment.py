@@ -1,6 +1,6 @@
-"""assignment.yaml → Assignment: what is handed in, how it is built, what it may take, how it is scored.
+"""assignment.yaml → Assignment: how a submission is named, built, limited and scored.
 
-Everything an instructor sets is a field of a pydantic model here. A wrong file gives one `UsageError` that names
+Everything an instructor sets is a field of a pydantic model here. An invalid file raises one `UsageError` that names
 the file, the key, the value found and what is allowed.
 """
 
@@ -55,7 +55,7 @@ class SubmissionRules(StrictModel):
             try:
                 groups = re.compile(pattern).groupindex
             except re.error as error:
-                raise ValueError(f"it is no regular expression: {error}") from error
+                raise ValueError(f"it is not a regular expression: {error}") from error
             if "id" not in groups:
                 raise ValueError("it needs a group (?P<id>...) that holds the student's id")
         return pattern
@@ -73,11 +73,11 @@ class BuildRules(StrictModel):
 
 
 class SourceRule(StrictModel):
-    """What a submission's source may not hold. One kind of `forbid` per rule."""
+    """What a submission's source must not contain. One kind of `forbid` per rule."""
 
     forbid: Literal["header", "absolute_include", "call", "incbin", "inline_assembly"]
     names: tuple[Line, ...] = ()
-    """Of headers (`cublas*.h`) and functions (`dlopen`), with * for any characters; for the other kinds none."""
+    """Headers (`cublas*.h`) or functions (`dlopen`), with * for any characters; empty for the other kinds."""
     why: Line
     action: Literal["warn", "refuse"] = "refuse"
 
@@ -97,7 +97,7 @@ class WallLimit(StrictModel):
 
 
 class Limits(StrictModel):
-    """What one run may take."""
+    """What one run may use."""
 
     wall_s: tuple[WallLimit, ...]
     emulator_wall_s: Seconds = 60
@@ -148,10 +148,10 @@ class HiddenInputs(StrictModel):
     """How hidden testcases are kept hidden."""
 
     fresh: int = Field(default=0, ge=0)
-    """So many of the hidden testcases, others in every grading, are run on a second draw of values as well."""
+    """How many hidden testcases, chosen anew in every grading, also run on a second draw of values."""
     fresh_from: str = "all"
     show: Literal["diagnosis", "values", "verdict"] = "diagnosis"
-    """What a student reads of a wrong answer: all, no likely cause, or only that it is wrong."""
+    """What a student may read about a wrong answer: everything, no likely cause, or the verdict alone."""
 
 
 class BaselineRules(StrictModel):
@@ -271,8 +271,8 @@ def _a_tolerance(value: Any) -> Any:
 
 
 Tolerance = Annotated[float | dict[str, float], BeforeValidator(_a_tolerance)]
-"""The largest |got − expected| that passes: of every output tensor, or of each by its name. The operator multiplies
-it by the magnitude that a shape has (`Operator.magnitude`)."""
+"""The largest |got − expected| that passes: one for all output tensors, or one for each by name. The operator
+multiplies it by the magnitude that a shape has (`Operator.magnitude`)."""
 
 
 class Assignment(StrictModel):
@@ -294,7 +294,7 @@ class Assignment(StrictModel):
     metrics: tuple[Line, ...] = ()
     phases: tuple[Phase, ...] = ()
     default: bool = False
-    """Whether this is the one meant by commands that name none; one assignment of a course may say so."""
+    """Whether commands that name no assignment mean this one; at most one assignment of a course may say so."""
     deadline: Deadline | None = None
     cluster: Cluster | None = None
     gradescope: Gradescope = Gradescope()
@@ -324,8 +324,8 @@ class Assignment(StrictModel):
 
     @property
     def rules_sha256(self) -> str:
-        """The SHA-256 of all that a grade depends on: not of deadlines and of how a class is organised, which may
-        change without anything having to be graded again."""
+        """The SHA-256 of all rules that a grade depends on. Deadlines and the class's organisation are left out: they
+        may change without a new grading."""
         rules = self.model_dump_json(
             exclude={"deadline": True, "cluster": True, "gradescope": True, "submission": {"id_pattern"}}
         )
@@ -359,7 +359,7 @@ def load_assignment(name: str) -> Assignment:
     names = assignment_names()
     if name not in names:
         raise UsageError(
-            f"There is no assignment {name!r}: {course_root() / 'assignment'} has {', '.join(names) or 'none'}."
+            f"Unknown assignment {name!r}: {course_root() / 'assignment'} has {', '.join(names) or 'none'}."
         )
     path = course_root() / "assignment" / name / "assignment.yaml"
     assignment = load_assignment_file(path)
@@ -372,7 +372,7 @@ def load_assignment(name: str) -> Assignment:
 
 def default_assignment() -> Assignment:
     """The assignment meant by a command that names none: GRADER_ASSIGNMENT, else the only one, else the one whose
-    YAML says `default: true`. Raises UsageError where that does not settle it."""
+    YAML says `default: true`. Raises UsageError when none of these decides."""
     if chosen := os.environ.get("GRADER_ASSIGNMENT"):
         return load_assignment(chosen)
     names = assignment_names()

@@ -1,7 +1,7 @@
-"""An assignment's two YAML files held against each other, its operator, and the files they name.
+"""Checks an assignment's two YAML files against each other, the operator and the files they name.
 
-Each file is right in itself when it is read (`assignment`, `testcase`). Here is what only both together can be wrong
-in: a rubric for testcases that do not exist, or that do not count, would otherwise show up in the middle of a class.
+Each file is validated alone when it is read (`assignment`, `testcase`). Errors between files, such as a rubric for
+testcases that do not exist or do not count, would otherwise show up in the middle of a class.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def suite_of(rules: Assignment) -> Suite:
     """The testcases of an assignment. Raises UsageError, with file, line and key, where they do not fit its rules."""
     if not rules.testcases_file.is_file():
         raise UsageError(
-            f"{shown(rules.testcases_file)} is missing: it holds the testcases of the assignment {rules.name}."
+            f"{shown(rules.testcases_file)} is missing: it defines the testcases of the assignment {rules.name}."
         )
     suite = load_suite(rules.testcases_file)
     for key, found, expected in (
@@ -36,7 +36,7 @@ def suite_of(rules: Assignment) -> Suite:
                 f"{place(suite.path, [key])}: expected {expected!r}, as in assignment.yaml, found {found!r}."
             )
     if not suite.graded:
-        raise UsageError(f"{place(suite.path, ['groups'])}: no group is graded: say `graded: true` of one.")
+        raise UsageError(f"{place(suite.path, ['groups'])}: no group is graded: set `graded: true` in one.")
     _check_selections(rules, suite)
     _check_rubric(rules, suite)
     _check_names(rules, suite)

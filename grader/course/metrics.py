@@ -1,4 +1,4 @@
-"""What `grader profile` can show: the names students know from nvprof, and Nsight Compute's beside them.
+"""Metrics of `grader profile`: nvprof's names, which students know, next to Nsight Compute's.
 
 The pairs are those of the Nsight Compute CLI documentation, "nvprof Metric Comparison". Where nvprof gave bytes and
 ncu gives wavefronts (one pass through shared memory's 32 banks of 4 bytes), a wavefront is counted as 128 bytes:
@@ -16,8 +16,8 @@ from grader.base.errors import UsageError
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a launch: `ncu`'s value times `scale`, in `unit`. What Nsight Compute has no counter for, and only
-    the emulator counts, is named emulator__… instead."""
+    """One number of a launch: `ncu`'s value times `scale`, in `unit`. Names of metrics that only the emulator counts
+    begin with emulator__."""
 
     name: str
     ncu: str
@@ -145,7 +145,9 @@ _COUNTED = (
     Metric("inst_tensor", f"{EMULATOR}warp_tensor.sum", "", "matrix instructions of warps"),
     Metric("barriers", f"{EMULATOR}warp_barrier.sum", "", "__syncthreads and the like, of warps"),
     Metric("branch", "smsp__sass_branch_targets.sum", "", "conditional branches of warps"),
-    Metric("divergent_branch", "smsp__sass_branch_targets_threads_divergent.sum", "", "branches at which lanes parted"),
+    Metric(
+        "divergent_branch", "smsp__sass_branch_targets_threads_divergent.sum", "", "branches at which lanes diverged"
+    ),
     Metric(
         "branch_efficiency",
         "smsp__sass_average_branch_targets_threads_uniform.pct",

@@ -1,4 +1,4 @@
-"""Where the numbers of a testcase come from: seeds, the secret, and the generator of one unit.
+"""The source of a testcase's numbers: seeds, the secret, and the generator of one unit.
 
 Every unit (batch) of every input has a key of its own,
 
@@ -6,10 +6,10 @@ Every unit (batch) of every input has a key of its own,
 
 whose first 16 bytes key a Philox4x64-10 counter generator (Salmon et al., 2011; numpy.random.Philox, counter
 starting at 0). Its 64-bit words, cut into little-endian 32-bit halves, give u = (half >> 8) / 2^24 and the
-distribution turns u into a value. Any unit can so be made alone, no unit says anything about another, and without
-the seed nothing can be made at all. For a public case the seed is the text in the YAML; for a hidden one it is
-the secret of the course. The two are hashed under different domains, so that a public seed that happens to equal
-the secret would still regenerate nothing.
+distribution turns u into a value. So any unit can be generated alone, no unit reveals another, and nothing can be
+generated without the seed. For a public case the seed is the text in the YAML; for a hidden one it is the secret of the
+course. The two are hashed under different domains, so that a public seed that happens to equal the secret would still
+regenerate nothing.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from grader.base.paths import shown
 from grader.base.yaml_model import StrictModel
 
 GENERATOR = "philox4x64-u24-1"
-"""Names how bits become values; files made by another generator are made again."""
+"""Names the way from bits to values; files of another generator are regenerated."""
 
 MIN_SECRET_CHARACTERS = 32
-"""Shorter than 128 bits of hexadecimal is refused: it could be searched."""
+"""Fewer than 128 bits in hexadecimal are refused: a short secret can be found by search."""
 
 
 # ---- distributions ----------------------------------------------------------------------------------------
 
 
 _Float32 = Annotated[float, Field(ge=-1e38, le=1e38)]
-"""A value, or a bound of values, whose differences float32 holds."""
+"""A value or bound small enough that differences fit in float32."""
 
 
 class Uniform(StrictModel):
@@ -73,7 +73,7 @@ class Uniform(StrictModel):
 
 
 class Constant(StrictModel):
-    """Every value the same: for hand-made cases whose answer is known."""
+    """One constant value: for handmade cases with a known answer."""
 
     kind: Literal["constant"]
     value: _Float32
@@ -110,7 +110,7 @@ class Seed:
         return hmac.new(self.key, b"grader/seed-id/1", hashlib.sha256).hexdigest()[:12]
 
     def fresh(self, nonce: str) -> Seed:
-        """Another seed, determined by this one and `nonce`: for inputs that no earlier file holds."""
+        """Another seed, derived from this one and `nonce`: for inputs that no earlier file contains."""
         return Seed("fresh", hmac.new(self.key, b"grader/fresh/1\0" + nonce.encode(), hashlib.sha256).digest())
 
 
@@ -142,7 +142,7 @@ def draw_unit(seed: Seed, identity: str, unit: int, count: int, distribution: Di
 
 @dataclass(frozen=True)
 class Secret:
-    """The seed of hidden cases, where it came from, and a sentence when it was made just now."""
+    """The seed of hidden cases, its source, and a notice if it was just created."""
 
     seed: Seed
     source: str
@@ -150,22 +150,20 @@ class Secret:
 
     @property
     def id(self) -> str:
-        """What a record may say of it."""
+        """What a record may reveal of it."""
         return self.seed.id
 
 
-def load_secret(beside: Path) -> Secret:
-    """The secret: GRADER_SECRET, else the file GRADER_SECRET_FILE, else the file `secret` in the folder `beside`.
-
-    The last is made when it is missing (32 random bytes in hexadecimal, readable by its owner only); `notice` then
-    says so. Raises UsageError for an empty or short secret or an unreadable file, MachineFault where none can be
-    written.
+def load_secret(folder: Path) -> Secret:
+    """The secret: GRADER_SECRET, else the file GRADER_SECRET_FILE, else the file `secret` in `folder`. The last is
+    created when it is missing (32 random bytes in hexadecimal, readable by its owner only); `notice` then says so.
+    Raises UsageError for an empty or short secret or an unreadable file, MachineFault where none can be written.
     """
     text = os.environ.get("GRADER_SECRET")
     if text is not None:
         return Secret(hidden_seed(_checked(text, "GRADER_SECRET")), "GRADER_SECRET")
     named = os.environ.get("GRADER_SECRET_FILE")
-    path = Path(named).expanduser() if named else beside / "secret"
+    path = Path(named).expanduser() if named else folder / "secret"
     if named or path.exists():
         try:
             text = path.read_text(encoding="utf-8")
@@ -211,7 +209,7 @@ def _make_secret(path: Path) -> Secret:
     finally:
         temporary.unlink(missing_ok=True)
     notice = (
-        f"A new secret for the hidden testcases was written to {shown(path)}: keep it and keep it private, the "
-        "same hidden testcases cannot be made again without it."
+        f"A new secret for the hidden testcases was written to {shown(path)}: keep it, and keep it private; without it "
+        f"the same hidden testcases cannot be generated again."
     )
     return Secret(hidden_seed(text), shown(path), notice)

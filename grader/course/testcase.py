@@ -1,4 +1,4 @@
-"""Testcases by name: `testcases/<assignment>.yaml` read into a Suite, and words that select some of them."""
+"""Testcases by name: reads `testcases/<assignment>.yaml` into a Suite; selects testcases by name, range or group."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SuiteModel(StrictModel):
 
 @dataclass(frozen=True)
 class Case:
-    """One testcase: what determines its input, but for the seed of a hidden one."""
+    """One testcase: all that determines its input, except the seed of a hidden one."""
 
     assignment: str
     name: str
@@ -68,7 +68,7 @@ class Case:
 
     @property
     def identity(self) -> str:
-        """What the values depend on beside the seed and the number of the unit."""
+        """What the values depend on, next to the seed and the unit's number."""
         dims = ",".join(map(str, self.shape))
         return f"{self.assignment}/{self.name}/{self.operator.name}/{dims}/{self.distribution}"
 
@@ -99,7 +99,7 @@ class Suite:
 
     @cached_property
     def secret(self) -> Secret:
-        """Read (or made) on first need: grading on public cases needs none."""
+        """Read (or created) on first use: grading on public cases needs none."""
         return load_secret(self.path.parent)
 
     def seed(self, case: Case) -> Seed:
@@ -118,14 +118,14 @@ class Suite:
 
     @property
     def graded(self) -> tuple[Case, ...]:
-        """The cases that count."""
+        """The cases that earn points."""
         return tuple(case for case in self.cases.values() if case.graded)
 
     def select(self, words: str) -> tuple[Case, ...]:
-        """The cases that `words` name, in the suite's order, each once.
+        """The cases that `words` select, in the suite's order, each once.
 
         Comma-separated: a case (t23), a range in the suite's order (t05..t10), a group (public), or `all`, the
-        graded cases. Raises UsageError for what is not known, with the closest names.
+        graded cases. Raises UsageError for an unknown name, with the closest ones.
         """
         order = list(self.cases)
         chosen: set[str] = set()

@@ -12,19 +12,17 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from grader.base.errors import GraderFault, MachineFault
-from grader.base.paths import cache_folder
 from grader.base.process import Runner
 from grader.emulator.isa import LANGUAGE, RUNTIME, host_compiler, instruction_set
 from grader.emulator.translate import Template
 from grader.sandbox import quarantine
-from grader.sandbox.cache import forget_unused, mark_used
+from grader.sandbox.cache import cache_entry, kept, making, mark_used, put
 
 RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-Wall", "-Wextra")
 TEMPLATE_LEVEL = "-O2"
@@ -62,23 +60,17 @@ def runtime_object(include: Path, run: Runner, work: Path) -> Path:
         if path.is_file():
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     digest.update(" ".join((*RUNTIME_FLAGS, *instruction_set().flags, str(include))).encode())
-    home = cache_folder() / "native"
-    cached = home / f"emulator-runtime-{digest.hexdigest()[:24]}.o"
-    lent = work / "runtime.o"  # a copy: the linker does not see the cache
-    if cached.exists():
-        mark_used(cached)
-        shutil.copyfile(cached, lent)
-        return lent
-    home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home) as folder, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        parts = list(pool.map(lambda source: _compile_runtime_file(source, include, run, Path(folder)), sources))
-        whole = Path(folder) / "runtime.o"
-        done = run([host_compiler(), "-r", "-nostdlib", *parts, "-o", str(whole)], Path(folder))
+
+    def make(folder: Path) -> Path:
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            parts = list(pool.map(lambda source: _compile_runtime_file(source, include, run, folder), sources))
+        whole = folder / "runtime.o"
+        done = run([host_compiler(), "-r", "-nostdlib", *parts, "-o", str(whole)], folder)
         if done.exit_code != 0:
             raise MachineFault(f"The emulator's runtime does not link here:\n{done.output}")
-        shutil.copyfile(whole, lent)
-        whole.replace(cached)
-    return lent
+        return whole
+
+    return _lend(kept("native", f"emulator-runtime-{digest.hexdigest()[:24]}.o", make), work)
 
 
 def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path) -> str:
@@ -101,22 +93,19 @@ def template_objects(
 
     A kept object NAME.o comes with NAME.json, the names of its templates. What cannot be read is compiled anew.
     """
-    home = cache_folder() / "native" / f"templates-{_template_key(header)}"
+    home = cache_entry("native", f"templates-{_template_key(header)}")
     home.mkdir(parents=True, exist_ok=True)
     mark_used(home)
     missing = {t.name: t for t in templates}
     objects: list[Path] = []
-    for kept in sorted(home.glob("*.json")):
+    for index in sorted(home.glob("*.json")):
         with contextlib.suppress(OSError, ValueError):
-            names = missing.keys() & json.loads(kept.read_text())
+            names = missing.keys() & json.loads(index.read_text())
             if names:
-                mark_used(kept)
-                mark_used(kept.with_suffix(".o"))
-                objects.append(_lend(kept.with_suffix(".o"), work))
+                mark_used(index)
+                mark_used(index.with_suffix(".o"))
+                objects.append(_lend(index.with_suffix(".o"), work))
                 missing = {name: t for name, t in missing.items() if name not in names}
-    if missing:
-        forget_unused(home)
-        forget_unused(home.parent)
     batches = max(1, min(os.cpu_count() or 1, sum(len(t.text) for t in missing.values()) // TEMPLATE_BATCH_BYTES))
     by_size = sorted(missing.values(), key=lambda t: -len(t.text))
     shares = [by_size[i::batches] for i in range(batches)] if missing else []
@@ -135,13 +124,13 @@ def _template_key(header: str) -> str:
 def _compile_templates(templates: Sequence[Template], header: str, home: Path, run: Runner, work: Path) -> Path:
     text = header + "".join(t.text for t in templates)
     name = hashlib.sha256(text.encode()).hexdigest()[:24]
-    with tempfile.TemporaryDirectory(dir=home) as folder:
-        made = compile_c(text, Path(folder) / f"{name}.c", TEMPLATE_LEVEL, run, Path(folder))
+    with making(home / f"{name}.json") as folder:
+        made = compile_c(text, folder / f"{name}.c", TEMPLATE_LEVEL, run, folder)
         if not quarantine.claim(made.parent, made.name, home / made.name):
             raise GraderFault(f"gcc left no object file of a template ({name}).")
-    with tempfile.NamedTemporaryFile("w", dir=home, delete=False) as names:
-        names.write(json.dumps([t.name for t in templates]))
-    Path(names.name).replace(home / f"{name}.json")  # only now does another build see the object
+        names = folder / "names.json"
+        names.write_text(json.dumps([t.name for t in templates]))
+        put(names, home / f"{name}.json")  # only now does another build see the object
     return _lend(home / made.name, work)
 
 

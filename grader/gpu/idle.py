@@ -5,8 +5,8 @@ process has a context on it and its memory is empty; both, because inside a cont
 others. Programs that hold a context but do nothing (a notebook) disturb no times: then the GPU is idle when NVML's
 utilisation, the share of the last sampling period (at most a second) in which a kernel ran, is next to nothing.
 
-A GPU that does not become idle is graded on in the end, and the record says so. Without NVML nobody waits, and the
-record says that.
+If the GPU does not become idle, grading goes on and the record says so. Without NVML there is no wait, and the record
+says that.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from grader.gpu.nvml import nvml_device
 PATIENCE_S = 30.0
 POLL_S = 0.1
 DRAWING_PERCENT = 5
-"""What a desktop on the same GPU needs while nobody does anything."""
+"""Utilisation of an idle desktop on the same GPU."""
 EMPTY_BYTES = 256 << 20
-"""With less in use, not counting what the driver reserves, a GPU is taken to hold nobody's context."""
+"""Below this, not counting the driver's own reserve, a GPU is taken to hold no context."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Use:
 
     @property
     def idle(self) -> bool | None:
-        """None where what NVML says does not tell."""
+        """None where NVML's answer is not conclusive."""
         if not self.processes and self.memory_bytes is not None and self.memory_bytes < EMPTY_BYTES:
             return True
         return None if self.busy_percent is None else self.busy_percent <= DRAWING_PERCENT
@@ -55,7 +55,7 @@ Reader = Callable[[], Use | None]
 
 @dataclass(frozen=True)
 class Waited:
-    """How waiting ended. `idle` is None where it is not known; `sentence` says it for people."""
+    """The result of waiting. `idle` is None where unknown; `sentence` is for people."""
 
     idle: bool | None
     sentence: str
@@ -92,7 +92,7 @@ def wait_until_idle(
 
 
 class IdleWait:
-    """Waits for one GPU, submission after submission. One that stays busy delays a class once."""
+    """Waits for one GPU, submission after submission. A GPU that stays busy delays a class only once."""
 
     def __init__(self, read: Reader | None) -> None:
         self._read = read

@@ -1,10 +1,8 @@
 """One submission on one GPU at a time, across processes: times of programs that share a GPU say nothing.
 
-The lock is flock(2) on a file named by the GPU's UUID, so the kernel gives it back when its holder ends, however it
-ends. The file is in a folder of the machine that everybody may write to, so that graders of all users share it;
-GRADER_LOCKS names another.
-
-The file holds the process that had the lock last.
+The lock is flock(2) on a file named after the GPU's UUID, so the kernel releases it when its holder ends. The file lies
+in a world-writable folder, so that graders of all users share it; GRADER_LOCKS names another. The file names the last
+holder's process.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ def _opened(uuid: str) -> Iterator[int]:
     except OSError as error:
         raise MachineFault(
             f"{path}: the lock of the GPU cannot be opened ({error.strerror}); remove that file, or set GRADER_LOCKS "
-            "to a folder that everybody who grades on this machine can write to."
+            "to a folder that all graders on this machine can write to."
         ) from error
     try:
         yield descriptor
@@ -70,7 +68,7 @@ def _open(path: Path) -> int:
             return os.open(path, flags)
         with contextlib.suppress(FileExistsError):  # another grader made it meanwhile
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL)
-            os.fchmod(descriptor, 0o666)  # whatever the umask
+            os.fchmod(descriptor, 0o666)  # regardless of the umask
             return descriptor
 
 

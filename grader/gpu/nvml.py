@@ -22,7 +22,7 @@ def keep_open() -> None:
 
 @contextlib.contextmanager
 def opened() -> Iterator[bool]:
-    """Have NVML open while the block runs; False where there is no driver."""
+    """Keeps NVML open during the block; False without a driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:

@@ -54,7 +54,7 @@ class OutsideClock(Protocol):
         """A mark no earlier than `SETTLE_S` after `last_work` (on `time.monotonic`); by default at once."""
 
     def between(self, first: Any, second: Any) -> Busy | None:
-        """What was done between two marks; None where the GPU gives no answer."""
+        """What was done between two marks; None where the GPU does not answer."""
 
 
 def settle(last_work: float) -> None:
@@ -73,7 +73,7 @@ def outside_clock(uuid: str) -> Iterator[OutsideClock | None]:
 
 
 class _Sample:
-    """NVML's memory for the counters at one time, given back when nobody needs them any more."""
+    """NVML's memory for the counters at one time, freed when unused."""
 
     def __init__(self, counters: Any) -> None:
         self.counters = counters

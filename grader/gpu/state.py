@@ -27,7 +27,7 @@ SLOWED: dict[int, str] = {
     0x80: "power brake",
 }
 """Reasons that mean the GPU ran slower than it was asked to. The others, idle (0x1), chosen application clocks
-(0x2), sync boost (0x10) and display clocks (0x100), are no slowdown."""
+(0x2), sync boost (0x10) and display clocks (0x100), are not slowdowns."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class GpuState:
 
 
 def summarise(samples: Sequence[Sample]) -> GpuState | None:
-    """What the samples of one run say; None without any. Clocks are of samples in which the GPU was not idle, where
-    there are such; a reason counts when one sample has it."""
+    """What the samples of one run say; None without any. Clocks come from samples in which the GPU was busy, if any; a
+    reason counts when one sample has it."""
     if not samples:
         return None
     busy = [sample for sample in samples if not sample.reasons & 0x1] or list(samples)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -13,6 +14,10 @@ from grader.base.errors import UsageError
 from grader.course.assignment import Assignment
 from grader.records.record import Record
 from grader.report import gradescope
+
+_PLACES = "autograder|gradescope|home|opt|root|tmp|usr|var"
+_PATH = re.compile(rf"(?<![\w.])/(?:{_PLACES})/(?:[^\s:;,'\"()/]+/)*([^\s:;,'\"()/]*)")
+"""A file in the container; the group is its name."""
 
 
 def grade_there(
@@ -36,18 +41,29 @@ def grade_there(
             f"The score of your last graded run is kept. {type(error).__name__}: {error}",
             score=kept,
         )
-    write(root, found)
-    return found
+    return write(root, found)
 
 
-def write(root: Path, results: dict[str, Any]) -> None:
-    """Put results.json in place, whole."""
+def write(root: Path, results: dict[str, Any]) -> dict[str, Any]:
+    """Put results.json in place, whole, without paths of the container; gives what was written."""
+    results = {key: _without_paths(value, root) for key, value in results.items()}
     folder = root / "results"
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".results.", encoding="utf-8", delete=False) as file:
         json.dump(results, file, indent=1, ensure_ascii=False)
     Path(file.name).chmod(0o644)
     Path(file.name).replace(folder / "results.json")
+    return results
+
+
+def _without_paths(value: Any, root: Path) -> Any:
+    """`value` without paths of the container, which tell a student nothing: of what was handed in the name alone."""
+    if isinstance(value, str):
+        value = value.replace(f"{root / 'submission'}/", "").replace(str(root / "submission"), "your submission")
+        return _PATH.sub(r"\1", value)
+    if isinstance(value, list):
+        return [_without_paths(each, root) for each in value]
+    return {key: _without_paths(each, root) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def _metadata(root: Path) -> dict[str, Any]:

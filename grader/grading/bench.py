@@ -1,4 +1,4 @@
-"""What grading on a GPU has beside the engine: the GPU's facts and state, floors, repeated timing, profiling.
+"""What grading on a GPU needs besides the engine: the GPU's facts and state, floors, repeated timing, profiling.
 
 A Bench is opened once for a session on the cuda engine; there is none for the emulator, whose times mean nothing.
 """
@@ -123,8 +123,7 @@ class Bench:
 
     def reference(self, case: Case, wall_s: float) -> ReferenceRecord | None:
         """The reference solution's time on `case`, measured once in this session; None where no part of the rubric
-        compares with one. Raises GraderFault when the reference cannot be timed: that is nobody's fault who is
-        graded."""
+        compares with one. Raises GraderFault when the reference cannot be timed: that is not the student's fault."""
         parts = (part for part in self.rules.rubric if isinstance(part, ReferenceRatio))
         part = next((part for part in parts if case in self.suite.select(part.tests)), None)
         if part is None:
@@ -135,7 +134,7 @@ class Bench:
 
     def _time_reference(self, name: str, case: Case, wall_s: float) -> ReferenceRecord:
         path = self.rules.reference_folder / name
-        submission = read_submission(path, self.rules, runner(10))
+        submission = read_submission(path, self.rules, runner(10), any_name=True)
         built = build(submission, self.rules, self.engine)
         if built.program is None:
             raise GraderFault(f"{shown(path)}: the reference solution does not compile: {built.reason}")

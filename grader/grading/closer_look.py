@@ -69,9 +69,9 @@ def with_cause(test: TestRecord, cause: str, compared: str) -> TestRecord:
         return test
     if test.verdict is Verdict.PASSED:
         return test.model_copy(update={"warnings": (cause, *test.warnings)})
-    # What wrong values look like is a consequence.
-    rest = compared if test.verdict is Verdict.WRONG_ANSWER else test.reason
-    return test.model_copy(update={"reason": f"{cause} {rest}"})
+    # What wrong values look like, and the call that failed, are consequences.
+    rest = compared if test.verdict is Verdict.WRONG_ANSWER else test.reason.removeprefix(test.cause)
+    return test.model_copy(update={"reason": f"{cause} {rest}".strip(), "cause": cause})
 
 
 @dataclass
@@ -135,7 +135,7 @@ class CloserLook:
             limits=self.assignment.limits,
         ) as run:
             found = run.trace.diagnostics if run.trace is not None else ()
-            cause = name_it(found, self._source_line)
+            cause = name_it(found, self.submission.line)
             if cause or (run.outcome.timed_out and verdict is Verdict.TIME_LIMIT):
                 return cause, ""
             if run.outcome.timed_out:
@@ -143,7 +143,3 @@ class CloserLook:
             if run.outcome.broke:
                 return "", f"with checks it was stopped for its {run.outcome.broke}"
             return "", ""
-
-    def _source_line(self, file: str, number: int) -> str:
-        lines = next((content for name, content in self.submission.files if name == file), b"").splitlines()
-        return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""

@@ -1,4 +1,4 @@
-"""Hidden testcases: in what order they run, on what values beside their own, and what a student reads of them.
+"""Hidden testcases: their order, their second draws, and what a student may read about them.
 
 Their values come from the secret. Should a file of them get out all the same, or a program find something in them to go
 by, a second draw shows it: every grading runs a few of the testcases, other ones each time, on values that no file
@@ -27,11 +27,11 @@ from grader.sandbox.scratch import remove_soon, scratch_folder
 _dice = random.SystemRandom()
 
 NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
-"""What a record loses whose time is found not to be believed after it was compared."""
+"""Fields cleared when a time is rejected."""
 
 
 def shuffled(cases: Sequence[Case]) -> list[Case]:
-    """The cases in an order that cannot be foreseen."""
+    """The cases in random order."""
     return _dice.sample(cases, len(cases))
 
 
@@ -47,7 +47,7 @@ def to_draw_again(rules: HiddenInputs, suite: Suite, tests: Mapping[str, TestRec
 
 
 class _GivenUp(Exception):
-    """Nobody wants the files any more."""
+    """Stops making files."""
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ def drawn_sentence(drawn: Sequence[Case], cases: Sequence[Case], missed: str = "
         return ""
     names = f" ({', '.join(case.name for case in drawn)})" if drawn else ""
     said = f"{len(drawn)} of {hidden} hidden testcases{names} were also run on values drawn for this grading alone."
-    return f"{said} There were to be more, but the machine could not: {missed}" if missed else said
+    return f"{said} The machine could not run the others: {missed}" if missed else said
 
 
 def shows_diagnosis(rules: HiddenInputs, case: Case) -> bool:

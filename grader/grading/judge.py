@@ -11,27 +11,33 @@ from dataclasses import dataclass
 
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
+from grader.checking.diagnose import Diagnosis
+from grader.checking.suspects import suspect
 from grader.profiling.kernel_profile import normal_name
-from grader.programs.build import handed_in_name
 from grader.programs.run import Run
+from grader.programs.submission import Submission
 from grader.programs.trace import Trace
-from grader.sanitizers import sentence
+from grader.sanitizers import SourceLine, no_source, sentence
 
 _MACHINE_ERRORS = {3, 35, 36, 46, 100, 101, 214, 226, 802, 803, 804}
 """CUDA error codes that mean driver or GPU trouble, not a program's mistake (CUDA Runtime API, cudaError_t):
 no or unusable device, initialisation, driver version, uncorrectable ECC and NVLink errors, system not ready."""
 _OUT_OF_MEMORY = 2
+BUT = "The output is right, but: "
+"""How a warning begins that names the line of a mistake which did no harm here."""
 _LAUNCH_TIMEOUT = 702
 """cudaErrorLaunchTimeout: a kernel ran longer than whoever watches kernels allows."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One testcase's verdict. `fault` is None when it passed; `warnings` cost nothing."""
+    """One testcase's verdict. `fault` is None when it passed; `cause` is the part of `reason` that says why, '' where
+    nothing does; `warnings` cost nothing."""
 
     verdict: Verdict
     fault: Fault | None
     reason: str
+    cause: str = ""
     warnings: tuple[str, ...] = ()
 
 
@@ -41,60 +47,75 @@ def judge(
     *,
     limit_s: float,
     limit_name: str,
-    diagnosis: str | None = None,
+    diagnosis: Diagnosis | None = None,
+    submission: Submission | None = None,
     machine_fails: Callable[[], bool] = lambda: True,
 ) -> Judgement:
-    """`limit_name` says whose time limit it was; `diagnosis` a likely cause of a wrong answer. `machine_fails` is asked
+    """`limit_name` says whose time limit it was; `diagnosis` what a wrong answer looks like; lines of
+    `submission` are named. `machine_fails` is asked
     when CUDA errors in the trace speak of the machine: a program can write such lines, and can provoke such errors, by
     asking for a GPU that is not there or by hiding the one that is."""
     outcome, trace = run.outcome, run.trace
+    source_line = submission.line if submission is not None else no_source
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
-        return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, _still_running(trace) + reason)
+        return _failed(Verdict.TIME_LIMIT, _still_running(trace, source_line), reason)
     if outcome.broke:
-        return Judgement(*_broken_limit(run, check))
+        return _failed(*_broken_limit(run, check))
     if check.passed:
-        return Judgement(Verdict.PASSED, None, "", _warnings(run))
+        return Judgement(Verdict.PASSED, None, "", warnings=_warnings(run, source_line))
     if (machine := _machine_error(trace)) is not None and machine_fails():
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
         reason = f"A kernel was stopped, near {limit_name} of {limit_s:g} s."
-        return Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, _still_running(trace) + reason)
+        return _failed(Verdict.TIME_LIMIT, _still_running(trace, source_line), reason)
     if (failure := _emulator_failure(run)) is not None:
         return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
-    verdict, reason = _failure(run, check)
-    if verdict is Verdict.WRONG_ANSWER and diagnosis:
-        reason = f"{reason} {diagnosis}"
-    if verdict is not Verdict.RUNTIME_ERROR:
-        reason += _told(trace)
-    return Judgement(verdict, Fault.STUDENT, reason, ())
+    explained = _explained(diagnosis, submission)
+    where = diagnosis.where if diagnosis is not None else ""
+    return _failed(*_failure(run, check, explained, where, _seen(trace, source_line)))
 
 
-def _broken_limit(run: Run, check: Check) -> tuple[Verdict, Fault, str]:
+def _failed(verdict: Verdict, cause: str, consequence: str = "") -> Judgement:
+    """A student's failure: what is wrong, then what came of it."""
+    return Judgement(verdict, Fault.STUDENT, " ".join(filter(None, (cause, consequence))), cause)
+
+
+def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
     peak = run.outcome.peak_memory_bytes / 2**30
     match run.outcome.broke:
         case "memory":
-            return Verdict.MEMORY_LIMIT, Fault.STUDENT, f"Stopped for its host memory: it had used {peak:.1f} GiB."
+            return Verdict.MEMORY_LIMIT, f"Stopped for its host memory: it had used {peak:.1f} GiB."
         case "folder":
             size = f"{check.expected_bytes:,} bytes"
-            return Verdict.RUNTIME_ERROR, Fault.STUDENT, f"Stopped for filling the disk: the output here is {size}."
+            return Verdict.RUNTIME_ERROR, f"Stopped for filling the disk: the output here is {size}."
         case _:
-            return Verdict.RUNTIME_ERROR, Fault.STUDENT, "Stopped for starting too many processes or threads."
+            return Verdict.RUNTIME_ERROR, "Stopped for starting too many processes or threads."
 
 
-def _failure(run: Run, check: Check) -> tuple[Verdict, str]:
-    outcome, trace = run.outcome, run.trace
-    cuda = _first_error(trace)
+def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> str:
+    """The diagnosis's cause with the line that it speaks of, where that can be found."""
+    if diagnosis is None or not diagnosis.cause:
+        return ""
+    line = suspect(submission.files, diagnosis.steps) if submission is not None else None
+    return f"{diagnosis.cause} Look at {line.quoted}." if line is not None else diagnosis.cause
+
+
+def _failure(run: Run, check: Check, explained: str, where: str, seen: str) -> tuple[Verdict, str, str]:
+    """(verdict, cause, consequence). What the engine has seen go wrong is the cause; the call that failed of it and the
+    output that is missing are consequences, which a student need not read next to it."""
+    outcome = run.outcome
+    cuda = _first_error(run.trace)
     if outcome.signal == "SIGKILL":
         peak = outcome.peak_memory_bytes / 2**30
-        return Verdict.MEMORY_LIMIT, f"Killed by the system, most likely for its memory: it had used {peak:.1f} GiB."
+        killed = f"Killed by the system, most likely for its memory: it had used {peak:.1f} GiB."
+        return Verdict.MEMORY_LIMIT, killed, ""
     if outcome.signal == "SIGXFSZ":
-        return (
-            Verdict.RUNTIME_ERROR,
-            f"Stopped for writing too large a file: the output here is {check.expected_bytes:,} bytes.",
-        )
+        size = f"{check.expected_bytes:,} bytes"
+        return Verdict.RUNTIME_ERROR, f"Stopped for writing too large a file: the output here is {size}.", ""
     if cuda is not None and cuda[1] == _OUT_OF_MEMORY:
-        return Verdict.MEMORY_LIMIT, f"{cuda[0]} failed: it asked for more memory than the GPU has left."
+        asked = f"{cuda[0]} failed: it asked for more memory than the GPU has left."
+        return Verdict.MEMORY_LIMIT, seen or asked, ""
     if outcome.signal is not None:
         hint = {
             "SIGSEGV": "host code touched memory that is not its own, perhaps through a device pointer",
@@ -102,16 +123,15 @@ def _failure(run: Run, check: Check) -> tuple[Verdict, str]:
             "SIGFPE": "an integer was divided by zero on the host",
             "SIGBUS": "it touched a mapped file beyond its end",
         }.get(outcome.signal)
-        return Verdict.RUNTIME_ERROR, f"Crashed with {outcome.signal}{f': {hint}' if hint else ''}.{_told(trace)}"
+        return Verdict.RUNTIME_ERROR, seen or f"Crashed with {outcome.signal}{f': {hint}' if hint else ''}.", ""
     if cuda is not None:
-        # What the engine saw is the cause and comes first; which values are wrong is its consequence.
-        told = _told(trace)
-        output = f" {check.reason}" if not told or check.kind == "missing" else ""
-        return Verdict.RUNTIME_ERROR, f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}).{told}{output}"
+        return Verdict.RUNTIME_ERROR, seen or f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}).", ""
     if check.kind in ("missing", "not_a_file") or check.found_bytes == 0:
         where = "the output's path is the program's second argument"
-        return Verdict.NO_OUTPUT, f"{check.reason} The program ended with exit code {outcome.exit_code}; {where}."
-    return Verdict.WRONG_ANSWER, check.reason
+        ended = f"The program ended with exit code {outcome.exit_code}; {where}."
+        return Verdict.NO_OUTPUT, seen, f"{check.reason} {ended}"
+    cause = " ".join(filter(None, (seen, explained)))
+    return Verdict.WRONG_ANSWER, cause, f"{check.reason} {where}".strip()
 
 
 def _first_error(trace: Trace | None) -> tuple[str, int, str] | None:
@@ -138,21 +158,16 @@ def _emulator_failure(run: Run) -> str | None:
     return next((f"{_sentence(d.message)}. {d.advice}" for d in told), None)
 
 
-def _told(trace: Trace | None) -> str:
-    """What the engine itself saw go wrong: the emulator names line, thread and address."""
-    for diagnostic in trace.diagnostics if trace is not None else ():
-        if diagnostic.severity == "error":
-            message = _sentence(diagnostic.message)
-            where = f" ({handed_in_name(diagnostic.file)}:{diagnostic.line})" if diagnostic.file else ""
-            advice = f" {diagnostic.advice}" if diagnostic.advice else ""
-            return f" {message}{where}.{advice}"
-    return ""
+def _seen(trace: Trace | None, source_line: SourceLine) -> str:
+    """What the engine itself saw go wrong first: the emulator names line, thread and allocation."""
+    found = trace.diagnostics if trace is not None else ()
+    return next((sentence(each, source_line) for each in found if each.severity == "error"), "")
 
 
-def _still_running(trace: Trace | None) -> str:
-    """Which loop did not end, with a blank behind it: where, what, what to do."""
+def _still_running(trace: Trace | None, source_line: SourceLine) -> str:
+    """Which loop did not end: where, what, what to do."""
     seen = [d for d in (trace.diagnostics if trace else ()) if d.tool == "sync"]
-    return f"{sentence(seen[-1])} " if seen else ""
+    return sentence(seen[-1], source_line) if seen else ""
 
 
 def _sentence(message: str) -> str:
@@ -171,14 +186,15 @@ def _last_seen(trace: Trace | None) -> str:
     return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {normal_name(trace.kernels[-1].name)}"
 
 
-def _warnings(run: Run) -> tuple[str, ...]:
+def _warnings(run: Run, source_line: SourceLine) -> tuple[str, ...]:
     warnings = []
     if run.outcome.signal is not None or run.outcome.exit_code != 0:
         warnings.append(f"The output is right, but the program ended with {run.outcome.ending}.")
     if run.outcome.killed_leftovers:
         warnings.append(f"{run.outcome.killed_leftovers} processes were still running after it and were killed.")
     error = _first_error(run.trace)
-    if error is not None:
+    if seen := _seen(run.trace, source_line):
+        warnings.append(f"{BUT}{seen}")
+    elif error is not None:
         warnings.append(f"The output is right, but {error[0]} failed with {error[2]}.")
-    warnings += [d.message for d in (run.trace.diagnostics if run.trace else ()) if d.severity == "error"]
     return tuple(warnings)

@@ -83,6 +83,8 @@ class Grading:
     engine: Engine
     baseline: Callable[[Case], Baseline] | None
     bench: Bench | None = None
+    submission: Submission | None = None
+    """The one that is graded, to name its lines; None where there is none yet."""
     prepared_s: float = 0.0
     """What making testcases took before this grading, for its timings."""
     show: int = 0
@@ -266,7 +268,14 @@ def _grade_case(
     if built.program is None:
         verdict = Verdict.COMPILE_ERROR if built.fault is Fault.STUDENT else Verdict.GRADER_ERROR
         return _Tested(
-            TestRecord(name=case.name, shape=case.shape, verdict=verdict, fault=built.fault, reason=built.reason)
+            TestRecord(
+                name=case.name,
+                shape=case.shape,
+                verdict=verdict,
+                fault=built.fault,
+                reason=built.reason,
+                cause=built.reason if built.fault is Fault.STUDENT else "",
+            )
         )
     for left in reversed(range(1 + _MACHINE_RETRIES)):
         ahead = contextlib.nullcontext(fresh) if left == _MACHINE_RETRIES else _input_of(grading, case)
@@ -324,11 +333,17 @@ def _run_case(
         with watch.stage("check"):
             tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
             check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
-            cause = None
-            if check.kind == "values" and shows_diagnosis(grading.assignment.hidden_inputs, case):
-                cause = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
+            diagnosis = None
+            if shows_diagnosis(grading.assignment.hidden_inputs, case):
+                diagnosis = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
             judgement = judge(
-                run, check, limit_s=limit_s, limit_name=limit_name, diagnosis=cause, machine_fails=machine_fails
+                run,
+                check,
+                limit_s=limit_s,
+                limit_name=limit_name,
+                diagnosis=diagnosis,
+                submission=grading.submission,
+                machine_fails=machine_fails,
             )
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(grading.engine)
@@ -471,6 +486,7 @@ def _test_record(
         verdict=judgement.verdict,
         fault=judgement.fault,
         reason=judgement.reason,
+        cause=judgement.cause,
         max_error=check.max_error,
         wrong_elements=check.wrong if check.kind in ("passed", "values") else None,
         wall_s=round(run.outcome.wall_s, 4),

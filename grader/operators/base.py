@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,12 @@ Rows = slice | NDArray[np.intp]
 
 Tensors = Sequence[NDArray[np.float32]]
 """The input tensors of one unit, in file order, each (rows, columns)."""
+
+Step = Literal[
+    "scale", "scores", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "division", "store",
+    "store_scores", "load_q", "load_k", "load_v", "row", "batch", "launch", "copy_back", "write", "read",
+]  # fmt: skip
+"""A step of the computation, or of the program around it."""
 
 BYTES_PER_VALUE = 4
 """Every tensor in every file is float32."""
@@ -89,7 +95,8 @@ class Alternate:
 
     `compute(shape, tensors, rows)` gives, in float64, what output tensor number `tensor` of a unit would be at
     `rows`. `sentence` says to a student what it looks like and where to look. `unless` names shapes where this
-    alternate is impossible, costs too much, or cannot be told from the right answer.
+    alternate is impossible, costs too much, or cannot be told from the right answer. `steps` are those of the
+    computation that it makes suspect, the likeliest first.
     """
 
     name: str
@@ -97,6 +104,7 @@ class Alternate:
     compute: Callable[[Shape, Tensors, Rows], NDArray[np.float64]]
     unless: Callable[[Shape], bool] = lambda shape: False
     tensor: int = 0
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Which kernel a moment of GPU time counts for in the occupancy score: of those that run, the one of lowest occupancy.
 
-A kernel that is launched for its occupancy alone could otherwise run beside the others on a stream of its own, asleep
+A kernel that is launched for its occupancy alone could otherwise run next to the others on a stream of its own, asleep
 in warps that they leave free, and have a share of the time that costs none. So it has a say only in time that it takes.
 """
 

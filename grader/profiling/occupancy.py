@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,9 +15,9 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault
-from grader.base.paths import cache_folder
 from grader.gpu.facts import SmLimits
 from grader.programs.toolkit import Toolkit
+from grader.sandbox.cache import kept
 
 _SOURCE = Path(__file__).with_name("occupancy.cpp")
 _LEAST_REGISTERS = 16
@@ -169,21 +168,17 @@ def _library(toolkit: Toolkit) -> Path:
     if not header.is_file():
         raise MachineFault(f"{header} is not there: theoretical occupancy needs the headers of the CUDA toolkit.")
     content = _SOURCE.read_bytes() + header.read_bytes() + platform.machine().encode()
-    library = cache_folder() / "native" / f"libgrader_occupancy-{hashlib.sha256(content).hexdigest()[:16]}.so"
-    if library.exists():
-        return library
-    library.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = library.with_name(f".{library.name}.{os.getpid()}")
-    command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]
-    command += ["-isystem", str(toolkit.include), "-o", str(unfinished), str(_SOURCE)]
-    try:
-        done = sandbox.runner(60, readable=(toolkit.root, _SOURCE))(command, library.parent)
+
+    def make(folder: Path) -> Path:
+        library = folder / "occupancy.so"
+        command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]
+        command += ["-isystem", str(toolkit.include), "-o", str(library), str(_SOURCE)]
+        done = sandbox.runner(60, readable=(toolkit.root, _SOURCE))(command, folder)
         if done.exit_code != 0:
             raise MachineFault(
                 f"The occupancy calculator could not be built from {header}: {done.output.strip()[:500]}; "
                 "install g++ and the CUDA toolkit's headers."
             )
-        unfinished.replace(library)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return library
+        return library
+
+    return kept("native", f"libgrader_occupancy-{hashlib.sha256(content).hexdigest()[:16]}.so", make)

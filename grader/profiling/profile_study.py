@@ -1,4 +1,4 @@
-"""The profile of one submission on one testcase: its kernels, and the device's limits to hold them against."""
+"""The profile of one submission on one testcase."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 from grader.course.metrics import Metric
 from grader.profiling.kernel_profile import KernelProfile
-from grader.profiling.roofline import Roof
 
 
 @dataclass(frozen=True)
 class ProfileStudy:
-    """What `grader profile` reports. `notes` say what was sampled and what could not be measured. `roofs` and
-    `bandwidth` (bytes per second) are the device's limits, empty and None where they are not known."""
+    """What `grader profile` reports. `notes` say what was sampled and what could not be measured."""
 
     submission: str
     test: str
@@ -22,5 +20,3 @@ class ProfileStudy:
     metrics: tuple[Metric, ...]
     kernels: tuple[KernelProfile, ...]
     notes: tuple[str, ...]
-    roofs: tuple[Roof, ...] = ()
-    bandwidth: float | None = None

@@ -1,9 +1,8 @@
 """The roofline model: how much arithmetic a device can do for every byte that it moves (Williams, Waterman and
 Patterson, Communications of the ACM 52(4), 2009).
 
-A kernel that does I floating-point operations per byte of device memory reaches at most min(peak, I × bandwidth). Two
-pictures are drawn from these numbers: `grader profile --roofline` places kernels by the traffic that Nsight Compute
-counted, and a submission's page places testcases by the least traffic there can be, from the record alone.
+A kernel that does I floating-point operations per byte of device memory reaches at most min(peak, I × bandwidth). A
+submission's page places testcases by the least traffic there can be, from the record alone.
 """
 
 from __future__ import annotations
@@ -14,12 +13,9 @@ from typing import cast, get_args
 
 from grader.base.verdict import Verdict
 from grader.course.assignment import Unit
-from grader.gpu.facts import GpuFacts
 from grader.records import measured_times as timing
 from grader.records.record import Record
-from grader.timing.floors import ARITHMETIC, MEMORY, fma_per_clock, peak_flops
-
-_UNITS: tuple[Unit, ...] = ("fp32", "tf32", "fp16")
+from grader.timing.floors import ARITHMETIC, MEMORY, fma_per_clock
 
 
 @dataclass(frozen=True)
@@ -64,11 +60,6 @@ class Roofline:
         """Intensities around every mark and the ridge of every roof."""
         seen = [mark.intensity for mark in self.marks] + [roof.flops / self.bandwidth for roof in self.roofs]
         return min(seen) / 4, max(seen) * 4
-
-
-def device_roofs(facts: GpuFacts) -> tuple[Roof, ...]:
-    """The arithmetic limits of a GPU; none for an architecture whose rates are not known."""
-    return tuple(Roof(unit, peak[0]) for unit in _UNITS if (peak := peak_flops(facts, unit)) is not None)
 
 
 def roofline_of(record: Record) -> Roofline | None:

@@ -1,4 +1,4 @@
-"""Submission → Build: a program to run, or the compiler's words. Builds are cached by content.
+"""Submission → Build: a program to run, or the compiler's messages. Builds are cached by content.
 
 The cache's key covers the files, the flags, the engine and its compiler, so a build is reused exactly when
 compiling again would give the same program. A failed build is not kept: its cause may be the machine.
@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,16 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.errors import MachineFault
 from grader.base.machine import cpu_features
 from grader.base.names import spelled_out
-from grader.base.paths import cache_folder
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.programs.engine import Compiled, Engine
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
-from grader.sandbox.cache import forget_unused, mark_used
+from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 _LIBRARY_PREFIXES = {
@@ -56,10 +53,10 @@ __global__ void root(float *values) { values[threadIdx.x] = sqrtf(values[threadI
 #endif
 int main(void) { return 0; }
 """
-"""What every compiler here must compile, or the machine is at fault: its g++ or its C library may be newer than nvcc
+"""If this does not compile, the machine is at fault: its g++ or its C library may be newer than nvcc
 can read, or files of the toolkit may be missing."""
 OWN_PROGRAM = "program"
-"""What `compile_own` calls the program that it makes."""
+"""Name of the program that `compile_own` builds."""
 _OWN_LIMIT_S = 120
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
 """The beginning of what nvcc calls an intermediate file; the rest is the source's name."""
@@ -68,6 +65,7 @@ _LACKING_CURAND = re.compile(
 )
 """A function of grader/programs/stubs/include/curand_kernel.h that something calls, as a linker names it."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
+_MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
 _REFUSALS = (
     (
         re.compile(r"kernel launch from __device__ or __global__ functions requires separate compilation mode"),
@@ -78,11 +76,12 @@ _REFUSALS = (
         "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that gives it.",
     ),
     (
-        re.compile(r"fatal error: (\S+): No such file or directory"),
-        r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or do without.",
+        _MISSING_HEADER,
+        r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or remove the "
+        "include.",
     ),
 )
-"""What a compiler says of a program that needs more than its code, and what to do about it."""
+"""Compiler messages that need a remedy, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +106,12 @@ class Build:
 def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
     """Compile `submission` for `engine`, or find it compiled. Raises MachineFault when the machine cannot."""
     key = _key(submission, assignment, engine)
-    folder = cache_folder() / "builds" / key
+    folder = cache_entry("builds", key)
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
         return kept
-    try:
-        forget_unused(folder.parent)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder("build", folder.parent) as scratch:
-            return _compile(submission, assignment, engine, key, scratch, folder)
-    except OSError as error:
-        raise MachineFault(
-            f"The build of {submission.id} could not be written to {folder.parent}: {error.strerror}; "
-            "free some space, or set GRADER_CACHE to another folder."
-        ) from error
+    with making(folder) as scratch:
+        return _compile(submission, assignment, engine, key, scratch, folder)
 
 
 def _compile(
@@ -152,15 +143,10 @@ def _compile(
     kept = Path(tempfile.mkdtemp(dir=scratch))  # no compiler could write to it
     kept.chmod(0o755)
     if not quarantine.claim(product, "program", kept / "program", program=True):
-        reason = "It does not compile: the compiler ended without an error, and left no program."
+        reason = "It does not compile: the compiler ended without an error but wrote no program."
         return Build(None, Fault.STUDENT, reason, log, seconds, cached=False, key=key)
     (kept / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
-    try:
-        kept.rename(folder)
-    except OSError:  # another grader built the same at the same time, or a broken entry is in the way
-        if _read_cached(folder, key) is None:
-            shutil.rmtree(folder, ignore_errors=True)
-            kept.rename(folder)
+    put(kept, folder)
     return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
 
 
@@ -181,7 +167,7 @@ def _names_their_line(log: str, submission: Submission) -> bool:
 
 
 def _canary(engine: Engine, place: Path) -> str:
-    """Why this machine compiles nothing at all, as a sentence; '' when it does. Nothing of a submission is in reach."""
+    """A sentence on why this machine cannot compile at all; '' when it can. Uses nothing of a submission."""
     with scratch_folder("canary", place) as folder:
         made = compile_own(engine, _CANARY, folder)
     if made.ok:
@@ -189,11 +175,11 @@ def _canary(engine: Engine, place: Path) -> str:
     errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
     said = (errors[0] if errors else _first_line(made.log)).strip()
     if "Unsupported gpu architecture" in said:
-        remedy = "This nvcc knows no such GPU: install a toolkit that does (CUDA 12 for GPUs before Turing, 2018)"
+        remedy = "This nvcc does not support the GPU: install one that does (CUDA 12 for GPUs before Turing, 2018)"
         remedy += ", or use --engine emulator."
     else:
-        remedy = "Where g++ is newer than nvcc supports, install an older one and set NVCC_CCBIN=g++-14, say."
-    return f"This machine does not compile even a kernel of one line: {said[:300]}; see `grader doctor`. {remedy}"
+        remedy = "If g++ is newer than nvcc supports, install an older one and set, for example, NVCC_CCBIN=g++-14."
+    return f"This machine cannot even compile a one-line kernel: {said[:300]}; see `grader doctor`. {remedy}"
 
 
 def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] = ()) -> Compiled:
@@ -206,7 +192,7 @@ def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] 
     run = sandbox.runner(_OWN_LIMIT_S, readable=(*engine.build_paths, folder), writable=(product,))
     made = engine.compile(("program.cu",), flags, folder=sources, output=product / OWN_PROGRAM, run=run)
     if made.ok and not quarantine.claim(product, OWN_PROGRAM, folder / OWN_PROGRAM, program=True):
-        return Compiled(Fault.MACHINE, "The compiler ended without an error, and left no program.")
+        return Compiled(Fault.MACHINE, "The compiler ended without an error but wrote no program.")
     return made
 
 
@@ -239,7 +225,7 @@ def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
 
 
 def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> str:
-    """One sentence on why there is no program."""
+    """One sentence on why compiling failed."""
     if fault is Fault.GRADER:
         return f"The emulator cannot run this program: {_first_line(log)}"
     if "__cudaCDP" in log:
@@ -247,17 +233,19 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
             "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
             "from the host."
         )
+    if (header := _MISSING_HEADER.search(log)) and (library := _forbidden_library(header[1], assignment)):
+        return (
+            f"It includes {header[1]}, which is neither in the submission nor in the CUDA toolkit here, and this "
+            f"assignment forbids {library}: write that computation yourself."
+        )
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:
             return match.expand(sentence)
     undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
     for name in undefined:
-        for prefix, library in _LIBRARY_PREFIXES.items():
-            if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
-                function = re.sub(r"_v\d+$", "", name)
-                return (
-                    f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
-                )
+        if library := _forbidden_library(name, assignment):
+            function = re.sub(r"_v\d+$", "", name)
+            return f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
     if "was stopped after" in log:
@@ -265,6 +253,14 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
     errors = [line for line in log.splitlines() if re.search(r"\b[Ee]rror\b(?! detected)", line)]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
     return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
+
+
+def _forbidden_library(name: str, assignment: Assignment) -> str:
+    """The forbidden library that a function or header belongs to by its name; '' when none does."""
+    for prefix, library in _LIBRARY_PREFIXES.items():
+        if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
+            return library
+    return ""
 
 
 def _first_line(log: str) -> str:

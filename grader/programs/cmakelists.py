@@ -1,7 +1,7 @@
-"""A CMakeLists.txt as the one nvcc command that it stands for, as far as plain reading goes; cmake is not run.
+"""Reads a CMakeLists.txt as one nvcc command, without running cmake.
 
-Read are add_executable and what says how to compile its files: include folders, macros, options, standards, separable
-compilation, OpenMP. Conditions are not followed, and of variables only those are known that a `set` above gives.
+It reads add_executable and the commands that set its compiler options: include folders, macros, options, standards,
+separable compilation, OpenMP. Conditions are not followed, and only variables set by a `set` above are known.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _NO_LINK = {
     "-lib",
 }
 _VALUE_APART = {"-o", "--output-file", "-MF", "-MT", "-MQ", "-L", "-x", "-Xlinker", "-include", "-arch", "-march"}
-"""Options whose next word is no input."""
+"""Options whose next word is not an input file."""
 _HOST_ONLY = re.compile(r"-(std=|c$|M|L|Wl,|g|pipe|static|shared|rdynamic|o.|Ofast$)")
 """gcc's options that say nothing about the program, or nothing that nvcc would be given."""
 

@@ -19,12 +19,11 @@ import pynvml
 
 from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault
-from grader.base.paths import cache_folder
 from grader.course.testcase import Case
 from grader.operators import GpuOracle
 from grader.programs.engine.cuda import Gpu, find_gpu
 from grader.programs.toolkit import Toolkit, find_toolkit
-from grader.sandbox.scratch import scratch_folder
+from grader.sandbox.cache import kept
 
 GROUP_BYTES = 256 << 20
 """Input of one launch, at most (one unit at least): enough blocks to fill any GPU, little memory on either side."""
@@ -113,19 +112,17 @@ class CudaOracle:
         key = hashlib.sha256(text + f"{defines} {self._gpu.architecture} {self._toolkit.version}".encode()).hexdigest()[
             :16
         ]
-        kept = cache_folder() / "native" / f"{kernel.source.stem}-{key}.cubin"
-        if kept.exists():
-            return kept
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder("oracle", kept.parent) as folder:
+
+        def make(folder: Path) -> Path:
             (folder / kernel.source.name).write_bytes(text)
             command = [str(self._toolkit.nvcc), "-cubin", "-O3", f"-arch=sm_{self._gpu.architecture}", *defines]
             command += ["-o", str(folder / "out.cubin"), kernel.source.name]
             made = sandbox.runner(120, readable=(self._toolkit.root,), writable=(folder,))(command, folder)
             if made.exit_code != 0:
                 raise GraderFault(f"{kernel.source}: the oracle does not compile: {made.output.strip()[:500]}")
-            (folder / "out.cubin").replace(kept)
-        return kept
+            return folder / "out.cubin"
+
+        return kept("native", f"{kernel.source.stem}-{key}.cubin", make)
 
 
 def unavailable() -> str:

@@ -1,4 +1,4 @@
-"""Compiler flags from a student's own Makefile or CMakeLists.txt, as far as they are the student's to choose.
+"""Compiler flags from a student's own Makefile or CMakeLists.txt, limited to those a student may choose.
 
 `make -n` says which commands the Makefile would run; nothing is run but what make itself evaluates, in the
 sandbox. From its compiler lines we keep flags that change the program (macros, optimisation, language, include folders
@@ -155,7 +155,7 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
 
 
 def _shortened(flag: str) -> str:
-    """A flag for people, whatever is in it."""
+    """Any flag, made safe to print."""
     return printable_name(flag[:_SHOWN]) + ("…" if len(flag) > _SHOWN else "")
 
 

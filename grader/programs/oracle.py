@@ -25,8 +25,8 @@ def ensure(
     oracle: str = "auto",
     force: bool = False,
 ) -> tuple[Case, ...]:
-    """Makes the files that are missing (`force`: all), with the GPU's oracle where there is one and `oracle` lets
-    it; gives back the cases that were made."""
+    """Makes the files that are missing (`force`: all), with the GPU's oracle where there is one and `oracle` allows it;
+    returns the cases that were made."""
     wanted = tuple(case for case in cases if force or catalogue.state(case, files, suite.seed(case)) != "ready")
     if not wanted:
         return ()
@@ -41,7 +41,7 @@ _WORTH_A_GPU_FLOPS = 50e9
 
 def _oracle(words: str, flops: float) -> contextlib.AbstractContextManager[catalogue.QuickOracle | None]:
     if words not in ORACLES:
-        raise UsageError(f"--oracle: there is no oracle {words!r}; choose one of {', '.join(ORACLES)}.")
+        raise UsageError(f"--oracle: unknown oracle {words!r}; choose one of {', '.join(ORACLES)}.")
     why_not = "" if words == "numpy" else gpu_oracle.unavailable()
     if words == "gpu" and why_not:
         raise UsageError(f"--oracle gpu: {why_not}; use --oracle numpy, which makes the same files.")

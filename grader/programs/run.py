@@ -21,8 +21,8 @@ from grader.sandbox.scratch import claim_name, scratch_folder
 from grader.sandbox.streams import Receiver
 
 _SLACK_BYTES = 64 << 20
-"""How much larger than expected an output may grow before the run is stopped: an output that is too long shall be
-seen to be too long, and programs may keep other files beside it."""
+"""How much larger than expected an output may grow before the run is stopped: the checker should see that an output is
+too long, and programs may write other files."""
 
 _CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, time.CLOCK_BOOTTIME)
 """CUPTI's timestamps are CLOCK_REALTIME (seen with CUDA 13.0), the emulator's CLOCK_MONOTONIC."""
@@ -33,7 +33,7 @@ _EARLIER = 0.9
 
 @dataclass(frozen=True)
 class Run:
-    """What one run left behind. `output` may not exist; it lives as long as the run's folder.
+    """The result of one run. `output` may not exist; it lives as long as the run's folder.
 
     `trace` is None where the engine could not trace (`untraced_reason` says why) or nothing was written. `began_ns` is
     when it began, on each clock that a tracer may use.
@@ -54,8 +54,8 @@ def run_program(
 ) -> Iterator[Run]:
     """Run `program INPUT OUTPUT` in an empty folder that is removed afterwards, so no output can be a stale one.
 
-    The input is seen under a name that tells nothing, beside no other file. `output_bytes` is the exact size of a
-    right output, `wall_s` the time limit. Raises MachineFault when the machine has no room for the run.
+    The input has a random name in a folder without other files. `output_bytes` is the exact size of a correct output,
+    `wall_s` the time limit. Raises MachineFault when the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
         work = folder / "run" / "work"  # so that neither its parent nor that one's is /tmp
@@ -100,7 +100,7 @@ def run_program(
 
 
 def _copy(program: Path, to: Path) -> Path:
-    """A copy of the program for one run: which pages of a file are in memory tells what earlier runs did."""
+    """A copy of the program for one run: the resident pages of a shared file would reveal what earlier runs did."""
     try:
         shutil.copyfile(program, to)
     except OSError as error:
@@ -118,7 +118,7 @@ def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called
 
 
 def _without_folders(text: str, names: Mapping[Path, str]) -> str:
-    """What a program printed, with the paths that it was given by the names that people know them by."""
+    """A program's output, with the sandbox's paths replaced by the names that people know."""
     for path in sorted(names, key=lambda path: -len(path.parts)):
         text = text.replace(str(path), names[path])
     return text
@@ -126,8 +126,8 @@ def _without_folders(text: str, names: Mapping[Path, str]) -> str:
 
 @contextlib.contextmanager
 def _lent(input_file: Path, folder: Path) -> Iterator[Path]:
-    """A second name for the input, for one run: its own says which testcase it is, and so does /proc/self/mountinfo
-    of whatever is mounted from it. A hard link beside it; where that cannot be made, a copy in `folder`."""
+    """A second name for the input, for one run: its own says which testcase it is, and so does /proc/self/mountinfo if
+    it is mounted. A hard link next to it; if that fails, a copy in `folder`."""
     original = input_file.resolve()
     other = original.with_name(f"{claim_name(original.parent)}{secrets.token_hex(8)}")
     try:
@@ -149,7 +149,7 @@ def _receiver() -> Iterator[Receiver]:
     try:
         receiver = Receiver(MAX_FILE_BYTES)
     except OSError as error:
-        raise MachineFault(f"No file for the trace could be made: {error.strerror}; free some space.") from error
+        raise MachineFault(f"The trace file could not be created: {error.strerror}; free some space.") from error
     try:
         yield receiver
     finally:

@@ -1,15 +1,16 @@
-"""What an assignment forbids in a submission's source, and where it was found.
+"""Finds what an assignment forbids in a submission's source.
 
 Headers, calls and assembly are looked for in what nvcc's preprocessor makes of each source, so a macro hides nothing
-and a comment accuses nobody; its line markers lead back to the student's own lines. Only their files are searched: what
-the toolkit's headers do is not theirs. How an include was spelled is not in the preprocessor's output; that is read
-from the files themselves.
+and a comment breaks no rule; its line markers lead back to the student's own lines. Only their files are searched: the
+toolkit's headers are exempt. The preprocessor's output does not show how an include was spelled; that is read from the
+files themselves.
 
 The preprocessor runs with the flags and for the architecture of the build. What cannot be examined, because it is too
 long, or takes too long, or does not go through the preprocessor that way, is refused where a rule refuses: the build
 could see something else.
 
-A rule speaks of the text, not of what the program does: the sandbox keeps programs from doing harm whatever they call.
+A rule speaks of the text, not of what the program does: the sandbox keeps programs from doing harm, no matter what they
+call.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.paths import cache_folder
 from grader.course.assignment import Assignment, SourceRule
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
@@ -36,11 +36,12 @@ from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
 from grader.sandbox.bounded import Bounded, Exceeded
-from grader.sandbox.scratch import claim_name, scratch_folder
+from grader.sandbox.cache import kept
+from grader.sandbox.scratch import scratch_folder
 
 _MOST_TEXT = 128 << 20
 _MOST_LINES = 500_000
-"""Of the student's own: each takes some 300 bytes of memory, and an include can be repeated."""
+"""Limit on the student's own lines: each takes some 300 bytes of memory, and an include can be repeated."""
 _MOST_FOUND = 20
 """Violations of one rule in one source."""
 _TIME_S, _MEMORY_BYTES = 60, 2 << 30
@@ -83,7 +84,7 @@ class Violation:
     why: str
     refused: bool
     unexamined: bool = False
-    """It could not be looked at; of no matter in what does not compile."""
+    """The source could not be examined; irrelevant if it does not compile."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
@@ -116,17 +117,14 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
         find_toolkit().version,
         looked_by,
     )
-    kept = cache_folder() / "rules" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json"
-    try:
-        return tuple(Violation(**each) for each in json.loads(kept.read_text()))
-    except (OSError, ValueError, TypeError):
-        pass
-    found = tuple(_look(submission, assignment, engine))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = kept.with_name(f"{claim_name(kept.parent)}{kept.name}")
-    unfinished.write_text(json.dumps([asdict(each) for each in found]))
-    unfinished.replace(kept)
-    return found
+
+    def make(folder: Path) -> Path:
+        found = folder / "found.json"
+        found.write_text(json.dumps([asdict(each) for each in _look(submission, assignment, engine)]))
+        return found
+
+    looked_up = kept("rules", f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json", make)
+    return tuple(Violation(**each) for each in json.loads(looked_up.read_text()))
 
 
 def _architecture(engine: Engine) -> tuple[str, ...]:
@@ -157,7 +155,7 @@ def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Ite
 
 
 def _unexamined(file: str, why: str, refused: bool) -> Violation:
-    return Violation(file, 1, why, "what cannot be examined may hold anything; write it plainly", refused, True)
+    return Violation(file, 1, why, "code that cannot be examined may contain anything; simplify it", refused, True)
 
 
 Files = Sequence[tuple[str, bytes]]
@@ -225,7 +223,7 @@ def _preprocessed(
             try:
                 yield from _bounded.call(judge_file, product, made.name, source, rules, known, computed)
             except quarantine.Refused as refused:
-                yield _unexamined(name, f"preprocessed, {refused}: too much to look through", refuses)
+                yield _unexamined(name, f"preprocessed, {refused}: too much to examine", refuses)
 
 
 def judge_file(
@@ -240,7 +238,7 @@ def judge_file(
     if len(lines) == _MOST_LINES:
         what = f"comes to more than {_MOST_LINES:,} lines when preprocessed: the rest was not looked at"
         refuses = any(rule.action == "refuse" for rule in rules)
-        found.append(Violation(lines[0].file, 1, what, "nobody writes as much", refuses, True))
+        found.append(Violation(lines[0].file, 1, what, "nobody writes that much", refuses, True))
     return found
 
 

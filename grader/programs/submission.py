@@ -11,7 +11,7 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from grader.base.errors import UsageError
@@ -21,7 +21,7 @@ from grader.base.process import Runner
 from grader.course.assignment import Assignment
 from grader.programs.compiler_calls import SOURCES
 from grader.programs.makefile import MakefileFlags, read_cmake_flags, read_makefile_flags
-from grader.sandbox import quarantine
+from grader.sandbox import archive, quarantine
 from grader.sandbox.scratch import scratch_folder
 from grader.sandbox.walk import files_below
 
@@ -52,6 +52,11 @@ class Submission:
     notes: tuple[str, ...]
     sha256: str
 
+    def line(self, file: str, number: int) -> str:
+        """The text of line `number` of `file`, both as compilers count them; '' where there is none."""
+        lines = next((content for name, content in self.files if name == file), b"").splitlines()
+        return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
+
     def write_to(self, folder: Path) -> None:
         """Lay the snapshot out in `folder`."""
         for name, content in self.files:
@@ -60,12 +65,62 @@ class Submission:
             target.write_bytes(content)
 
 
-def read_submission(path: Path, assignment: Assignment, run: Runner, *, shared_folder: bool = False) -> Submission:
-    """Read what was handed in at `path`. `run` runs make, to learn the Makefile's flags. `shared_folder`: next to a
-    single file lie other students' files, and none of them comes along. Raises UsageError with one sentence when there
-    is nothing to grade."""
+def read_submission(
+    path: Path, assignment: Assignment, run: Runner, *, shared_folder: bool = False, any_name: bool = False
+) -> Submission:
+    """Read what was handed in at `path`: a file, a folder, or an archive. `run` runs make, to learn a Makefile's flags.
+    `shared_folder`: next to a single file lie other students' files, and none of them comes along. `any_name`: it need
+    not be called as the handout says. Raises UsageError with one sentence when there is nothing to grade."""
     if not path.exists():
         raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
+    packed = _archive_of(path)
+    submission = (
+        _read(path, assignment, run, shared_folder) if packed is None else _opened(packed, path, assignment, run)
+    )
+    note = "" if any_name or shared_folder else _other_name(submission, assignment)
+    return replace(submission, notes=(*submission.notes, note)) if note else submission
+
+
+def _other_name(submission: Submission, assignment: Assignment) -> str:
+    """A note on a program that is not called as the handout asks."""
+    main = assignment.submission.main
+    if main in submission.sources or submission.path.resolve().is_relative_to(assignment.reference_folder.resolve()):
+        return ""
+    return f"{submission.sources[0]} is graded as {main}, which the handout asks for: give it that name."
+
+
+def _archive_of(path: Path) -> Path | None:
+    """The archive that was handed in: the file itself, or the only one in a folder without a source of its own."""
+    if path.is_file():
+        return path if archive.is_archive(path.name) else None
+    packed = [file for file in files_below(path) if archive.is_archive(file.name) and not file.name.startswith(".")]
+    if len(packed) != 1 or any(file.suffix == ".cu" for file in files_below(path)):
+        return None
+    return packed[0]
+
+
+def _opened(packed: Path, path: Path, assignment: Assignment, run: Runner) -> Submission:
+    """The submission in an archive. It is written to a folder of the grader's, where nothing of it is run."""
+    rules, makefiles = assignment.submission, frozenset((*_MAKEFILES, _CMAKELISTS))
+    most = rules.max_files + len(makefiles)
+    wanted = archive.Wanted(frozenset(SOURCES | _HEADERS), makefiles, most, rules.max_bytes)
+    try:
+        files = archive.unpack(packed.parent, packed.name, wanted)
+    except quarantine.Refused as refused:
+        raise UsageError(f"{shown(packed)} {refused}.") from refused
+    with scratch_folder("archive") as folder:
+        for name, content in files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        try:
+            inside = _read(folder, assignment, run, shared_folder=False)
+        except UsageError as error:
+            raise UsageError(str(error).replace(shown(folder), shown(packed))) from error
+    note = f"{printable_name(packed.name)} was opened."
+    return replace(inside, id=_identity(path, assignment), path=path, notes=(note, *inside.notes))
+
+
+def _read(path: Path, assignment: Assignment, run: Runner, shared_folder: bool) -> Submission:
     if path.is_dir():
         folder, names = path, _files_in(path, assignment)
         _check_names(path, names)
@@ -84,9 +139,10 @@ def read_submission(path: Path, assignment: Assignment, run: Runner, *, shared_f
             names, notes = _with_local_headers(path, assignment, include_folders)
             _check_names(path, names)
     else:
-        raise UsageError(
-            f"{shown(path)} is not a .cu file: expected a CUDA source such as {assignment.submission.main}."
-        )
+        main = assignment.submission.main
+        if _is_foreign(path.name):
+            raise UsageError(f"{shown(path)} is an archive that is not opened: hand in a zip, or {main} itself.")
+        raise UsageError(f"{shown(path)} is not a .cu file: rename it to {main} if it is your program.")
 
     if made is not None:  # its flags and sources make the program: another Makefile is another attempt
         names = [*names, *_makefiles_in(folder)]
@@ -127,18 +183,31 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
     if not any(name.endswith(".cu") for name in names):
         raise UsageError(
             f"{shown(folder)} holds no .cu file: expected {assignment.submission.main} there; "
-            f"give the folder that holds it, or the file itself.{_nearly_sources(folder)}"
+            f"give the folder that holds it, or the file itself.{_found_instead(folder, assignment)}"
         )
     return names
 
 
-def _nearly_sources(folder: Path) -> str:
-    """What a folder without a source holds that was meant as one, in a sentence."""
-    for path in sorted(files_below(folder)):
-        if path.suffix.lower() == ".cu" and not path.name.startswith("."):
+def _found_instead(folder: Path, assignment: Assignment) -> str:
+    """What a folder without a source holds, and what of it may be meant as one, in sentences."""
+    found = [path for path in sorted(files_below(folder)) if not path.name.startswith(".")]
+    main = assignment.submission.main
+    for path in found:
+        name, lower = printable_name(path.relative_to(folder).as_posix()), path.name.lower()
+        if path.suffix.lower() == ".cu":
             kind = "a link" if path.is_symlink() else "no file" if not path.is_file() else "not spelled .cu"
-            return f" {printable_name(path.relative_to(folder).as_posix())} is {kind}."
-    return ""
+            return f" {name} is {kind}."
+        if ".cu." in lower or lower.startswith(f"{Path(main).stem}.") or path.suffix in SOURCES:
+            said = "is an archive that is not opened: hand in a zip, or" if _is_foreign(lower) else "must be called"
+            return f" {name} {said} {main}."
+    if not found:
+        return " It is empty."
+    names = ", ".join(printable_name(path.relative_to(folder).as_posix()) for path in found[:_MOST_NOTES])
+    return f" It holds {names}{f' and {len(found) - _MOST_NOTES} more' if len(found) > _MOST_NOTES else ''}."
+
+
+def _is_foreign(name: str) -> bool:
+    return name.lower().endswith(archive.FOREIGN_SUFFIXES)
 
 
 def _chosen_sources(
@@ -286,9 +355,8 @@ def _identity(path: Path, assignment: Assignment) -> str:
     """Who this is: the folder's name, or the file's unless every student's file is called the same."""
     resolved = path.resolve()
     named_by_folder = resolved.name == assignment.submission.main
-    return student_id(
-        resolved.parent.name if named_by_folder else resolved.stem if resolved.is_file() else resolved.name
-    )
+    stem = archive.without_suffix(resolved.name) if archive.is_archive(resolved.name) else resolved.stem
+    return student_id(resolved.parent.name if named_by_folder else stem if resolved.is_file() else resolved.name)
 
 
 def _digest(files: tuple[tuple[str, bytes], ...]) -> str:

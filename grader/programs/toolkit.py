@@ -1,4 +1,4 @@
-"""The CUDA toolkit at hand: nvcc from PATH, an installed toolkit, or the packages from PyPI."""
+"""Finds the CUDA toolkit: nvcc from PATH, an installed toolkit, or the packages from PyPI."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CURAND = "curand_kernel.h"
 
 @dataclass(frozen=True)
 class Cupti:
-    """What is needed to build and load a CUPTI client."""
+    """The files needed to build and load a CUPTI client."""
 
     include: Path
     library: Path
@@ -53,7 +53,7 @@ class Toolkit:
 
     @property
     def identity(self) -> str:
-        """What a build depends on of it."""
+        """The part of the toolkit that a build depends on."""
         return f"nvcc {self.version}" + (" and cuRAND's headers" if self.added_headers else "")
 
     def tool(self, name: str) -> Path | None:
@@ -103,7 +103,7 @@ def _toolkit(nvcc: Path) -> Toolkit:
 
 
 def _ask(nvcc: Path, *arguments: str) -> Completed:
-    # A script called nvcc may start another one beside it: the folders of the link and of its target are shown.
+    # A script called nvcc may start another one next to it: the folders of the link and of its target are shown.
     shown = tuple({nvcc.parent, nvcc.resolve().parent.parent})
     with scratch_folder("nvcc") as folder:
         return sandbox.runner(60, readable=shown)([str(nvcc), *arguments], folder)

@@ -1,9 +1,8 @@
-"""What of a program's own words reaches a person: the one place that decides.
+"""Decides how much of a program's output reaches a person; no other module does.
 
-What a program prints, how it ends, which kernels its trace names, how many: it can say anything with these, and what it
-knows is its input. So every text is cut to a length, and where a student may read the verdict of a hidden test alone,
-only sentences of ours are left, without figures. Its times stay, since points come from them: a program can say a few
-digits with each.
+A program can leak its input through what it prints, how it ends, and the names and number of its kernels. So every text
+is truncated, and where a student may read only the verdict of a hidden test, only our own sentences remain, without
+figures. Times stay, since points come from them: each can leak a few digits.
 """
 
 from __future__ import annotations
@@ -44,15 +43,16 @@ def line(text: str, most: int = MAX_WARNING) -> str:
 
 
 def is_secret(rules: HiddenInputs, case: Case) -> bool:
-    """Whether a student may read of `case` no more than its verdict."""
+    """Whether a student may read only the verdict of `case`."""
     return case.hidden and rules.show == "verdict"
 
 
 def disclosed(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
-    """The record of a test as it may be kept and read."""
+    """The record of a test, safe to keep and show."""
     if is_secret(rules, case):
         return _verdict_alone(test)
-    changes = {"reason": bounded(test.reason, MAX_REASON), "warnings": _few(test.warnings), "flags": _few(test.flags)}
+    changes: dict[str, object] = {name: bounded(getattr(test, name), MAX_REASON) for name in ("reason", "cause")}
+    changes |= {"warnings": _few(test.warnings), "flags": _few(test.flags)}
     return test.model_copy(update=changes)
 
 
@@ -64,6 +64,7 @@ def _verdict_alone(test: TestRecord) -> TestRecord:
         "output": "",
         "corners": (),
         "reason": reason,
+        "cause": "",
         "warnings": (_ENDED_BADLY,) if test.warnings else (),
         "flags": tuple(dict.fromkeys(map(_without_words, test.flags)))[:MAX_WARNINGS],
         "timing_refused": _without_words(test.timing_refused) if test.timing_refused else "",
@@ -72,20 +73,20 @@ def _verdict_alone(test: TestRecord) -> TestRecord:
 
 
 def _without_words(sentence: str) -> str:
-    """A sentence of ours up to the colon after which it quotes, without its figures."""
+    """Our sentence without its figures, up to the colon that introduces a quotation."""
     return f"{_FIGURES.sub('…', sentence.partition(':')[0]).rstrip('.')}."
 
 
 def _few(sentences: tuple[str, ...]) -> tuple[str, ...]:
     """The first sentences, each cut to a length, and how many there were."""
     if len(sentences) > MAX_WARNINGS:
-        rest = f"There are {len(sentences) - MAX_WARNINGS + 1:,} more of this kind."
+        rest = f"{len(sentences) - MAX_WARNINGS + 1:,} more of this kind."
         sentences = (*sentences[: MAX_WARNINGS - 1], rest)
     return tuple(bounded(sentence, MAX_WARNING) for sentence in sentences)
 
 
 def disclosed_profile(profile: ProfileRecord, rules: HiddenInputs, case: Case) -> ProfileRecord:
-    """The profile of a test as it may be kept and read: a kernel's name is the program's to choose."""
+    """The profile of a test, safe to keep and show: the program chooses its kernels' names."""
     if is_secret(rules, case):
         reason = "its occupancy could not be measured" if profile.reason else ""
         return profile.model_copy(update={"reason": reason, "counted": (), "kernels": ()})

@@ -10,7 +10,7 @@ from grader.records.record import TestRecord
 
 @dataclass(frozen=True)
 class Measured:
-    """A number and the interval it lies in; without repeated measurement there is no interval, and none is claimed."""
+    """A number and the interval it lies in; without repeated measurement there is no interval."""
 
     value: float
     low: float | None = None
@@ -18,7 +18,7 @@ class Measured:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The interval; of a number without one, the number alone."""
+        """The interval, or the number alone when it has none."""
         return (self.value, self.value) if self.low is None or self.high is None else (self.low, self.high)
 
     def overlaps(self, other: Measured) -> bool:
@@ -28,7 +28,7 @@ class Measured:
 
 
 def gpu_ms(test: TestRecord) -> Measured | None:
-    """GPU time in milliseconds. How long a wrong answer took is no result."""
+    """GPU time in milliseconds; None for a wrong answer."""
     if test.gpu_ms is None or test.verdict is not Verdict.PASSED or refused(test):
         return None
     timing = test.timing
@@ -36,7 +36,7 @@ def gpu_ms(test: TestRecord) -> Measured | None:
 
 
 def refused(test: TestRecord) -> bool:
-    """Whether the measured time is not believed; the rubric then counts the test as not accelerated."""
+    """Whether the measured time is rejected; the rubric then counts the test as not accelerated."""
     return bool(test.timing_refused or test.flags)
 
 

@@ -1,5 +1,4 @@
-"""Points put together: how they add up, and those that a person gives, entered into a record and kept when the
-submission is graded again."""
+"""Totals of points, and points entered by hand, which stay when the submission is graded again."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ def sum_of(points: Iterable[float | None], penalty: float = 0.0) -> float:
 
 
 def total_of(parts: Sequence[PartRecord], tests: Sequence[TestRecord], *, practice: bool) -> float | None:
-    """A record's total: None for practice, and while an automatic part is not measured or a test is unjudged through a
-    fault of the grader or the machine."""
+    """A record's total: None for practice, and while an automatic part is not measured or a fault of the grader or the
+    machine left a test without a verdict."""
     judged = all(test.fault not in (Fault.GRADER, Fault.MACHINE) for test in tests)
     complete = all(part.points is not None for part in parts if not is_manual(part))
     return sum_of(part.points for part in parts) if judged and complete and not practice else None
@@ -60,7 +59,7 @@ def enter(record: Record, given: Mapping[str, float], note: str = "") -> Record:
 
 
 def keep(old: Sequence[Record], new: Record) -> Record:
-    """The new record with what people entered into an older one of the same submission and assignment."""
+    """The new record with the manual points of an older one of the same submission and assignment."""
     for record in old:
         if (record.submission.id, record.assignment) == (new.submission.id, new.assignment):
             entered = {part.part: part for part in record.parts if is_manual(part) and part.points is not None}

@@ -1,4 +1,4 @@
-"""The result record: everything a report is drawn from, and its JSON form.
+"""The result record, the source of every report, and its JSON form.
 
 The keys are a promise to other tools (docs/record.md lists them). What was not measured is null, and `not_measured`
 says why.
@@ -54,7 +54,7 @@ class BuildRecord(_Value):
 
 
 class BaselineRecord(_Value):
-    """The sequential time that a speedup was computed from. `description` says what was sampled and scaled."""
+    """The sequential time that a speedup was computed from. `description` says how it was sampled and scaled."""
 
     seconds: float
     description: str
@@ -93,7 +93,7 @@ class OutsideRecord(_Value):
 
 
 class TimingRecord(_Value):
-    """How a GPU time came about: `gpu_ms` of the test is the median of the counted runs, `low_ms` to `high_ms` its
+    """How a GPU time was measured: `gpu_ms` of the test is the median of the counted runs, `low_ms` to `high_ms` its
     confidence interval. `stopped`: `stable`, `budget` or `count`, the branch of the stopping rule."""
 
     runs: tuple[TimedRunRecord, ...]
@@ -148,7 +148,8 @@ class CornerRecord(_Value):
 
 
 class TestRecord(_Value):
-    """One testcase. `reason` is the sentence a student reads; times that were not measured are null."""
+    """One testcase. `reason` is the sentence a student reads; `cause` is the part of it that says why, which tests that
+    fail alike share, '' where nothing explains the failure. Times that were not measured are null."""
 
     __test__ = False  # not a test class for pytest
     name: str
@@ -156,6 +157,7 @@ class TestRecord(_Value):
     verdict: Verdict
     fault: Fault | None
     reason: str
+    cause: str = ""
     max_error: float | None = None
     wrong_elements: int | None = None
     wall_s: float | None = None
@@ -172,7 +174,7 @@ class TestRecord(_Value):
     input_digest: str | None = None
     timing: TimingRecord | None = None
     timing_refused: str = ""
-    """Why the measured time is not believed: it then earns no points and is not ranked."""
+    """Why the measured time is rejected; a rejected time earns no points and is not ranked."""
     floor: FloorRecord | None = None
     reference_ms: float | None = None
     reference: ReferenceRecord | None = None
@@ -216,7 +218,7 @@ class ProfileRecord(_Value):
     counted: tuple[str, ...] = ()
     kernels: tuple[KernelRecord, ...] = ()
     flag: str = ""
-    """Why what the profiler measured was not believed; `achieved` is then what was seen from outside."""
+    """Why the profiler's value was rejected; `achieved` is then the value seen from outside."""
 
 
 class Scores(_Value):
@@ -262,7 +264,7 @@ class RecheckRecord(_Value):
 
 class CloserLookRecord(_Value):
     """One test run again with the emulator's checks: `cause` is the sentence on what is wrong, '' where nothing was
-    found; `problem` why there could be no proper look. `seconds` it took, after the tests."""
+    found; `problem` why the look failed. `seconds` is its duration after the tests."""
 
     test: str
     cause: str = ""
@@ -295,18 +297,18 @@ class Record(_Value):
     hidden_inputs: str = ""
     profiles: tuple[ProfileRecord, ...] = ()
     timings: dict[str, float] = Field(default_factory=dict)
-    """Seconds that this grading spent, by stage; `total` is all of it."""
+    """Seconds of this grading by stage, and their `total`."""
     recheck: RecheckRecord | None = None
     closer_look: CloserLookRecord | None = None
 
     @property
     def infrastructure_failed(self) -> bool:
-        """Whether any test is unjudged through a fault of the grader or the machine."""
+        """Whether a fault of the grader or the machine left any test without a verdict."""
         return any(test.fault in (Fault.GRADER, Fault.MACHINE) for test in self.tests)
 
 
 def write_records(records: Sequence[Record], path: Path) -> None:
-    """One record as an object, several as a list; written whole or not at all. Raises MachineFault."""
+    """Writes one record as an object, several as a list, atomically. Raises MachineFault."""
     adapter: TypeAdapter[object] = TypeAdapter(Record if len(records) == 1 else list[Record])
     content = adapter.dump_json(records[0] if len(records) == 1 else list(records), indent=2, by_alias=True)
     try:

@@ -1,4 +1,4 @@
-"""Rubric → points. Each kind is one pure function whose words (`how`) repeat its formula with its numbers."""
+"""Rubric → points. Each kind is one pure function; its `how` repeats the formula with the numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Manual
 from grader.records.record import PartRecord, TestRecord
 
 _EXACT = ",.6g"
-"""A measured number in a formula: whoever puts it in comes to the points that are given."""
+"""A measured number in a formula, with enough digits to recompute the points."""
 
 _TIMED_DIGITS = 1
 """Decimals of points for a measured number: GPU times repeat to some 0.1 %, which is 0.004 of 20 points for a logarithm
@@ -36,7 +36,7 @@ class Evidence:
 
 
 def is_practice(evidence: Evidence) -> bool:
-    """Whether anything but exactly the graded group was run."""
+    """Whether the tests differ from the graded group."""
     return {test.name for test in evidence.tests} != evidence.graded
 
 
@@ -152,7 +152,7 @@ def _not_measured(part: LogSpeedup | ReferenceRatio | Occupancy, why: str) -> Pa
 
 
 def _earned(part: RubricPart, share: float, how: str, *, digits: int) -> PartRecord:
-    """`share` of a part's points. All of them are all of them: rounding neither takes from nor adds to the most."""
+    """`share` of a part's points. A full share gives exactly all points: rounding never changes the maximum."""
     points = part.points if share >= 1 else min(part.points, round(part.points * max(0.0, share), digits))
     return PartRecord(part=part.part, points=points, max=part.points, how=how)
 

@@ -17,6 +17,7 @@ from grader.records import measured_times as timing
 from grader.records.points import sum_of
 from grader.records.record import Record, TestRecord
 from grader.records.score import geometric_mean
+from grader.report.causes import reasons
 
 _OUTPUT_CHARACTERS = 8000
 
@@ -31,7 +32,10 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
         if part.points is not None:
             entry |= {"score": part.points, "max_score": part.max}
         entries.append(entry)
-    entries += [_test(test, assignment.gradescope, hidden(test.name)) for test in record.tests]
+    said: dict[str, str] = {}
+    for secret in (False, True):  # a test that is shown refers to none that is not
+        said |= reasons([test for test in record.tests if hidden(test.name) == secret])
+    entries += [_test(test, said.get(test.name, ""), assignment.gradescope, hidden(test.name)) for test in record.tests]
     known = [part for part in record.parts if part.points is not None and part.part not in manual]
     whole: dict[str, Any] = {
         "score": sum_of(part.points for part in known),
@@ -52,11 +56,11 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
     return whole
 
 
-def _test(test: TestRecord, rules: Gradescope, hidden: bool) -> dict[str, Any]:
+def _test(test: TestRecord, reason: str, rules: Gradescope, hidden: bool) -> dict[str, Any]:
     words = test.verdict.value.replace("_", " ")
     entry: dict[str, Any] = {
         "name": f"{test.name} ({' x '.join(map(str, test.shape))})",
-        "output": "\n".join([words, test.reason, *test.warnings]).strip()[:_OUTPUT_CHARACTERS],
+        "output": "\n".join([words, reason, *test.warnings]).strip()[:_OUTPUT_CHARACTERS],
         "output_format": "text",
         "visibility": rules.hidden_tests if hidden else "visible",
     }

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from grader.base.verdict import Fault, Verdict
 from grader.records.record import Record, TestRecord
+from grader.report.causes import reasons
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold in any form: a program may print it all the same."""
@@ -29,6 +30,7 @@ def render(records: Sequence[Record]) -> str:
 
 def _suite(record: Record) -> ElementTree.Element:
     kinds = [_kind(test) for test in record.tests]
+    said = reasons(record.tests)
     suite = ElementTree.Element(
         "testsuite",
         name=_legal(f"{record.assignment}.{record.submission.id}"),
@@ -51,8 +53,9 @@ def _suite(record: Record) -> ElementTree.Element:
         if kind == "skipped":
             ElementTree.SubElement(case, "skipped", message=_legal(test.reason))
         elif kind:
-            told = ElementTree.SubElement(case, kind, message=_legal(test.reason), type=test.verdict.value)
-            told.text = _legal(record.build.log if test.verdict is Verdict.COMPILE_ERROR else test.reason)
+            told = ElementTree.SubElement(case, kind, message=_legal(said[test.name]), type=test.verdict.value)
+            is_first = test is record.tests[0]
+            told.text = _legal(record.build.log if not record.build.ok and is_first else said[test.name])
         if test.output.strip():
             ElementTree.SubElement(case, "system-out").text = _legal(test.output)
     return suite

@@ -1,4 +1,4 @@
-"""A profile as text, CSV, JSON, and as a roofline picture."""
+"""A profile as text, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ import json
 import math
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 from tabulate import tabulate
 
-from grader.base.errors import MachineFault, UsageError
 from grader.operators import shape_words
-from grader.profiling.kernel_profile import KernelProfile, normal_name
+from grader.profiling.kernel_profile import KernelProfile
 from grader.profiling.profile_study import ProfileStudy
-from grader.profiling.roofline import Mark, Roofline
 from grader.programs.trace import AccessEvent
 
 WIDTH = 110
@@ -136,40 +133,3 @@ def _access(access: AccessEvent) -> dict[str, object]:
         "bytes": access.bytes, "stride": access.stride, "requests": access.requests, "lanes": access.lanes,
         "units": access.units, "excess": access.excess, "worst": access.worst,
     }  # fmt: skip
-
-
-def roofline(study: ProfileStudy, path: Path) -> None:
-    """Draw the kernels under the device's roofs into `path` (.png, .svg or .pdf). Raises UsageError where nothing
-    was measured or matplotlib is missing."""
-    marks = tuple(
-        Mark(normal_name(kernel.name), kernel.intensity, kernel.tflops)
-        for kernel in study.kernels
-        if kernel.intensity and kernel.tflops
-    )
-    if not marks or study.bandwidth is None or not study.roofs:
-        raise UsageError("--roofline: no kernel's operations and memory traffic were measured; see the notes above.")
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise UsageError("--roofline needs matplotlib: pip install 'cuda-homework-grader[roofline]'.") from error
-    drawn = Roofline(study.roofs, study.bandwidth, marks)
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    for roof in drawn.roofs:
-        axes.plot(*zip(*drawn.line(roof), strict=True), label=f"{roof.name}: {roof.flops / 1e12:,.0f} TFLOP/s")
-    for mark in marks:
-        axes.plot(mark.intensity, mark.tflops, "o", label=mark.name)
-    axes.set(xscale="log", yscale="log", xlim=drawn.span)
-    axes.set_xlabel("FP32 operations per byte of device memory traffic")
-    axes.set_ylabel("TFLOP/s")
-    axes.set_title(f"{study.submission}, {study.test} on {study.device}, {study.bandwidth / 1e12:.2f} TB/s")
-    axes.grid(True, which="both", alpha=0.3)
-    axes.legend()
-    try:
-        figure.savefig(path, dpi=120, bbox_inches="tight")
-    except (OSError, ValueError) as error:
-        raise MachineFault(f"{path}: the roofline cannot be written: {error}.") from error
-    finally:
-        pyplot.close(figure)

@@ -15,11 +15,16 @@ from tabulate import tabulate
 from grader.base.names import spelled_out
 from grader.base.verdict import Fault, Verdict
 from grader.checking.corners import render_corners
+from grader.grading.judge import BUT
 from grader.operators import shape_words
 from grader.records.record import CloserLookRecord, Record, TestRecord
+from grader.report.causes import alike, causes, consequence
 
 WIDTH = 100
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
+MAX_CAUSES = 3
+"""So many kinds of failure are told apart; more help nobody."""
+_LINE = re.compile(r" (?=Look at \S+:\d+: `)")
+"""A line of the source is quoted on a line of its own."""
 
 _WORDS = {
     Verdict.PASSED: "passed",
@@ -36,28 +41,33 @@ _WORDS = {
 
 def render(record: Record, *, verbose: bool = False) -> str:
     """The whole report. `verbose` adds the compiler's log and what failing programs printed."""
-    blocks = [_heading(record), *_build(record, verbose), *_cause(record), *_results(record, verbose)]
+    blocks = [_heading(record), *_causes(record, verbose), *_build(record, verbose), *_results(record, verbose)]
     blocks += [*_warnings(record), _score(record), *_notes(record)]
     return spelled_out("\n\n".join(block for block in blocks if block))
 
 
 def render_check(record: Record, *, verbose: bool = False) -> str:
-    """A student's quick look: as `render`, with one closing sentence in place of the score."""
-    blocks = [_heading(record), *_build(record, verbose), *_cause(record), *_results(record, verbose)]
-    return spelled_out("\n\n".join([*(block for block in blocks if block), *_warnings(record), summary(record)]))
+    """A student's quick look: what is wrong, a line for each test, and a closing sentence in place of the score."""
+    blocks = [_title(record), *_causes(record, verbose), *_build(record, verbose)]
+    blocks += [*_results(record, verbose, brief=True), *_warnings(record), summary(record)]
+    return spelled_out("\n\n".join(block for block in blocks if block))
 
 
-def _results(record: Record, verbose: bool) -> Iterator[str]:
-    yield _table(record.tests)
+def _results(record: Record, verbose: bool, *, brief: bool = False) -> Iterator[str]:
+    if record.build.ok:
+        yield _table(record.tests, brief)
     yield from _phases(record.tests)
     yield from _corners(record.tests)
-    yield from _reasons(record, verbose)
+    if verbose:
+        yield from _printed(record.tests)
 
 
 def summary(record: Record) -> str:
     """One sentence: how many passed."""
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     total = len(record.tests)
+    if not record.build.ok:
+        return f"None of the {total} tests was run." if total > 1 else "The test was not run."
     if passed == total:
         return f"All {total} tests passed." if total > 1 else "The test passed."
     return f"{passed} of {total} tests passed; start with {_first_failing(record.tests)}."
@@ -73,13 +83,17 @@ def _first_failing(tests: Sequence[TestRecord]) -> str:
     return next(test.name for test in tests if test.verdict is not Verdict.PASSED)
 
 
+def _title(record: Record) -> str:
+    return (
+        f"{record.submission.path} ({record.submission.id}) · {record.assignment} · "
+        f"{record.engine.name}: {record.engine.device}"
+    )
+
+
 def _heading(record: Record) -> str:
     compiler = record.engine.facts.get("compiler", "")
     flags = f"{' '.join(record.build.flags)} (flags from {record.build.flags_from})"
-    return (
-        f"{record.submission.path} ({record.submission.id}) · {record.assignment} · "
-        f"{record.engine.name}: {record.engine.device}\n{compiler} {flags}"
-    )
+    return f"{_title(record)}\n{compiler} {flags}"
 
 
 def _build(record: Record, verbose: bool) -> Iterator[str]:
@@ -93,22 +107,69 @@ def _build(record: Record, verbose: bool) -> Iterator[str]:
         yield "The compiler said:\n" + textwrap.indent(build.log, "  ")
 
 
-def _cause(record: Record) -> Iterator[str]:
-    """What a second run with checks found: what matters most, so it stands first."""
+def _causes(record: Record, verbose: bool) -> Iterator[str]:
+    """What is wrong, once, with what came of it on the first test: it matters most, so it stands first."""
+    look, harmless = record.closer_look, _harmless(record)
+    if harmless:
+        seen = _looked_at(look) if look is not None and harmless == look.cause else ""
+        yield textwrap.fill(f"It passes, but: {harmless}{seen}", WIDTH)
+    found = [cause for cause in causes(record.tests) if cause.first.verdict is not Verdict.NOT_RUN]
+    for cause in found if verbose else found[:MAX_CAUSES]:
+        whose = f"[{cause.whose}] " if cause.whose else ""
+        label = f"{cause.names}: " if len(found) > 1 or not cause.known or whose else ""
+        seen = _looked_at(look) if look is not None and look.cause and look.cause == cause.first.cause else ""
+        lines = [textwrap.fill(part, WIDTH) for part in _LINE.split(f"{label}{whose}{cause.sentence}{seen}")]
+        if cause.known and record.build.ok and (came := consequence(cause.first)):
+            lines.append(textwrap.fill(f"{cause.first.name}: {came}", WIDTH))
+        yield "\n".join(lines)
+    if not verbose and len(found) > MAX_CAUSES:
+        yield f"Other tests fail of {len(found) - MAX_CAUSES} other causes: --verbose names them."
+
+
+def _harmless(record: Record) -> str:
+    """The mistake to lead with where tests passed with it and nothing else is known to be wrong; '' where none is."""
     look = record.closer_look
-    if look is not None and look.cause:
-        passed = any(test.name == look.test and test.verdict is Verdict.PASSED for test in record.tests)
-        found = f"It passes, but: {look.cause}" if passed else look.cause
-        yield textwrap.fill(f"{found} (Seen on {look.test} with checks, {look.seconds:.1f} s.)", WIDTH)
+    if look is not None and look.cause and any(look.cause in test.warnings for test in record.tests):
+        return look.cause
+    if any(test.cause for test in record.tests):
+        return ""
+    warnings = (warning for test in record.tests for warning in test.warnings)
+    return next((warning.removeprefix(BUT) for warning in warnings if warning.startswith(BUT)), "")
 
 
-def _table(tests: Sequence[TestRecord]) -> str:
+def _looked_at(look: CloserLookRecord) -> str:
+    return f" (Seen on {look.test} with checks.)"
+
+
+def _table(tests: Sequence[TestRecord], brief: bool) -> str:
+    """A line for each test; `brief` leaves out what was measured of none."""
     floors = any(test.floor is not None for test in tests)
     rows = [(*_row(test), *(_floor_cells(test) if floors else ())) for test in tests]
-    headers = ["test", "shape", "verdict", "max error", "wall s", "GPU ms", "speedup"]
+    headers = ["test", "shape", "verdict", "wrong values", "max error", "wall s", "GPU ms", "speedup"]
     headers += ["TFLOP/s", "GB/s", "of floor"] if floors else []
-    aligned = ["left"] * 3 + ["right"] * (len(headers) - 3)
-    return tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
+    kept = [place for place in range(len(headers)) if place != 3 or any(row[place] != "-" for row in rows)]
+    if brief:
+        kept = [place for place in kept if any(row[place] != "-" for row in rows)]
+    aligned = ["left" if place < 3 else "right" for place in kept]
+    table = tabulate(
+        [[row[place] for place in kept] for row in rows],
+        headers=[headers[place] for place in kept],
+        tablefmt="simple",
+        colalign=aligned,
+        disable_numparse=True,
+    )
+    return "\n".join([table, *_not_run(tests)])
+
+
+def _not_run(tests: Sequence[TestRecord]) -> Iterator[str]:
+    """Why tests were not run, once for all that share a reason."""
+    left: dict[str, list[str]] = {}
+    for test in tests:
+        if test.verdict is Verdict.NOT_RUN:
+            left.setdefault(test.reason, []).append(test.name)
+    for reason, names in left.items():
+        listed = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]}"
+        yield textwrap.fill(f"{listed}: {reason}", WIDTH)
 
 
 def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
@@ -141,6 +202,7 @@ def _row(test: TestRecord) -> tuple[str, ...]:
         test.name,
         shape_words(test.shape),
         _WORDS[test.verdict],
+        _number(test.wrong_elements if test.verdict is Verdict.WRONG_ANSWER else None, "{:,}"),
         _number(test.max_error, "{:.1e}"),
         _number(test.wall_s, "{:.2f}"),
         _number(test.gpu_ms, "{:,.3f}") + ("!" if test.timing_refused else ""),
@@ -161,56 +223,33 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def _reasons(record: Record, verbose: bool) -> Iterator[str]:
-    """One reason per failing test, without the cause, which stands above; neighbours with the same reason share it."""
-    cause = f"{record.closer_look.cause} " if record.closer_look is not None else ""
-    tests = [test.model_copy(update={"reason": test.reason.removeprefix(cause)}) for test in record.tests]
-    failing = [test for test in tests if test.verdict is not Verdict.PASSED]
-    groups: list[list[TestRecord]] = []
-    for test in failing:
-        if groups and _of_any_size(groups[-1][0].reason) == _of_any_size(test.reason):
-            groups[-1].append(test)
-        else:
-            groups.append([test])
-    for group in groups:
-        first, last = group[0], group[-1]
-        names = first.name if first is last else f"{first.name}..{last.name}" if len(group) > 2 else _pair(group)
-        whose = {Fault.GRADER: " [not your fault: the grader's]", Fault.MACHINE: " [not your fault: the machine's]"}
-        label = f"{names}{whose.get(first.fault, '') if first.fault else ''}: "
-        text = textwrap.fill(label + first.reason, WIDTH, subsequent_indent=" " * min(len(label), 6))
-        if verbose and first.output.strip():
-            text += "\n" + textwrap.indent("it printed:\n" + first.output.strip()[-2000:], "      ")
-        yield text
-
-
-def _of_any_size(reason: str) -> str:
-    """`reason` without the addresses and sizes that differ from test to test."""
-    return re.sub(r"\b(address|offset) (0x)?[0-9a-f]+|\b[0-9]+ (of the [0-9]+ )?bytes\b", "", reason)
-
-
-def _pair(group: Sequence[TestRecord]) -> str:
-    return ", ".join(test.name for test in group)
+def _printed(tests: Sequence[TestRecord]) -> Iterator[str]:
+    """What failing programs printed, the same words once."""
+    seen: dict[str, list[str]] = {}
+    for test in tests:
+        if test.verdict is not Verdict.PASSED and test.output.strip():
+            seen.setdefault(test.output.strip()[-2000:], []).append(test.name)
+    for output, names in seen.items():
+        yield f"{', '.join(names)} printed:\n" + textwrap.indent(output, "      ")
 
 
 def _warnings(record: Record) -> Iterator[str]:
     seen: dict[str, tuple[str, list[str]]] = {}
-    look = record.closer_look
+    look, harmless = record.closer_look, alike(_harmless(record))
     for test in record.tests:
         for warning in test.warnings:
-            if look is not None and warning == look.cause:
-                continue  # it stands above
-            # An address differs from run to run.
-            seen.setdefault(_ADDRESS.sub("", warning), (warning, []))[1].append(test.name)
+            if not harmless or alike(warning.removeprefix(BUT)) != harmless:  # that stands above
+                seen.setdefault(alike(warning), (warning, []))[1].append(test.name)
     lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.values()]
     lines += [f"flag, for a person to look at: {flag}" for flag in record.flags]
-    lines += [f"note: {note}" for note in (*record.notes, record.hidden_inputs, *_looked(look)) if note]
+    lines += [f"note: {note}" for note in (*record.notes, record.hidden_inputs, *_looked(look, record.tests)) if note]
     if lines:
         yield "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="      ") for line in lines)
 
 
-def _looked(look: CloserLookRecord | None) -> Iterator[str]:
-    """What became of the second run where it found nothing to lead with."""
-    if look is None or look.cause:
+def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Iterator[str]:
+    """What became of the second run where neither it nor the output's values gave a cause to lead with."""
+    if look is None or look.cause or any(test.cause for test in tests):
         return
     if look.problem:
         yield f"{look.test} was run again for a cause, which did not work ({look.problem.rstrip('.')})."

@@ -112,7 +112,7 @@ def usable() -> str | None:
 
 
 def parents() -> tuple[Path, ...]:
-    """The folders in which groups are made, for whoever cleans up."""
+    """The folders in which groups are made, for cleaning up."""
     return tuple(parent for parent, _ in _places())
 
 

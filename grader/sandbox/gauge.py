@@ -4,7 +4,7 @@ the memory, number of processes and processor time of the tree.
 Files without a name lie in no folder, and files in memory that are not mapped are in no process's resident memory. Both
 are looked for in the open descriptors of the tree, once the machine as a whole has lost more than the limit.
 
-Processor time is also told by the kernel when a process is waited for, exactly, but not of children of one that ignores
+The kernel also reports processor time when a process is waited for, exactly, but not of children of one that ignores
 SIGCHLD: nobody waits for those. So what lives is looked at meanwhile."""
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run may take; None is no limit.
+    """Limits of one run; None is unlimited.
 
     `memory_bytes` and `processes` are of the whole process tree, `file_bytes` of any one file, `folder_bytes` of
     all that lies in the writable folders. `cpu_s` is of any one process.
@@ -27,7 +27,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Job:
-    """A command, the folder it runs in and may write to, and what it sees beside the system.
+    """A command, the folder it runs in and may write to, and what it sees in addition to the system.
 
     `readable` and `writable` are files or folders that keep their paths inside; `devices` are device nodes.
     `environment` is added to the little that is passed on; `descriptors` stay open in the program. `changes_modes`: it

@@ -131,7 +131,7 @@ def shared_memory_of_the_machine() -> int:
 
 
 def _kib(path: Path, name: str) -> int:
-    """A figure of /proc that is given in KiB, in bytes; 0 where it is not told."""
+    """A value that /proc gives in KiB, in bytes; 0 when missing."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return next((int(x.split()[1]) * 1024 for x in path.read_text().splitlines() if x.startswith(name)), 0)
     return 0

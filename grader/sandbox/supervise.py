@@ -280,7 +280,7 @@ def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tup
         yield resource.RLIMIT_CPU, max(1, round(limits.cpu_s))
     if limits.processes is not None and not (group is not None and group.bounds_processes):
         ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-        # The kernel counts a user's threads, whoever's run it is.
+        # The kernel counts a user's threads across all runs.
         wanted = process_tree.threads_of(os.getuid()) + limits.processes
         yield resource.RLIMIT_NPROC, wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
 

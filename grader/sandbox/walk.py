@@ -12,7 +12,7 @@ MOST_ENTRIES = 100_000
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Whatever is no folder below `folder`, those at its top first, otherwise by name. Hidden folders and links to
+    """Files below `folder`, those at its top first, otherwise by name. Hidden folders and links to
     folders are not entered; what cannot be read, or lies too deep, is left aside."""
     seen = 0
     waiting = [(str(folder), 0)]

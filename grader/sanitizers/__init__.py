@@ -10,7 +10,7 @@ kernels, and the tool finds the fault in a canary (canary.cu) on this very machi
 May import `profiling` and what is below it.
 """
 
-from grader.sanitizers.cause import cause_of, race_of, sentence, without_echoes
+from grader.sanitizers.cause import SourceLine, cause_of, no_source, race_of, sentence, without_echoes
 from grader.sanitizers.findings import CHECKS, Check, Finding, Report, by_place, parse_checks
 from grader.sanitizers.log import parse_report
 from grader.sanitizers.text import render
@@ -22,8 +22,10 @@ __all__ = [
     "Check",
     "Finding",
     "Report",
+    "SourceLine",
     "by_place",
     "cause_of",
+    "no_source",
     "parse_checks",
     "parse_report",
     "race_of",

@@ -17,6 +17,12 @@ from grader.programs.trace import Diagnostic, Race
 SourceLine = Callable[[str, int], str]
 """The text of a line of the submission, '' where there is none: (file's name as handed in, number)."""
 
+
+def no_source(file: str, line: int) -> str:
+    """Where no source is at hand."""
+    return ""
+
+
 LUCK = "On a GPU this can pass by luck."
 _VERBS = {
     "read": "reads",
@@ -26,16 +32,21 @@ _VERBS = {
 }
 _OF_WHOM = {"blocks": "block", "warps": "warp", "lanes": "thread of the same warp"}
 _BARRIERS = {"warps": "__syncthreads()", "lanes": "__syncwarp()"}
+_DID = ("wrote ", "read ", "updated ")
+"""How messages begin that go on where the thread's place ends (grader/emulator/runtime/report.c has the same words)."""
+_ALLOCATION = re.compile(r"the (?P<bytes>\d+) bytes of cudaMalloc\w* at (?P<file>[^\s:]+):(?P<line>\d+)")
+_CALL_LINES = 3
+_REFUSED_LAUNCH = re.compile(r"cuda\w+: the launch of kernel (?P<kernel>.+?) (?P<why>was refused: .*)", re.DOTALL)
 _POINTER = re.compile(r"\bcudaMalloc\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_][\w.\[\]>-]*)")
 
 
-def cause_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = lambda file, line: "") -> str:
+def cause_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:
     """The sentences that name the likeliest cause; '' where nothing was found that can be one."""
     suspects = [found for found in without_echoes(diagnostics) if _rank(found) is not None]
     return sentence(min(suspects, key=lambda d: _rank(d) or 0), source_line) if suspects else ""
 
 
-def race_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = lambda file, line: "") -> str:
+def race_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:
     """As `cause_of`, of races alone."""
     return cause_of((found for found in diagnostics if found.race is not None), source_line)
 
@@ -52,21 +63,39 @@ def without_echoes(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     )
 
 
-def sentence(found: Diagnostic, source_line: SourceLine = lambda file, line: "") -> str:
+def sentence(found: Diagnostic, source_line: SourceLine = no_source) -> str:
     """One finding as a student reads it."""
     if found.race is not None:
         return _race(found, found.race, source_line)
     advice = f" {found.advice}" if found.advice else ""
-    return f"{place(found)}{found.message.rstrip('. ')}.{advice}"
+    if refused := _REFUSED_LAUNCH.match(found.message):
+        kernel, why = normal_name(refused["kernel"]), refused["why"].rstrip(". ")
+        return f"{place(found)}the launch of kernel {kernel} {why}.{advice}"
+    message = _ALLOCATION.sub(lambda said: _allocated(said, source_line), found.message.rstrip(". "))
+    return f"{place(found)}{message}.{advice}"
+
+
+def _allocated(said: re.Match[str], source_line: SourceLine) -> str:
+    """ "the 4096 bytes of cudaMalloc at hw4.cu:107" by the name that the program gives them."""
+    size, file, line = said["bytes"], said["file"], int(said["line"])
+    named = _pointer(file, line, source_line)
+    return f"`{named}` ({size} bytes, allocated at {file}:{line})" if named else said[0]
+
+
+def _pointer(file: str, line: int, source_line: SourceLine) -> str:
+    """The pointer that the allocation at `line` sets; a call may go over a few lines. '' where it cannot be seen."""
+    found = _POINTER.search(" ".join(source_line(file, number) for number in range(line, line + _CALL_LINES)))
+    return found[1] if found else ""
 
 
 def place(found: Diagnostic) -> str:
-    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as much of it as is known."""
+    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as much of it as is known, and without the
+    last colon where the message says what the thread did."""
     where = f"{handed_in_name(found.file)}:{found.line}: " if found.file else ""
     if not found.kernel:
         return where
     thread = f", thread {_dim(found.thread)} of block {_dim(found.block)}" if found.thread and found.block else ""
-    return f"{where}kernel {normal_name(found.kernel)}{thread}: "
+    return f"{where}kernel {normal_name(found.kernel)}{thread}{' ' if found.message.startswith(_DID) else ': '}"
 
 
 def _dim(dim: tuple[int, int, int]) -> str:
@@ -113,5 +142,5 @@ def _variable(race: Race, source_line: SourceLine) -> str:
     if not race.allocated_in:
         return "memory"
     file = handed_in_name(race.allocated_in)
-    named = _POINTER.search(source_line(file, race.allocated_at))
-    return f"`{named[1]}`" if named else f"memory allocated at {file}:{race.allocated_at}"
+    named = _pointer(file, race.allocated_at, source_line)
+    return f"`{named}`" if named else f"memory allocated at {file}:{race.allocated_at}"

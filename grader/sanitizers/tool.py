@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.errors import GraderFault, MachineFault
-from grader.base.paths import cache_folder
+from grader.base.errors import GraderFault
 from grader.profiling.ncu import nvidia_tools
 from grader.programs.build import OWN_PROGRAM, compile_own
 from grader.programs.engine.cuda import CudaEngine
 from grader.sandbox import memory_share
+from grader.sandbox.cache import cache_entry, kept, mark_used
 from grader.sandbox.scratch import scratch_folder
 from grader.sanitizers.findings import Check, Report
 from grader.sanitizers.log import parse_report
@@ -110,13 +111,11 @@ def _finds_its_canary(engine: CudaEngine, tool: Path, check: Check) -> bool:
     key = hashlib.sha256(
         _CANARY.read_bytes() + f"{engine.identity()} {engine.gpu.driver} {engine.gpu.uuid} {tool.resolve()}".encode()
     ).hexdigest()[:16]
-    folder = cache_folder() / "native"
-    remembered = folder / f"sanitizer-{check}-{key}"
+    remembered = cache_entry("native", f"sanitizer-{check}-{key}")
     if remembered.exists():
+        mark_used(remembered)
         return True
-    program = folder / f"sanitizer-canary-{key}"
-    if not program.exists():
-        _build_canary(engine, program)
+    program = kept("native", f"sanitizer-canary-{key}", partial(_build_canary, engine))
     found = parse_report(check, _run(engine, tool, check, program, [check], ()))
     if found.errors > 0 and not found.not_run:
         remembered.touch()
@@ -124,16 +123,11 @@ def _finds_its_canary(engine: CudaEngine, tool: Path, check: Check) -> bool:
     return False
 
 
-def _build_canary(engine: CudaEngine, program: Path) -> None:
-    program.parent.mkdir(parents=True, exist_ok=True)
-    with scratch_folder("canary", program.parent) as folder:
-        made = compile_own(engine, _CANARY.read_text(encoding="utf-8"), folder, ("-O1", "-lineinfo"))
-        if not made.ok:
-            raise GraderFault(f"The sanitizer's canary does not compile: {made.log[:400]}")
-        try:
-            (folder / OWN_PROGRAM).replace(program)
-        except OSError as error:
-            raise MachineFault(f"{program} cannot be written: {error.strerror}.") from error
+def _build_canary(engine: CudaEngine, folder: Path) -> Path:
+    made = compile_own(engine, _CANARY.read_text(encoding="utf-8"), folder, ("-O1", "-lineinfo"))
+    if not made.ok:
+        raise GraderFault(f"The sanitizer's canary does not compile: {made.log[:400]}")
+    return folder / OWN_PROGRAM
 
 
 def with_lines(flags: Sequence[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 They are drawn here and not by a plotting library because they are part of the page: their colours are the page's own
 (CSS classes, so they follow light and dark and print), each mark has a title that a pointer or a screen reader finds,
-and two hundred pages of them take a second. Every chart's numbers stand beside it in a table as well.
+and two hundred pages of them take a second. A table next to every chart has its numbers.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     OUT/assistants/links.csv             id and page of every student, to be sent to them
 
 OUT/public can be put on any web server as it is, or opened from disk; OUT/assistants is for the staff. The site is
-built beside OUT and moved into place, so a reader never sees half of it.
+built next to OUT and moved into place, so a reader never sees half of it.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def roofline(found: Roofline | None) -> Markup:
     heights = [mark.tflops for mark in found.marks] + limits + [roof.flops / 1e12 for roof in found.roofs]
     x = Axis(*found.span, LEFT, WIDTH - RIGHT, log=True)
     y = Axis(*_room(heights), _HEIGHT - _BOTTOM, _TOP, log=True)
-    parts = frame(y, "FLOP per byte of device memory, at the least", "TFLOP/s")
+    parts = frame(y, "FLOP per byte of device memory, at least", "TFLOP/s")
     for tick in x.ticks():
         at_end = x.at(tick) > WIDTH - RIGHT - 20
         parts.append(text(x.at(tick), y.start + 16, number(tick), "end" if at_end else "middle"))
@@ -182,7 +182,7 @@ def _achieved(mark: Mark, x: Axis, y: Axis) -> list[Markup]:
 
 
 def _names(marks: Sequence[Mark], x: Axis, y: Axis, taken: list[tuple[float, float, float]]) -> list[Markup]:
-    """Names beside marks, where there is room for them; the others have only their titles. `taken` are lines of text
+    """Names next to marks, where there is room; the others have only their titles. `taken` are lines of text
     that are there already, as (left, right, y), and grows."""
     parts = []
     for mark in marks:

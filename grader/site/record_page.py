@@ -10,12 +10,13 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from grader.base.verdict import Fault, Verdict
+from grader.base.verdict import Verdict
 from grader.classes.final_points import Line, share_words
 from grader.classes.similarity import Findings
 from grader.profiling.roofline import roofline_of
 from grader.records import measured_times as timing
 from grader.records.record import Record, TestRecord
+from grader.report.causes import causes
 from grader.report.leaderboard import number
 from grader.site import charts, pictures
 from grader.site.annotate import SourceFile, annotated, messages_of
@@ -93,23 +94,8 @@ def report_of(
 
 
 def _reasons(tests: Sequence[TestRecord]) -> list[Reason]:
-    groups: list[tuple[list[str], TestRecord]] = []
-    for test in tests:
-        if test.verdict is Verdict.PASSED:
-            continue
-        if groups and groups[-1][1].reason == test.reason:
-            groups[-1][0].append(test.name)
-        else:
-            groups.append(([test.name], test))
-    whose = {Fault.GRADER: "not your fault: the grader's", Fault.MACHINE: "not your fault: the machine's"}
-    return [
-        Reason(
-            names[0] if len(names) == 1 else f"{names[0]}–{names[-1]}" if len(names) > 2 else ", ".join(names),
-            whose.get(test.fault, "") if test.fault else "",
-            test.reason,
-        )
-        for names, test in groups
-    ]
+    """Each cause once, with what came of it on its first test."""
+    return [Reason(cause.names, cause.whose, cause.first.reason) for cause in causes(tests)]
 
 
 def _warnings(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:

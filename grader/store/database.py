@@ -36,7 +36,7 @@ from grader.base.verdict import Verdict
 from grader.records.record import RecheckRecord, Record
 from grader.store import schema
 from grader.store.claims import Aliveness
-from grader.store.faults import _BUSY_S, told
+from grader.store.faults import _BUSY_S, translate_sqlite_errors
 
 
 class State(StrEnum):
@@ -46,6 +46,11 @@ class State(StrEnum):
     FAULTED = "faulted"
     FAILED = "failed"
     PASSED = "passed"
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a record without a fault of the grader or the machine."""
+        return self in (State.FAILED, State.PASSED)
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class Store:
         self.path = path
         self._alive: Aliveness | None = None
         self._grader: int | None = None
-        with told(path):
+        with translate_sqlite_errors(path):
             self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
             try:
                 self._open()
@@ -178,7 +183,7 @@ class Store:
     def close(self) -> None:
         """Give back claims and close the file."""
         if self._grader is not None:
-            with told(self.path), self.transaction():
+            with translate_sqlite_errors(self.path), self.transaction():
                 self._db.execute("DELETE FROM graders WHERE id = ?", (self._grader,))
         if self._alive is not None:
             self._alive.close()
@@ -187,7 +192,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of the block's writes, or none. For upkeep and exchange too, which live beside this module."""
+        """All of the block's writes, or none. Also used by `upkeep` and `exchange`."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -201,7 +206,7 @@ class Store:
 
     def add_student(self, student: str, *, name: str = "", nickname: str = "", section: str = "") -> None:
         """Add a student, or what the roster knows of one; what is empty leaves what is there."""
-        with told(self.path), self.transaction():
+        with translate_sqlite_errors(self.path), self.transaction():
             self._add_student(student, name, nickname, section)
 
     def _add_student(self, student: str, name: str = "", nickname: str = "", section: str = "", page: str = "") -> None:
@@ -234,7 +239,7 @@ class Store:
     def _enter(self, handed: HandIn, known: str) -> int:
         """`known`: what to set of an attempt that is there already, in SQL."""
         time = handed.handed_in.astimezone(UTC).isoformat(timespec="seconds") if handed.handed_in else None
-        with told(self.path), self.transaction():
+        with translate_sqlite_errors(self.path), self.transaction():
             self._add_student(handed.student)
             (number,) = self._db.execute(
                 "INSERT INTO submissions (assignment, student, sha256, path, handed_in, days_late, penalty) "
@@ -258,7 +263,7 @@ class Store:
 
     def penalty_of(self, handed: HandIn) -> float | None:
         """The penalty of this attempt as it was entered last; None where it is new."""
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             row = self._db.execute(
                 "SELECT penalty FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?",
                 (handed.assignment, handed.student, handed.sha256),
@@ -269,7 +274,7 @@ class Store:
         """Keep a record and give back the claim on its attempt; False when this very record is there already."""
         text = record.model_dump_json(by_alias=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        with told(self.path), self.transaction():
+        with translate_sqlite_errors(self.path), self.transaction():
             added = self._db.execute(
                 "INSERT INTO records (submission, conditions, created, faulted, digest, json) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (digest) DO NOTHING",
@@ -284,7 +289,7 @@ class Store:
     def bring_forward(self, submission: int, conditions: str) -> None:
         """Make the record that counts under `conditions` the newest of its attempt: whoever grades under them again,
         with everything graded already, means these records and not those of other rules or an engine in between."""
-        with told(self.path), self.transaction():
+        with translate_sqlite_errors(self.path), self.transaction():
             self._db.execute(
                 "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
                 "submission = ?1 AND conditions = ?2 ORDER BY faulted, id DESC LIMIT 1) AND EXISTS (SELECT 1 FROM "
@@ -294,7 +299,7 @@ class Store:
 
     def add_recheck(self, attempt: Attempt, recheck: RecheckRecord) -> None:
         """Keep a recheck of an attempt's record: in a copy of the record, which counts from now on."""
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             (conditions,) = self._db.execute(
                 "SELECT conditions FROM records WHERE id = ?", (attempt.record_id,)
             ).fetchone()
@@ -303,7 +308,7 @@ class Store:
     def set_points(self, assignment: str, points: Sequence[Points]) -> None:
         """Enter points by hand, all or none; an earlier entry for the same student and part is replaced."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with told(self.path), self.transaction():
+        with translate_sqlite_errors(self.path), self.transaction():
             for entry in points:
                 self._add_student(entry.student)
                 self._db.execute(
@@ -316,7 +321,7 @@ class Store:
     def claim(self, submission: int, conditions: str) -> bool:
         """Take an attempt for this process; False while another living grader has it. Given back by `add_record`,
         `release`, `close`, or this process's end."""
-        with told(self.path), self.transaction():
+        with translate_sqlite_errors(self.path), self.transaction():
             alive, me = self._announced()
             row = self._db.execute(
                 "SELECT grader FROM claims WHERE submission = ? AND conditions = ?", (submission, conditions)
@@ -328,7 +333,7 @@ class Store:
 
     def release(self, submission: int, conditions: str) -> None:
         """Give an attempt back ungraded."""
-        with told(self.path), self.transaction():
+        with translate_sqlite_errors(self.path), self.transaction():
             self._db.execute(
                 "DELETE FROM claims WHERE submission = ? AND conditions = ? AND grader IS ?",
                 (submission, conditions, self._grader),
@@ -353,31 +358,34 @@ class Store:
 
     def state(self, submission: int, conditions: str) -> State:
         """How far an attempt is; what counts is the same record as in `Attempt`."""
-        with told(self.path):
-            row = self._db.execute(
-                "SELECT faulted, json FROM records WHERE submission = ? AND conditions = ? "
-                "ORDER BY faulted, id DESC LIMIT 1",
-                (submission, conditions),
-            ).fetchone()
-        if row is None:
+        record = self.record_under(submission, conditions)
+        if record is None:
             return State.UNGRADED
-        if row[0]:
+        if record.infrastructure_failed:
             return State.FAULTED
-        record = self._record(submission, row[1])
         passed = all(test.verdict is Verdict.PASSED for test in record.tests)
         return State.PASSED if passed else State.FAILED
+
+    def record_under(self, submission: int, conditions: str) -> Record | None:
+        """The record that counts for an attempt under `conditions`; None where it was not graded under them."""
+        with translate_sqlite_errors(self.path):
+            row = self._db.execute(
+                "SELECT json FROM records WHERE submission = ? AND conditions = ? ORDER BY faulted, id DESC LIMIT 1",
+                (submission, conditions),
+            ).fetchone()
+        return self._record(submission, row[0]) if row is not None else None
 
     def find(self, assignment: str, student: str, sha256: str) -> int | None:
         """The number of an attempt, if the store has it."""
         query = "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?"
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             row = self._db.execute(query, (assignment, student, sha256)).fetchone()
         return int(row[0]) if row else None
 
     def assignments(self) -> tuple[str, ...]:
         """Which assignments it holds records of."""
         query = "SELECT DISTINCT assignment FROM submissions JOIN records ON submission = submissions.id ORDER BY 1"
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             return tuple(row[0] for row in self._db.execute(query))
 
     def attempts(self, assignment: str, student: str | None = None) -> Iterator[Attempt]:
@@ -393,7 +401,7 @@ class Store:
             ) WHERE place = 1 ORDER BY 2, 13
         """
         parameters = (assignment,) if student is None else (assignment, student)
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             for row in self._db.execute(query, parameters):
                 yield Attempt(
                     submission=row[0],
@@ -421,20 +429,20 @@ class Store:
     def sources(self, submission: int) -> tuple[tuple[str, bytes], ...]:
         """The files of an attempt as they were handed in."""
         query = "SELECT name, content FROM sources WHERE submission = ? ORDER BY name"
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             return tuple((row[0], zlib.decompress(row[1])) for row in self._db.execute(query, (submission,)))
 
     def points(self, assignment: str) -> dict[str, dict[str, Points]]:
         """Points entered by hand, by student and part."""
         found: dict[str, dict[str, Points]] = {}
         query = "SELECT student, part, points, comment FROM manual_points WHERE assignment = ? ORDER BY 1, 2"
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             for row in self._db.execute(query, (assignment,)):
                 found.setdefault(row[0], {})[row[1]] = Points(*row)
         return found
 
     def execute(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
-        """For upkeep and exchange, which live beside this module."""
+        """Used by `upkeep` and `exchange`."""
         return self._db.execute(query, parameters)
 
     def without_result(self, assignment: str) -> list[tuple[Student, bool]]:
@@ -447,18 +455,18 @@ class Store:
                 WHERE h.assignment = ?1 AND h.student = s.student
             ) ORDER BY student
         """
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             return [(Student(*row[:5]), bool(row[5])) for row in self._db.execute(query, (assignment,))]
 
     def students(self) -> frozenset[str]:
         """Ids of everybody in the store: who handed in anything, and who is on a roster that was given."""
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             return frozenset(row[0] for row in self._db.execute("SELECT student FROM students"))
 
     def counts(self) -> dict[str, int]:
         """Rows by table."""
         tables = ("students", "submissions", "records", "manual_points")
-        with told(self.path):
+        with translate_sqlite_errors(self.path):
             return {name: self._db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
 
 

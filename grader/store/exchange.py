@@ -27,7 +27,7 @@ from grader.base.paths import shown
 from grader.operators import Shape
 from grader.records.record import SCHEMA, Record
 from grader.store.database import HandIn, Points, Store, Student
-from grader.store.faults import told
+from grader.store.faults import translate_sqlite_errors
 from grader.store.merge import merge_points, merge_student, settle_records
 
 FORMAT = "grader-store-1"
@@ -102,7 +102,7 @@ def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
     Raises UsageError naming the file and the line that is not understood; the lines before it are kept."""
     added = known = 0
     for path in paths:
-        with told(store.path):
+        with translate_sqlite_errors(store.path):
             (last,) = store.execute("SELECT coalesce(max(id), 0) FROM records").fetchone()
         try:
             for where, line in _lines(path):
@@ -168,7 +168,7 @@ class _SubmissionRow(_Row):
         """The row as an attempt. Raises ValueError."""
         for name in self.sources:
             if not name or name.startswith("/") or ".." in name.split("/"):
-                raise ValueError(f"{name!r} is no name of a file in a submission")
+                raise ValueError(f"{name!r} is not the name of a file in a submission")
         return HandIn(
             assignment=self.assignment,
             student=self.student,
@@ -224,17 +224,17 @@ def _merge(store: Store, path: Path, where: str, content: Any) -> bool | None:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise UsageError(
-            f"{shown(path)}, {where}: this is no row of a store's export: {key + ': ' if key else ''}{first['msg']}."
+            f"{shown(path)}, {where}: this is not a row of a store's export: {key + ': ' if key else ''}{first['msg']}."
         ) from error
     except ValueError as error:
-        raise UsageError(f"{shown(path)}, {where}: this is no row of a store's export: {error}.") from error
+        raise UsageError(f"{shown(path)}, {where}: this is not a row of a store's export: {error}.") from error
     return None
 
 
 def _merge_record(store: Store, row: _RecordRow) -> bool:
     record = _RECORD.validate_python(row.record) if row.text is None else Record.model_validate_json(row.text)
     student = row.student or record.submission.id
-    with told(store.path):
+    with translate_sqlite_errors(store.path):
         found = store.execute(
             "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?",
             (record.assignment, student, record.submission.sha256),

@@ -14,7 +14,7 @@ _BUSY_S = 60
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def translate_sqlite_errors(path: Path) -> Iterator[None]:
     """Turns sqlite3's errors of the block into UsageError, MachineFault or GraderFault about `path`."""
     try:
         yield

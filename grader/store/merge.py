@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from grader.store.database import PRACTICE_OF, Points, Store, Student
-from grader.store.faults import told
+from grader.store.faults import translate_sqlite_errors
 
 
 def merge_student(store: Store, student: Student) -> None:
     """Add a student, or what is known of one there and not here."""
-    with told(store.path), store.transaction():
+    with translate_sqlite_errors(store.path), store.transaction():
         store.execute(
             "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO NOTHING",
@@ -25,7 +25,7 @@ def merge_student(store: Store, student: Student) -> None:
 def merge_points(store: Store, assignment: str, entry: Points, entered: str) -> None:
     """Enter points, unless there is an entry here that was made later than `entered`."""
     store.add_student(entry.student)
-    with told(store.path), store.transaction():
+    with translate_sqlite_errors(store.path), store.transaction():
         store.execute(
             "INSERT INTO manual_points VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, part) DO UPDATE "
             "SET points = excluded.points, comment = excluded.comment, entered = excluded.entered "
@@ -47,6 +47,6 @@ def settle_records(store: Store, last: int) -> None:
             JOIN records AS ours ON ours.id = here.id JOIN records AS theirs ON theirs.id = there.id
         WHERE (ours.created, ours.digest) > (theirs.created, theirs.digest) ORDER BY here.id
     """
-    with told(store.path), store.transaction():
+    with translate_sqlite_errors(store.path), store.transaction():
         for (number,) in store.execute(query, (last, last)).fetchall():
             store.execute("UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = ?", (number,))

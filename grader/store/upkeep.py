@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from grader.records.record import Record
 from grader.store.database import Store
-from grader.store.faults import told
+from grader.store.faults import translate_sqlite_errors
 
 
 def check_store(store: Store) -> list[str]:
@@ -28,7 +28,7 @@ def check_store(store: Store) -> list[str]:
             try:
                 Record.model_validate_json(text)
             except ValidationError as error:
-                problems.append(f"Record {number} is no record of this grader: {error.errors()[0]['msg']}.")
+                problems.append(f"Record {number} is not a record of this grader: {error.errors()[0]['msg']}.")
         for submission, name, content in store.execute("SELECT submission, name, content FROM sources"):
             try:
                 zlib.decompress(content)
@@ -42,7 +42,7 @@ def check_store(store: Store) -> list[str]:
 def vacuum_store(store: Store) -> tuple[int, int]:
     """Rewrite the file without free space. Gives its size in bytes before and after."""
     before = store.path.stat().st_size
-    with told(store.path):
+    with translate_sqlite_errors(store.path):
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         store.execute("VACUUM")
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")

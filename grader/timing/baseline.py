@@ -12,8 +12,7 @@ budget needs. The 944 MB of the largest testcase are never written for this. A B
 measured and how much scaled.
 
 The budget is shared by several runs, three at least, of which the fastest counts: what disturbs a run on one core
-(interrupts, neighbours) only ever makes it slower. The slowest is kept beside it: the two are the interval in which
-all runs lay.
+(interrupts, neighbours) only ever makes it slower. The slowest is kept too: the two bound all runs.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from typing import Any
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.machine import cpu_model
-from grader.base.paths import cache_folder, shown
+from grader.base.paths import shown
 from grader.base.process import Runner
 from grader.course.assignment import Assignment
 from grader.course.seeds import Distribution, draw_unit, public_seed
@@ -42,6 +41,7 @@ from grader.course.testcase import Case
 from grader.operators import Operator, Shape
 from grader.programs.engine import Engine
 from grader.sandbox import runner
+from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 MAX_SAMPLE_BYTES = 128 << 20
@@ -89,7 +89,7 @@ class Baseline:
         how = f"core {self.core} of {self.cpu}, {self.compiler}, {' '.join(self.flags)}, {self.date[:10]}"
         runs = f"fastest of {self.runs} runs, the slowest {self.spread:+.1%}"
         if self.spread > QUIET:
-            runs += " (the machine was not quiet: `grader baseline --refresh` when it is)"
+            runs += " (the machine was busy: run `grader baseline --refresh` when it is idle)"
         if not self.scaled:
             return f"measured whole, {runs}: {self.seconds:.4g} s ({how})."
         return (
@@ -155,6 +155,7 @@ def time_baseline(
     }
     kept_at = _cache_file(key)
     if not refresh and (kept := _read(kept_at, key)) is not None:
+        mark_used(kept_at)
         return kept
     try:
         with scratch_folder("baseline") as folder:
@@ -175,13 +176,13 @@ def time_baseline(
 def _compiler() -> str:
     found = shutil.which("gcc")
     if found is None:
-        raise MachineFault("No gcc is on PATH, it is needed to time the sequential program: apt install gcc.")
+        raise MachineFault("gcc is not on PATH; timing the sequential program needs it: apt install gcc.")
     return found
 
 
 @cache
 def _own_compiler_version(compiler: str) -> str:
-    """Asked once in a session: it is part of the key of each kept time."""
+    """Read once in a session: it is part of each cached time's key."""
     return _compiler_version(compiler, runner(_COMPILE_LIMIT_S))
 
 
@@ -323,11 +324,11 @@ def _pinned() -> Iterator[int]:
 
 def _cache_file(key: dict[str, Any]) -> Path:
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
-    return cache_folder() / "baseline" / f"{name}.json"
+    return cache_entry("baseline", f"{name}.json")
 
 
 def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
-    """The kept time, or None where there is none, or it is damaged or of something else."""
+    """The kept time, or None where there is none, or it is damaged or does not match."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["key"] != key:
@@ -341,11 +342,7 @@ def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
 
 def _write(path: Path, key: dict[str, Any], baseline: Baseline) -> None:
     """Keeps a time. A cache that cannot be written costs time, not the measurement."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps({"key": key, "baseline": asdict(baseline)}, indent=2) + "\n", encoding="utf-8")
-        temporary.rename(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with contextlib.suppress(MachineFault), making(path) as folder:
+        made = folder / "baseline.json"
+        made.write_text(json.dumps({"key": key, "baseline": asdict(baseline)}, indent=2) + "\n", encoding="utf-8")
+        put(made, path)

@@ -1,15 +1,14 @@
-"""Whether a run's times can be believed: what the trace, the processor time and the output say of each other.
+"""Decides whether a run's times are credible by comparing its trace, processor time and output.
 
 The trace comes from within the program's process, so it is evidence. It cannot be changed once written (see
-`sandbox.streams.Receiver`), but a program can write lines of its own, and can keep the tracer from being loaded. What
-a forger writes has to agree with what the grader saw from outside: wall time, processor time, one process. A run that
-does not agree keeps its verdict, since the output file alone decides that, but is not timed and is flagged for a
-person to look at.
+`sandbox.streams.Receiver`), but a program can write lines of its own, and can keep the tracer from being loaded. A
+forged trace must agree with what the grader saw from outside: wall time, processor time, one process. A run that does
+not agree keeps its verdict, which depends on the output file alone, but is not timed and is flagged for review.
 
-Processor time bounds what a program can have computed on the host. Work done there with idle kernels launched for
-show is seen by it: an honest program spends host time on start-up, files, copies, launches and waiting, which
-`computed_on_the_host` adds up generously. What lies above could have been the computation itself, if it comes to the
-share of the sequential program's time that a vectorised one on the same core would need (`VECTORISED`).
+Processor time bounds what a program can have computed on the host. It exposes host work behind decoy kernels: an honest
+program spends host time on start-up, files, copies, launches and waiting, which `computed_on_the_host` adds up
+generously. Anything above could be the computation itself, if it reaches the share of the sequential program's
+time that a vectorised one on the same core would need (`VECTORISED`).
 
 What a program does on the GPU without the tracer's knowledge shows on the clock outside (`grader.gpu.outside_clock`):
 `hidden_work` allows what honest programs need beyond their traced kernels. Measured on an H200 (driver 580,
@@ -32,11 +31,11 @@ from grader.records.record import ProfileRecord, TestRecord, TimedRunRecord
 STARTUP_CPU_S = 1.5
 """Seen: 0.2 to 0.55 s for whole runs of flash2.cu, tracer included (docs/benchmarks.md); slower machines need more."""
 STARTUPS = 3
-"""Where a time earns points: so many times what the least CUDA program needs on this machine, where that is less."""
+"""For times that earn points: this multiple of a minimal CUDA program's time on this machine, if that is less."""
 CPU_S_PER_BYTE = 4e-9
 """Reading a file, converting, copying to the device and back: some 1 GB/s each on one core."""
 COPYING_S_PER_BYTE = 16e-9
-"""Of input and output, the longest wait for copies that is allowed for: sixteen copies of all at 1 GB/s. A program can
+"""The longest wait that is allowed for copies of input and output: sixteen copies of all at 1 GB/s. A program can
 copy for as long as it likes. Chosen, not measured."""
 CPU_S_PER_LAUNCH = 2e-5
 """A launch is some 2 to 5 µs of host time, a traced one up to twice that."""
@@ -57,13 +56,13 @@ MORE_OCCUPANCY_BY = 0.02
 
 _CLOCK_SLACK_NS = 50_000_000
 _CLOCK_STEP_NS = 1_000_000_000
-"""By how much the machine's clock may be set while a program runs."""
+"""How far the machine's clock may be adjusted while a program runs."""
 _MAX_THREADS_PER_BLOCK = 1024
 
 
 @dataclass(frozen=True)
 class Witness:
-    """What the grader itself knows of a run: seconds of wall and of processor time, bytes of input and output, the
+    """The grader's own observations of a run: seconds of wall and of processor time, bytes of input and output, the
     engine's name, and when it began on each clock that a tracer may use."""
 
     engine: str
@@ -74,14 +73,14 @@ class Witness:
 
 
 def witness_of(engine: str, case: Case, run: Run) -> Witness:
-    """What was seen from outside of a run of `case` on the engine of that name."""
+    """The grader's observations of a run of `case` on the named engine."""
     outcome = run.outcome
     return Witness(engine, outcome.wall_s, outcome.cpu_s, case.input_bytes + case.output_bytes, run.began_ns)
 
 
 @dataclass(frozen=True)
 class Outside:
-    """What the clock outside saw of a series of runs, and what the traces of these runs explain."""
+    """The outside clock's readings for a series of runs, and the busy time that their traces explain."""
 
     busy: Busy
     explained_s: float
@@ -97,12 +96,12 @@ class Outside:
 
 
 def hidden_work(outside: Outside) -> str:
-    """Why the times of a series of runs cannot be believed, as a phrase; '' when they can."""
+    """Why the times of a series of runs are rejected, as a phrase; '' when they are accepted."""
     if outside.busy.busy_s <= outside.allowed_s:
         return ""
     return (
-        f"the GPU was busy for {outside.busy.busy_s:.3g} s during its {outside.runs} timed runs, of which its traces "
-        f"explain {outside.explained_s:.3g} s: work was done where the tracer doesn't see it"
+        f"the GPU was busy for {outside.busy.busy_s:.3g} s during its {outside.runs} timed runs, but its traces "
+        f"explain only {outside.explained_s:.3g} s: the tracer did not see all of its work"
     )
 
 
@@ -148,16 +147,14 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
     if trace.ends != trace.starts:
         found.append("Its trace has no end: the program was ended by a signal, abort or _exit before CUDA shut down.")
     if trace.engine not in (None, witness.engine):
-        found.append(
-            f"Its trace says it was written on another engine than {witness.engine}: {line(trace.engine, 40)}."
-        )
+        found.append(f"Its trace names another engine than {witness.engine}: {line(trace.engine, 40)}.")
     if trace.dropped:
         found.append(f"{trace.dropped:,} events are missing from its trace.")
     if trace.tracer_errors:
         first = trace.tracer_errors[0]
         found.append(f"CUPTI refused the tracer: {line(first.call, 80)} said {line(first.message, 160)}.")
     if not trace.kernels:
-        found.append("No kernel ran on the GPU: whatever it computed, it computed on the processor.")
+        found.append("No kernel ran on the GPU: the program computed on the processor only.")
     return found + _of_times(trace, witness)
 
 
@@ -230,7 +227,7 @@ def _working_cpu_s(waiting_s: float, file_bytes: int, launches: int) -> float:
 
 
 def flags_of(tests: Sequence[TestRecord], profiles: Sequence[ProfileRecord] = ()) -> tuple[str, ...]:
-    """The flags of all tests, each sentence once, with the tests that it was said of."""
+    """The flags of all tests, deduplicated, each with its tests."""
     said: dict[str, list[str]] = {}
     flags = [(test.name, flag) for test in tests for flag in test.flags]
     for name, flag in flags + [(profile.test, profile.flag) for profile in profiles if profile.flag]:

@@ -1,4 +1,4 @@
-"""The least time a GPU could need for a testcase: no result below it is believed.
+"""The least time a GPU could need for a testcase: a result far below it is rejected.
 
 Three terms, each a count of work over a peak rate of the whole GPU:
 
@@ -9,12 +9,12 @@ Three terms, each a count of work over a peak rate of the whole GPU:
 Units work side by side, so the floor is the largest term, not their sum. It is what reports compare with.
 
 Refusing a result needs a bound that no honest program can cross, and the terms can be bent: exponentials can be
-computed as polynomials on the FP32 units beside the special-function units (FlashAttention-4, 2025), which at most
+computed as polynomials on the FP32 units next to the special-function units (FlashAttention-4, 2025), which at most
 doubles their rate; what the copy from the host left in the second-level cache need not come from memory, nor need
-what is written last have left that cache when the last kernel ends; and some of the work that is counted by
-convention is not done by who keeps its result (`Operator.unavoidable`). `refuse_below_ms` allows for all of that.
-Clocks are the highest the GPU may take, and bandwidth is that of the memory's pins (bus width × clock), not a
-measured one, so that both only make the floor lower.
+what is written last have left that cache when the last kernel ends; and a program that keeps a result skips some of the
+work that convention counts (`Operator.unavoidable`). `refuse_below_ms` allows for all of that. Clocks are the highest
+the GPU may take, and bandwidth is that of the memory's pins (bus width × clock), not a measured one, so that both only
+make the floor lower.
 """
 
 from __future__ import annotations
@@ -100,14 +100,14 @@ class Floor:
         return self.flops / gpu_ms / 1e9
 
     def refusal(self, gpu_ms: float) -> str:
-        """Why this time is not believed, as a sentence; '' when it is."""
+        """Why this time is rejected, as a sentence; '' when it is accepted."""
         if gpu_ms >= self.refuse_below_ms:
             return ""
         hard = max(self.terms, key=lambda term: term.hard_ms)
         return (
-            f"{gpu_ms:.4g} ms of GPU time is less than the {self.refuse_below_ms:.4g} ms that {hard.name} need on "
-            f"this GPU at the very least ({hard.source}): work was left out, or done where the tracer does not see "
-            "it. The time is refused; it earns no points and is not ranked until a person has looked."
+            f"{gpu_ms:.4g} ms of GPU time is less than the {self.refuse_below_ms:.4g} ms that {hard.name} need at "
+            f"least on this GPU ({hard.source}): work was left out, or done where the tracer does not see "
+            "it. The time is refused: it earns no points and is not ranked until someone has reviewed it."
         )
 
 

@@ -1,10 +1,10 @@
-"""Inputs for timed runs that no program can have seen, with answers that are known.
+"""Inputs for timed runs that no program has seen, with known answers.
 
 The first input is a copy of the testcase's own file, in the place where all that follow lie, so that the graded run
 looks to the program like every other. Before each further run some units (batches) change places and one is drawn
-again. The right output is then the testcase's own, rearranged, but for the new unit: of that, as many rows are
-computed as take little time. So all of an output is compared at no cost but the comparison, and a program that
-remembers earlier runs, if it finds a way to, doesn't know which unit is where.
+again. The right output is then the testcase's own, rearranged, except for the new unit, of which a few rows are
+computed. So all of an output is compared at no cost but the comparison, and a program that remembers earlier runs, if
+it finds a way to, doesn't know which unit is where.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _phrase(found: Check) -> str:
     if found.kind == "missing":
         return "on a fresh input it left no output file"
     if found.kind == "not_a_file":
-        return "on a fresh input its output is no regular file"
+        return "on a fresh input its output is not a regular file"
     if found.kind == "size":
         return f"on a fresh input its output has {found.found_bytes:,} bytes, {found.expected_bytes:,} expected"
     if found.kind == "changed":
@@ -185,7 +185,7 @@ class FreshInput:
         return self._path
 
     def give_up(self) -> None:
-        """Nobody wants the rest of what is being copied."""
+        """Cancels the copy in progress."""
         self._given_up.set()
 
     def _copy(self) -> None:

@@ -1,8 +1,8 @@
 """Times a program on one testcase until the time is known well enough (see `grader.timing.stopping`).
 
 Every run is a process of its own on an input of its own (see `grader.timing.fresh_inputs`), watched through NVML. A run
-during which the GPU was throttled is repeated, a few times at most, and the result says so. Nothing is dropped: every
-run is in the result with what became of it. What counts is the median of the counted runs' GPU times.
+during which the GPU was throttled is repeated, a few times at most, and the result says so. Nothing is dropped: the
+result lists every run and its use. What counts is the median of the counted runs' GPU times.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class _Comparison:
         self._pending = self._pool.submit(compare)
 
     def result(self) -> str:
-        """What is wrong with the output of the run before, as a phrase; '' when it is right or there was none."""
+        """What is wrong with the previous run's output, as a phrase; '' when it is right or missing."""
         pending, self._pending = self._pending, None
         return pending.result() if pending is not None else ""
 
@@ -196,8 +196,8 @@ def measure_case(
     """Time `program` on inputs of `case` from `fresh`; `wall_s` limits each run, `first` is the graded run, which has
     just ended. Raises MachineFault when the machine has no room.
 
-    Where the clock outside saw work that no trace explains, all is done once more: another program that used the GPU
-    meanwhile is nobody's fault, and a program that hides work does it again.
+    Where the clock outside saw work that no trace explains, all is done once more: another program may have used the
+    GPU meanwhile, and a program that hides work does it again.
     """
     again = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
     timing = again(first=first)
@@ -250,7 +250,7 @@ def _measure(
                     return found
                 made.append(found)
                 if said := doubts(run.trace, witness_of(engine.name, case, run)):
-                    return f"a timed run is not believed: {said[0]}"
+                    return f"a timed run was rejected: {said[0]}"
                 wrong = comparison.result()
                 comparison.begin(run.output, answer, tolerance)
                 return wrong or found

@@ -1,4 +1,4 @@
-"""GPU time by phase, such as forward and back in training, told by the names of the kernels.
+"""GPU time by phase, such as forward and back in training, by kernel name.
 
 The rule: a kernel belongs to the first phase of assignment.yaml whose regular expression is found in its name, whatever
 the case. A phase's time is the length of the union of its kernels' intervals, since kernels of different streams

@@ -252,7 +252,7 @@ def test_a_machine_that_fails_every_time_stops_the_class_after_three_and_keeps_t
     with pytest.raises(MachineFault, match=r"3 submissions in a row .*The GPU is gone.* goes on with the rest"):
         graded(setup, store, folder, engines=[Flaky()])
     marker.unlink()
-    outcome = graded(setup, store, folder, engines=[Flaky()], policy=Policy(rerun="machine-faults"))
+    outcome = graded(setup, store, folder, engines=[Flaky()])
     assert outcome.faulted == ()
     assert {record.tests[0].verdict for record in records(store).values()} == {Verdict.PASSED}
     assert len(records(store)) == 8

@@ -46,7 +46,7 @@ def test_a_loop_may_start_any_number_of_copies_without_waiting(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "place", "words"),
     [
-        ("target_past_the_end", "// target", "write of 4 bytes at offset 256 of shared memory"),
+        ("target_past_the_end", "// target", "wrote 4 bytes just past the end of the"),
         ("source_past_the_end", "// source", "past the end of the 512 bytes of cudaMalloc"),
         ("misaligned", "// misaligned", "must be a multiple of 16"),
     ],

@@ -33,7 +33,12 @@ def line_of(text: str) -> int:
 @pytest.mark.parametrize(
     ("name", "code", "place", "words"),
     [
-        ("past_the_end", 700, "p[threadIdx.x + n] = 1", "write of 4 bytes at address"),
+        (
+            "past_the_end",
+            700,
+            "p[threadIdx.x + n] = 1",
+            "wrote 4 bytes just past the end of the 256 bytes",
+        ),
         ("read_past_the_end", 700, "p[threadIdx.x * 2]", "past the end of the 256 bytes of cudaMalloc"),
         (
             "one_lane_outside",
@@ -44,7 +49,12 @@ def line_of(text: str) -> int:
         ("null_pointer", 700, "*p = 1", "a null pointer"),
         ("host_pointer", 700, "p[threadIdx.x] = 7", "host pointer"),
         ("misaligned", 716, "*(float4 *)(p + 4)", "must be a multiple of 16"),
-        ("no_dynamic_shared_memory", 700, "s[threadIdx.x] = threadIdx.x", "of which the block has 0 bytes"),
+        (
+            "no_dynamic_shared_memory",
+            700,
+            "s[threadIdx.x] = threadIdx.x",
+            "wrote 4 bytes of shared memory; the block has 0",
+        ),
         ("use_after_free", 700, "p[threadIdx.x] = 7", "which was freed before"),
     ],
 )

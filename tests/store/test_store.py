@@ -380,7 +380,7 @@ POINTS = {"kind": "points", "assignment": "hw4", "student": "a", "part": "report
         (STUDENT | {"student": 3}, "student.student: Input should be a valid string"),
         (STUDENT | {"name": {}}, "student.name"),
         (STUDENT | {"page": "../x/0123456789abcdef"}, "student.page"),
-        (SUBMISSION | {"sources": {"../../evil": "eA=="}}, "'../../evil' is no name of a file in a submission"),
+        (SUBMISSION | {"sources": {"../../evil": "eA=="}}, "'../../evil' is not the name of a file in a submission"),
         (SUBMISSION | {"sources": []}, "submission.sources"),
         (SUBMISSION | {"sources": {"a": "!!!"}}, "base64"),
         (SUBMISSION | {"days_late": 10**30}, "submission.days_late"),
@@ -389,7 +389,7 @@ POINTS = {"kind": "points", "assignment": "hw4", "student": "a", "part": "report
         (POINTS | {"points": "x"}, "points.points"),
         ({"kind": "record", "student": [1], "json": "{}"}, "record.student"),
         ({"kind": "other"}, "'other'"),
-        ([], "this is no row"),
+        ([], "this is not a row"),
     ],
 )
 def test_a_row_that_no_store_exported_is_refused_with_its_line(tmp_path: Path, row: object, says: str) -> None:
@@ -398,7 +398,7 @@ def test_a_row_that_no_store_exported_is_refused_with_its_line(tmp_path: Path, r
     with open_store(tmp_path / "s", create=True) as store:
         with pytest.raises(UsageError) as caught:
             import_files(store, [file])
-        assert "e.jsonl, line 3: this is no row of a store's export: " in str(caught.value)
+        assert "e.jsonl, line 3: this is not a row of a store's export: " in str(caught.value)
         assert says in str(caught.value)
         assert store.counts()["students"] == 1
 

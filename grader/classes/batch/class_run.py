@@ -6,12 +6,12 @@ and runs one submission at a time, so that nothing disturbs what is timed. Seque
 anything else starts, for the same reason. Helpers work ahead of the lanes by a few submissions only, so memory does
 not grow with the class.
 
-What is done is decided by the store alone: a hand-in whose content has a record under the same conditions (rules,
+What is done is decided by the store alone: a hand-in whose content was judged under the same conditions (rules,
 testcases, engine) is done. So the grader may be killed at any moment, and the same command goes on where it stopped.
 Before anything is built the hand-in is claimed in the store; what another living grader has claimed is waited for.
 
-A fault of the machine is tried again once, after the others; a lane that brings three such faults in a row is closed,
-since a lost GPU would otherwise spoil the rest of the class within seconds.
+A fault of the machine is tried again once, after the others, and by every later run of the same command; a lane that
+brings three such faults in a row is closed, since a lost GPU would otherwise spoil the rest of the class in seconds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from grader.programs.engine import Engine
 from grader.programs.submission import Submission
 from grader.records.record import Record
 from grader.sandbox import memory_share
-from grader.store import State, Store
+from grader.store import Store
 
 _TRIES = 2
 _FAULTS_TO_CLOSE_A_LANE = 3
@@ -223,7 +223,7 @@ class _Coordinator:
     def _look_elsewhere(self) -> None:
         for _ in range(len(self.elsewhere)):
             job = self.elsewhere.popleft()
-            if self.desk.store.state(job.number, self.desk.conditions) is not State.UNGRADED:
+            if self.desk.store.state(job.number, self.desk.conditions).judged:
                 self.desk.seen_as_done()
             else:
                 self._claim(job)

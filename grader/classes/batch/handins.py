@@ -15,14 +15,13 @@ from grader.base.errors import UsageError
 from grader.base.names import printable_name, student_id
 from grader.base.paths import shown
 from grader.course.assignment import Assignment
-from grader.sandbox import quarantine
+from grader.sandbox import archive, quarantine
 from grader.sandbox.walk import files_below
 
 _MAIN = re.compile(rb"\bmain\s*\(")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _LOOKED_AT_BYTES = 4 << 20
 _LOOKED_AT_FILES = 2000
-_ARCHIVES = {".zip", ".gz", ".tgz", ".tar", ".xz", ".bz2", ".7z", ".rar"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def is_class(path: Path, assignment: Assignment) -> bool:
     entries = _entries(path)
     programs = [entry for entry in entries if entry.suffix == ".cu" and entry.is_file() and not entry.is_symlink()]
     if not programs:
-        return sum(_holds_program(entry) for entry in entries if entry.is_dir()) > 1
+        return sum(_holds_program(entry) if entry.is_dir() else _is_packed(entry) for entry in entries) > 1
     if len(programs) == 1 or any((path / name).is_file() for name in _MAKEFILES):
         return False
     return all(entry.name != assignment.submission.main and _has_main(entry) for entry in programs)
@@ -53,9 +52,9 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
     for entry in _entries(folder):
         if entry.is_symlink():  # a student who may make one could hand in a classmate's work, or have a file quoted
             notes.append(f"{printable_name(entry.name)} is left aside: it is a link; put the files themselves there.")
-        elif entry.is_dir() or (entry.is_file() and entry.suffix == ".cu"):
+        elif entry.is_dir() or (entry.is_file() and (entry.suffix == ".cu" or archive.is_archive(entry.name))):
             found.append(describe(entry, assignment))
-        elif entry.suffix.lower() in _ARCHIVES:
+        elif entry.name.lower().endswith(archive.FOREIGN_SUFFIXES):
             notes.append(
                 f"{printable_name(entry.name)} is left aside: unpack it into a folder of its name to have it graded."
             )
@@ -76,7 +75,7 @@ def describe(path: Path, assignment: Assignment) -> Found:
     named = Path(os.path.abspath(path))  # noqa: PTH100 (a link is known by its own name)
     if named.is_file() and named.name == assignment.submission.main:
         named = named.parent  # alice/main.cu is alice's
-    student = named.stem if path.is_file() and named.suffix == ".cu" else named.name
+    student = archive.without_suffix(named.stem if path.is_file() and named.suffix == ".cu" else named.name)
     if (pattern := assignment.submission.id_pattern) is not None:
         student = _id_by_pattern(named, pattern) or student
     return Found(student_id(student), path, _time(_newest(path)))
@@ -91,7 +90,7 @@ def _time(seconds: float) -> datetime:
 
 
 def _id_by_pattern(path: Path, pattern: str) -> str | None:
-    match = re.fullmatch(pattern, path.stem if path.suffix == ".cu" else path.name)
+    match = re.fullmatch(pattern, path.stem if path.suffix == ".cu" else archive.without_suffix(path.name))
     return (match.group("id") or None) if match else None
 
 
@@ -115,7 +114,11 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _holds_program(folder: Path) -> bool:
-    return any(file.suffix == ".cu" for file in _files(folder))
+    return any(file.suffix == ".cu" or archive.is_archive(file.name) for file in _files(folder))
+
+
+def _is_packed(entry: Path) -> bool:
+    return entry.is_file() and not entry.is_symlink() and archive.is_archive(entry.name)
 
 
 def _has_main(file: Path) -> bool:

@@ -54,8 +54,8 @@ class Policy:
         return (self._ids() or set()) - {one.student for one in found}
 
     def wants(self, state: State) -> bool:
-        """Whether an attempt in `state` is graded now; what has no record always is."""
-        if state is State.UNGRADED or self._ids() is not None:
+        """Whether an attempt in `state` is graded now; what has not been judged always is."""
+        if not state.judged or self._ids() is not None:
             return True
         return self.rerun is not None and state in _WORDS[self.rerun]
 

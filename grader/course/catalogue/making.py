@@ -1,7 +1,7 @@
-"""Makes the files of testcases, whole or not at all.
+"""Generates the files of testcases, atomically.
 
-All three files are written under temporary names; the JSON is renamed last, and without a JSON that fits, files count
-as missing. So an interrupted run leaves no half case.
+All three files are written under temporary names; the JSON is renamed last, and files without a matching JSON count as
+missing. So an interrupted run leaves no partial case.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from grader.course.seeds import Seed, draw_unit
 from grader.course.testcase import Case, Suite
 
 _IN_PROCESS_FLOPS = 4e9
-"""Less than this is done in this process: starting workers would take longer."""
+"""Smaller cases are made in this process: starting workers would take longer."""
 
 NUMPY = "numpy float64"
 """What a sidecar calls the oracle of the operator itself."""
 
 
 class QuickOracle(Protocol):
-    """Something that computes expected outputs faster than numpy, which stays its judge (see `verify`)."""
+    """Computes expected outputs faster than numpy; `verify` checks it against numpy."""
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ def _generate(
     processes: int | None = None,
     oracle: QuickOracle | None = None,
 ) -> None:
-    """See `generate`; only with the folder to ourselves."""
+    """See `generate`; needs the folder's lock."""
     final = files.of(case)
     temporary = tuple(path.with_name(f".{path.name}.{os.getpid()}.part") for path in final)
     source, target, sidecar = temporary
@@ -151,7 +151,7 @@ def _draw(case: Case, seed: Seed, path: Path) -> None:
 
 
 def _write_sidecar(case: Case, seed: Seed, made_by: str, source: Path, target: Path, sidecar: Path) -> None:
-    """Writes what the two files were made from and their SHA-256; all three are on the disk then."""
+    """Writes the origin and SHA-256 of both files; afterwards all three are on the disk."""
     with ThreadPoolExecutor(2) as pool:
         input_sha256, expected_sha256 = pool.map(_digest_and_sync, (source, target))
     content = {
@@ -173,8 +173,8 @@ def ensure(
     oracle: QuickOracle | None = None,
     force: bool = False,
 ) -> tuple[Case, ...]:
-    """Makes what is missing or was made from something else (`force`: all); gives back the cases that were made.
-    `progress` gives what is told of a case's bytes."""
+    """Generates files that are missing or outdated (`force`: all); returns their cases. `progress` returns the callback
+    for a case's bytes."""
     made = []
     for case in cases:
         seed = suite.seed(case)
@@ -204,14 +204,14 @@ def _folder_to_ourselves(case: Case, files: TestcaseFiles) -> Iterator[None]:
 
 
 def _remove_leftovers(final: Sequence[Path]) -> None:
-    """Removes what a grader that was killed left of these files. Only with the folder to ourselves."""
+    """Removes partial files of a killed grader. Needs the folder's lock."""
     for path in final:
         for leftover in path.parent.glob(f".{path.name}.*.part"):
             leftover.unlink(missing_ok=True)
 
 
 def _allocate(path: Path, size: int, start: bytes) -> None:
-    """A file of its full size whose blocks are reserved, so that a full disk shows now and not in an hour."""
+    """Creates a file of full size with reserved blocks, so that a full disk shows now and not in an hour."""
     with path.open("wb") as file:
         if size:
             try:
@@ -234,10 +234,9 @@ def _machine_fault(error: OSError, path: Path, needed: int) -> MachineFault:
         place = next(folder for folder in path.parents if folder.exists())
         free = f"{shutil.disk_usage(place).free:,} bytes are free"
     except OSError:
-        free = "how much is free cannot be told"
+        free = "an unknown amount is free"
     what = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"{error.strerror}"
     return MachineFault(
         f"{shown(path)}: the testcase cannot be written ({what}): it takes {needed:,} bytes with its expected "
-        f"output, {free} in {shown(path.parent)}; free some space or choose another folder. Nothing half-made "
-        "was left."
+        f"output, {free} in {shown(path.parent)}; free some space or choose another folder. No partial file was left."
     )

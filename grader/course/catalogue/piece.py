@@ -20,7 +20,7 @@ PIECE_BYTES = 8 << 20
 """Input of one piece, unless a single unit is larger."""
 
 PIECE_ROWS = 512
-"""Fewest rows in a piece that is part of a unit: drawing the unit again must stay cheap beside the oracle."""
+"""Fewest rows in a piece that is part of a unit: drawing the unit again must stay cheap compared with the oracle."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def pieces(operator: Operator, shape: Shape) -> Iterator[tuple[int, int, tuple[i
 
 
 def make(piece: Piece) -> int:
-    """Draws and writes a piece's inputs, computes and writes its expected outputs."""
+    """Writes a piece's inputs and expected outputs."""
     operator = load_operator(piece.operator)
     count = operator.unit_input_bytes(piece.shape) // 4
     rows = slice(None) if piece.rows is None else slice(*piece.rows)

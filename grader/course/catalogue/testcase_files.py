@@ -1,4 +1,4 @@
-"""A testcase's files on disk: their names, what they were made from, and whether they are still that."""
+"""A testcase's files on disk: their names, their origin, and whether they still match it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.course.testcase import Case, Suite
 SIDECAR_VERSION = 1
 
 Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""
+"""Called with bytes done and total bytes."""
 
 _CHUNK_BYTES = 1 << 22
 
@@ -30,7 +30,7 @@ class TestcaseFiles:
 
     @staticmethod
     def beside(suite: Suite) -> TestcaseFiles:
-        """The usual place: a folder named after the assignment, beside the YAML."""
+        """The usual place: a folder named after the assignment, next to the YAML."""
         return TestcaseFiles(suite.path.parent / suite.assignment)
 
     def of(self, case: Case) -> tuple[Path, Path, Path]:
@@ -62,7 +62,7 @@ def provenance(case: Case, seed: Seed) -> dict[str, Any]:
 
 
 def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
-    """The sidecar of a case, or None where there is none that can be read."""
+    """The sidecar of a case, or None when it is missing or unreadable."""
     try:
         content = json.loads(files.sidecar(case).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -71,9 +71,10 @@ def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
 
 
 def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
-    """ "ready", "missing", or why the files there are not this case's ("other seed", "other size", …).
+    """ "ready", "missing", or how the files differ from this case's ("other seed", "other size", …).
 
-    Looks at the sidecar, sizes and the input's header only; `verify` reads everything. Without `seed` any seed will do.
+    Looks at the sidecar, sizes and the input's header only; `verify` reads everything. Without `seed` any seed is
+    accepted.
     """
     sidecar = read_sidecar(case, files)
     here = [path.exists() for path in (files.input(case), files.expected(case))]
@@ -100,7 +101,7 @@ def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
 def changed_files(
     case: Case, files: TestcaseFiles, progress: Callable[[int], None] = lambda read: None
 ) -> tuple[str, ...]:
-    """What is no longer what was generated, by SHA-256, in sentences. `progress` is told the bytes read so far."""
+    """A sentence for each file changed since it was generated, by SHA-256. `progress` gets the bytes read so far."""
     sidecar = read_sidecar(case, files) or {}
     problems, read = [], 0
     for key, path in (("input", files.input(case)), ("expected", files.expected(case))):
@@ -113,7 +114,7 @@ def changed_files(
         recorded = sidecar.get(key, {}).get("sha256")
         if digest.hexdigest() != recorded:
             problems.append(
-                f"{shown(path)}: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
-                f"{str(recorded)[:12]}…; it was changed, generate {case.name} again with --force."
+                f"{shown(path)} was changed: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
+                f"{str(recorded)[:12]}…; `grader testcases generate {case.name} --force` writes it again."
             )
     return tuple(problems)

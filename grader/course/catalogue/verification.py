@@ -1,4 +1,4 @@
-"""Reading a testcase's files again: against their SHA-256, the seed, and the oracle."""
+"""Verifies a testcase's files against their SHA-256, the seed and the oracle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAMPLED_ROWS = 16
 
 @dataclass(frozen=True)
 class Verification:
-    """What re-reading a case's files found. No problems: all is well."""
+    """The problems found in a case's files."""
 
     case: Case
     problems: tuple[str, ...]
@@ -88,7 +88,7 @@ def _recompute(
 
 
 def _spread(count: int, most: int) -> NDArray[np.intp]:
-    """At most `most` of the numbers below `count`, evenly spread, the first and the last among them."""
+    """At most `most` numbers below `count`, evenly spread, including the first and the last."""
     return np.unique(np.linspace(0, count - 1, most).astype(np.intp))
 
 

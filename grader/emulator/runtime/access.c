@@ -12,9 +12,9 @@ int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) {
     return addr + bytes <= c->hi;
 }
 
-static const char *access_word(struct warp *w, u32 site) {
+static const char *did(struct warp *w, u32 site) {
     const struct site_info *s = &w->block->launch->module->info->sites[site];
-    return s->kind == SITE_STORE || s->kind == SITE_COPY ? "write" : s->kind == SITE_ATOMIC ? "atomic operation" : "read";
+    return s->kind == SITE_STORE || s->kind == SITE_COPY ? "wrote" : s->kind == SITE_ATOMIC ? "updated" : "read";
 }
 
 /* The host address of one lane's access, or no return. `*watched` is set to the space whose cells shadow.c keeps. */
@@ -31,39 +31,38 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
     if (space == SPACE_PARAM) {
         u64 offset = addr - PARAM_WINDOW;
         if (offset + bytes > w->block->launch->kernel->parameter_bytes)
-            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes past the kernel's parameters", access_word(w, site), bytes);
+            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes past the end of the kernel's parameters", did(w, site), bytes);
         return (void *)(w->params + offset);
     }
     if (addr & (bytes - 1))
-        rt_fault(w, site, lane, cudaErrorMisalignedAddress, "misaligned %s of %u bytes at address 0x%llx in %s memory: the address must be a multiple of %u",
-                 access_word(w, site), bytes, (unsigned long long)addr,
-                 space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes);
+        rt_fault(w, site, lane, cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, and is %u more",
+                 did(w, site), bytes, space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes, (u32)(addr & (bytes - 1)));
     if (space == SPACE_SHARED) {
         if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) *watched = SPACE_PARAM; /* no variable's, but its atomics put warps in order */
         else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
-            char place[256] = "";
+            char place[256] = "shared memory";
             if (w->shared_size) shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
-            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of shared memory, of which the block has %u bytes (%u static, %u dynamic)%s%s",
-                     access_word(w, site), bytes, (unsigned long long)addr, w->shared_size, k->static_shared, w->dynamic_shared, place[0] ? ": " : "", place);
+            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes%s %s; the block has %u bytes of shared memory (%u static, %u dynamic)", did(w, site), bytes,
+                     strstr(place, " past ") ? "" : strncmp(place, "offset", 6) == 0 ? " at" : " of", place, w->shared_size, k->static_shared, w->dynamic_shared);
         }
         return w->shared + addr;
     }
     if (space == SPACE_LOCAL) {
         if (addr + bytes > w->local_size)
-            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at offset %llu of local memory (local arrays), of which the thread has %u bytes",
-                     access_word(w, site), bytes, (unsigned long long)addr, w->local_top);
+            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes at offset %llu of local memory (local arrays), of which the thread has %u bytes",
+                     did(w, site), bytes, (unsigned long long)addr, w->local_top);
         if (addr + bytes > w->local_top && first_time(w->block->launch->module->info, site, ~2u)) /* a GPU does not fault here */
             diagnose(w, site, lane, "error", "memory", "Check the index against the size of the array.",
-                     "%s of %u bytes at offset %llu of local memory, past the end of the thread's local arrays, which take %u bytes", access_word(w, site), bytes,
+                     "%s %u bytes past the end of the thread's local arrays: at offset %llu, and they take %u bytes", did(w, site), bytes,
                      (unsigned long long)addr, w->local_top);
         return w->local + (addr >> 2) * 128 + lane * 4 + (addr & 3);
     }
     const struct site *c = &w->sites[site];
     if (!(addr >= c->lo && addr + bytes <= c->hi) && !rt_refill(w, site, addr, bytes)) {
         char where[512];
-        memory_describe(addr, bytes, where, sizeof where);
-        rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s of %u bytes at %s", access_word(w, site), bytes, where);
+        memory_describe(addr, where, sizeof where);
+        rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, where);
     }
     return (void *)(addr + (u64)w->sites[site].delta);
 }

@@ -14,9 +14,9 @@ static enum side resolve(const char *function, const void *p, u64 bytes, void **
         *host = (void *)((u64)p + (u64)a->delta);
         if ((u64)p + bytes > a->start + a->size) {
             char text[512];
-            memory_describe((u64)p, bytes, text, sizeof text);
+            memory_place(a, (u64)p, text, sizeof text);
             diagnose(NULL, ~0u, 0, "error", "memory", "Check the number of bytes of the copy against what was allocated (bytes, not elements).",
-                     "%s: %llu bytes from %s", function, (unsigned long long)bytes, text);
+                     "%s: %llu bytes from %s on: %llu too many", function, (unsigned long long)bytes, text, (unsigned long long)((u64)p + bytes - a->start - a->size));
             return SIDE_BAD;
         }
         return a->delta ? SIDE_DEVICE : SIDE_BOTH;
@@ -24,8 +24,8 @@ static enum side resolve(const char *function, const void *p, u64 bytes, void **
     *host = (void *)p;
     if (memory_is_arena((u64)p)) {
         char text[512];
-        memory_describe((u64)p, bytes, text, sizeof text);
-        diagnose(NULL, ~0u, 0, "error", "memory", "Use the pointer that the allocation gave, before it is freed.", "%s: %s", function, text);
+        memory_describe((u64)p, text, sizeof text);
+        diagnose(NULL, ~0u, 0, "error", "memory", "Use the pointer that the allocation gave, before it is freed.", "%s: the pointer is %s", function, text);
         return SIDE_BAD;
     }
     return SIDE_HOST;

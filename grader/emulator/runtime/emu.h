@@ -96,7 +96,7 @@ void *memory_host(u64 address);   /* where the host finds a device (or host) add
 u64 memory_used(void);
 void memory_reset(void);         /* frees all but the program's variables */
 void memory_report_leaks(void);
-void memory_describe(u64 address, u64 bytes, char *text, size_t size);
+void memory_describe(u64 address, char *text, size_t size);
 /* "offset 8 of the 256 bytes of cudaMalloc (allocation 3)" */
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
 /* "offset 8 of the shared variable tile (1024 bytes)" */

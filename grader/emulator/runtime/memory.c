@@ -242,6 +242,13 @@ static const char *last_name(const char *name) {
     return last;
 }
 
+/* "just", "12 bytes": how far past an end. */
+static const char *distance(u64 bytes, char *text, size_t size) {
+    if (bytes) snprintf(text, size, "%llu bytes", (unsigned long long)bytes);
+    else snprintf(text, size, "just");
+    return text;
+}
+
 static const struct shared_info *shared_at(const struct kernel_info *k, u32 offset, u32 shared_size) {
     const struct shared_info *found = NULL;
     for (u32 i = 0; i < k->shared_count; i++)
@@ -263,31 +270,31 @@ void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char
     u32 bytes = found->size ? found->size : shared_size - found->offset, at = offset - found->offset;
     const char *what = found->size ? "shared variable" : "dynamic shared memory";
     if (at < bytes) snprintf(text, size, "offset %u of the %s %s (%u bytes)", at, what, last_name(found->name), bytes);
-    else snprintf(text, size, "%u bytes past the end of the %s %s (%u bytes)", at - bytes, what, last_name(found->name), bytes);
+    else {
+        char far_past[32];
+        snprintf(text, size, "%s past the end of the %s %s (%u bytes)", distance(at - bytes, far_past, sizeof far_past), what, last_name(found->name), bytes);
+    }
 }
 
-/* "4 bytes past the end of the 4096 bytes allocated by cudaMalloc (allocation 3)" */
-void memory_describe(u64 address, u64 bytes, char *text, size_t size) {
+/* Where an access went that no allocation holds, as it follows "wrote 4 bytes": "just past the end of the 4096 bytes of
+ * cudaMalloc at hw4.cu:57". No address: it differs from run to run and says nothing to a reader. */
+void memory_describe(u64 address, char *text, size_t size) {
     struct allocation *a = memory_nearest(address);
-    (void)bytes;
     u64 far = 1ull << 20;
     if (!a || (address + far < a->start) || (address > a->start + a->size + far && !memory_is_arena(address))) {
-        if (address < 4096) snprintf(text, size, "address 0x%llx: a null pointer%s", (unsigned long long)address, address ? " plus an offset" : "");
+        if (address < 4096) snprintf(text, size, "through a null pointer%s", address ? " plus an offset" : "");
         else
-            snprintf(text, size, "address 0x%llx: in no allocation; if it is a host pointer (malloc, new, a local variable), copy the data with cudaMemcpy or allocate it with cudaMallocManaged",
-                     (unsigned long long)address);
+            snprintf(text, size, "at an address in no allocation; if it is a host pointer (malloc, new, a local variable), copy the data with cudaMemcpy or allocate it with cudaMallocManaged");
         return;
     }
     char name[200];
     allocation_name(a, name, sizeof name);
     const char *freed = a->freed ? ", which was freed before" : "";
     if (address < a->start)
-        snprintf(text, size, "address 0x%llx: %llu bytes before the %llu bytes of %s%s", (unsigned long long)address,
-                 (unsigned long long)(a->start - address), (unsigned long long)a->size, name, freed);
-    else if (address >= a->start + a->size)
-        snprintf(text, size, "address 0x%llx: %llu bytes past the end of the %llu bytes of %s%s", (unsigned long long)address,
-                 (unsigned long long)(address - a->start - a->size), (unsigned long long)a->size, name, freed);
-    else
-        snprintf(text, size, "address 0x%llx: offset %llu of the %llu bytes of %s%s", (unsigned long long)address,
-                 (unsigned long long)(address - a->start), (unsigned long long)a->size, name, freed);
+        snprintf(text, size, "%llu bytes before the %llu bytes of %s%s", (unsigned long long)(a->start - address), (unsigned long long)a->size, name, freed);
+    else if (address >= a->start + a->size) {
+        char far_past[32];
+        snprintf(text, size, "%s past the end of the %llu bytes of %s%s", distance(address - a->start - a->size, far_past, sizeof far_past), (unsigned long long)a->size, name, freed);
+    } else
+        snprintf(text, size, "at offset %llu of the %llu bytes of %s%s", (unsigned long long)(address - a->start), (unsigned long long)a->size, name, freed);
 }

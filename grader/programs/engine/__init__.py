@@ -23,7 +23,7 @@ def select_engine(name: str, emulator_target: str) -> Engine:
 def select_engines(name: str, emulator_target: str) -> tuple[Engine, ...]:
     """As `select_engine`, one engine for every GPU that may be used; the emulator is one engine."""
     if name not in ENGINES:
-        raise UsageError(f"There is no engine {name!r}: choose one of {', '.join(ENGINES)}.")
+        raise UsageError(f"Unknown engine {name!r}: choose one of {', '.join(ENGINES)}.")
     toolkit = find_toolkit()
     if name != "emulator":
         gpus = find_gpus()

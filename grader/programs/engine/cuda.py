@@ -10,14 +10,13 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pynvml
 
 from grader import sandbox
-from grader.base.paths import cache_folder
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
@@ -28,6 +27,7 @@ from grader.programs.makefile import CPP_IS_CUDA
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
 from grader.programs.trace.tracer import SOURCES, build_tracer
+from grader.sandbox.cache import kept
 from grader.sandbox.scratch import scratch_folder
 
 _PROBE_S = 60.0
@@ -61,8 +61,8 @@ def find_gpu() -> Gpu | None:
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. Left out is one that does not answer, and
-    one that is cut into slices (MIG), which have device nodes of their own that the sandbox does not know."""
+    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. GPUs that do not answer are left out, and
+    so are GPUs divided by MIG: the sandbox does not know the instances' device nodes."""
     found = []
     with opened() as there:
         if not there:
@@ -95,11 +95,11 @@ def no_gpu_reason() -> str:
             return "the driver sees none"
         wanted = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         if "MIG-" in wanted:
-            return f"CUDA_VISIBLE_DEVICES={wanted} names a slice of one (MIG), and only whole GPUs can be used"
+            return f"CUDA_VISIBLE_DEVICES={wanted} names a MIG instance, and only whole GPUs can be used"
         if not (visible := _visible(count)):
             return f"CUDA_VISIBLE_DEVICES={wanted} leaves none of {count}"
         if any(_is_sliced(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in visible):
-            return "it is cut into slices (MIG), and only whole GPUs can be used"
+            return "MIG divides it, and only whole GPUs can be used"
         return "none answers (see nvidia-smi)"
 
 
@@ -200,7 +200,7 @@ class CudaEngine:
         return "" if outcome.exit_code == 0 else said[-1] if said else outcome.ending
 
     def start_up_cpu_s(self) -> float | None:
-        """Processor time that the least CUDA program needs here; None where it fails."""
+        """Processor time of a minimal CUDA program here; None where it fails."""
         outcome = self._probed()
         return outcome.cpu_s if outcome.exit_code == 0 else None
 
@@ -242,16 +242,13 @@ class CudaEngine:
             return None
         content = b"".join(source.read_bytes() for source in SOURCES)
         key = hashlib.sha256(content + f"{platform.machine()} {self.toolkit.version} {cupti}".encode()).hexdigest()[:16]
-        built = cache_folder() / "native" / f"libgrader_tracer-{key}.so"
-        if not built.exists():
-            paths = (self.toolkit.root, cupti.include, cupti.library.parent, *(source.parent for source in SOURCES))
-            built.parent.mkdir(parents=True, exist_ok=True)
-            build_tracer(
-                built,
-                cupti_include=cupti.include,
-                cuda_include=self.toolkit.include,
-                cupti_library=cupti.library,
-                cxx="g++",
-                run=sandbox.runner(120, readable=paths),
-            )
-        return built
+        paths = (self.toolkit.root, cupti.include, cupti.library.parent, *(source.parent for source in SOURCES))
+        make = partial(
+            build_tracer,
+            cupti_include=cupti.include,
+            cuda_include=self.toolkit.include,
+            cupti_library=cupti.library,
+            cxx="g++",
+            run=sandbox.runner(120, readable=paths),
+        )
+        return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))

@@ -27,7 +27,7 @@ class EmulatorEngine:
     name: str = "emulator"
     measures_time: bool = False
     sanitize: frozenset[str] = DEFAULT_SANITIZERS
-    """What is checked while a program runs: memory, race, init, sync."""
+    """Checks made while a program runs: memory, race, init, sync."""
     leaks: bool = False
     """Whether memory that was never freed is noted."""
 
@@ -76,7 +76,7 @@ class EmulatorEngine:
         return Compiled(None, program.log)
 
     def problem(self) -> str:
-        """It has no hardware or driver that could fail."""
+        """The emulator has no hardware or driver that could fail."""
         return ""
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
@@ -84,5 +84,5 @@ class EmulatorEngine:
             command=(str(program), *arguments),
             environment={trace.PATH_VARIABLE: trace_target} | ({"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}),
             file_sizes_limited=False,  # device memory is a file in memory
-            limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # an endless kernel is then told with its line
+            limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # reports the line of an endless kernel
         )

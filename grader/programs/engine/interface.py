@@ -13,7 +13,8 @@ from grader.base.verdict import Fault
 
 @dataclass(frozen=True)
 class Compiled:
-    """What came of compiling. `fault` is None when it succeeded; `log` is for the student, in their file names."""
+    """The result of compiling. `fault` is None when it succeeded; `log` is for the student and uses their file
+    names."""
 
     fault: Fault | None
     log: str
@@ -64,11 +65,11 @@ class Engine(Hashable, Protocol):
         """Whether its times say anything about a GPU."""
 
     def identity(self) -> str:
-        """What a build depends on beside source and flags; part of the build cache's key."""
+        """All that a build depends on except source and flags; part of the build cache's key."""
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
-        """Files and folders that compiling reads beside the sources and the system."""
+        """Files and folders that compiling reads, in addition to the sources and the system."""
 
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner

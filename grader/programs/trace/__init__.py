@@ -1,4 +1,4 @@
-"""What a program did on the GPU: events, what they add up to, and the reader of the file they come in.
+"""What a program did on the GPU: its events, their totals, and the reader of the trace file.
 
 The CUPTI tracer (cupti_tracer.cpp) and the emulator write the same file, one JSON object a line; `events`
 says what each holds.

@@ -69,7 +69,7 @@ class Race:
     """Both sides of a race. The diagnostic's own line `does` something ("read", "write", …) to `variable`, and `other`
     is what `file`:`line` does. `between` whom: threads of several `blocks`, `warps`, `lanes` of one warp, or a thread
     and an asynchronous `copy` that has not been waited for. Of memory without a name, where the host allocated it.
-    What is not known is empty, or line 0."""
+    Unknown fields are empty, or line 0."""
 
     does: str
     other: str
@@ -83,7 +83,7 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """What a sanitizer saw. What it could not tell is None."""
+    """A sanitizer's finding. Unknown fields are None."""
 
     severity: Severity
     tool: Tool
@@ -122,7 +122,7 @@ class AccessEvent:
 
 @dataclass(frozen=True, slots=True)
 class BranchEvent:
-    """How often warps reached a branch, and how often their lanes then parted, over all launches of a kernel."""
+    """How often warps reached a branch, and how often their lanes diverged there, over all launches of a kernel."""
 
     kernel: str
     file: str
@@ -133,7 +133,7 @@ class BranchEvent:
 
 @dataclass(frozen=True, slots=True)
 class TracerError:
-    """Something that CUPTI refused the tracer, so that the trace may lack events."""
+    """A request that CUPTI refused; the trace may lack events."""
 
     call: str
     message: str
@@ -153,7 +153,7 @@ Interval = tuple[int, int]
 
 
 def union_ns(intervals: Iterable[Interval]) -> int:
-    """The time during which at least one of the intervals (start, end) was going on.
+    """The length of the union of the intervals (start, end).
 
     >>> union_ns([(0, 10), (5, 12), (20, 21)])
     13
@@ -171,7 +171,7 @@ def union_ns(intervals: Iterable[Interval]) -> int:
 
 @dataclass(frozen=True)
 class Trace:
-    """What the file held. It was written from within the program it describes: evidence, not proof.
+    """The content of a trace file. The traced program's own process wrote it: evidence, not proof.
 
     Events are in the file's order. `dropped` counts events the tracer knows it lost, `malformed_lines` lines
     that are not what the tracer writes, `unknown_lines` objects of a kind this reader does not know;
@@ -216,7 +216,7 @@ class Trace:
 
     @cached_property
     def copy_ns(self) -> int:
-        """Time in which a copy was running, whatever else was."""
+        """Time in which a copy was running, alone or not."""
         return union_ns(self._copy_intervals())
 
     @cached_property

@@ -1,8 +1,8 @@
 """Reads a trace file without trusting it: a student's program had it open for writing.
 
-Whatever the file is, reading it ends, takes bounded memory and raises nothing about its content. Where a line is not
-exactly what a tracer writes, or has a kernel that no GPU runs, reading stops: nothing after it would be believed. So it
-does after MAX_EVENTS. Either way the trace is incomplete: the run keeps its verdict and has no time.
+For any file, reading ends, takes bounded memory and raises nothing about its content. Where a line is not
+exactly what a tracer writes, or has a kernel that no GPU runs, reading stops: nothing after it could be trusted.
+Reading also stops after MAX_EVENTS. Either way the trace is incomplete: the run keeps its verdict and has no time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from grader.sandbox import quarantine
 
 MAX_FILE_BYTES = 768 << 20
 MAX_EVENTS = 2_000_000
-"""Above what an honest program does: one launch for each pair of 32 x 32 tiles of 100 attentions over 4096 keys is
+"""More than an honest program does: one launch for each pair of 32 x 32 tiles of 100 attentions over 4096 keys is
 1.6 million kernels, some 550 MB."""
 MAX_LINE_BYTES = 64 << 10
 MAX_TEXT = 4096

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from grader.base.errors import GraderFault
@@ -10,7 +9,7 @@ from grader.base.process import Runner
 
 SOURCE = Path(__file__).with_name("cupti_tracer.cpp")
 SOURCES = (SOURCE, Path(__file__).with_name("cuda_error_names.inc"))
-"""Every file that the library is made from, for whoever caches it by content."""
+"""Every source file of the library, for caching by content."""
 
 
 def build_tracer(
@@ -31,27 +30,21 @@ def build_tracer(
     Raises GraderFault with the compiler's messages when the build fails.
     """
     library = cupti_library.absolute()
-    output.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = output.with_name(f".{output.name}.{os.getpid()}")
     command = [
         cxx,
         *("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"),
         *("-static-libstdc++", "-static-libgcc"),
         *("-isystem", str(cupti_include), "-isystem", str(cuda_include)),
-        *("-o", str(unfinished), str(SOURCE), str(library)),
+        *("-o", str(output), str(SOURCE), str(library)),
         # RPATH rather than RUNPATH: it also serves CUPTI's own look-ups of its sibling libraries.
         f"-Wl,--disable-new-dtags,-rpath,{library.parent}",
         *("-ldl", "-pthread"),
     ]
-    try:
-        done = run(command, output.parent)
-        if done.exit_code != 0:
-            raise GraderFault(
-                f"The CUPTI tracer could not be built by {cxx} with CUPTI from {library.parent}; GPU time "
-                f"cannot be measured without it. Check that {cupti_include} has cupti.h and {cuda_include} "
-                f"has cuda.h of the same toolkit. The compiler said:\n{done.output.strip()}"
-            )
-        unfinished.replace(output)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    done = run(command, output.parent)
+    if done.exit_code != 0:
+        raise GraderFault(
+            f"The CUPTI tracer could not be built by {cxx} with CUPTI from {library.parent}; GPU time "
+            f"cannot be measured without it. Check that {cupti_include} has cupti.h and {cuda_include} "
+            f"has cuda.h of the same toolkit. The compiler said:\n{done.output.strip()}"
+        )
     return output

@@ -6,6 +6,10 @@
 //   its threads load into shared memory together, with the online softmax: a running maximum m and sum l, and the sum
 //   so far in `sum`, all rescaled when m grows. Grid: (n / kRows, batches).
 //
+//   With ONE_KEY_AT_A_TIME a tile is one key, which every thread reads from global memory by itself: the kernel that
+//   the handout recommends as a first step. tools/wrong_kernels.py tries each mistake in both styles, but for those
+//   that say `// tiles only` in their third line, since they are mistakes with a tile in shared memory.
+//
 //   A wrong solution defines the hooks where it goes wrong and includes this file. Its second line says what must
 //   become of it, for tools/wrong_kernels.py:
 //
@@ -24,7 +28,11 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#ifdef ONE_KEY_AT_A_TIME
+constexpr int kRows = 64, kTile = 1;
+#else
 constexpr int kRows = 64, kTile = 32;
+#endif
 
 #ifndef SCALE    // what scores are multiplied with
 #define SCALE (1.0f / sqrtf(float(d)))
@@ -96,6 +104,34 @@ __device__ void split(const float* batch, size_t size, const float*& first, cons
     third = batch + 2 * size;
 }
 
+#ifdef ONE_KEY_AT_A_TIME
+
+__global__ void attention(const float* input, float* output, int n, int d) {
+    const int batch = blockIdx.y, row = blockIdx.x * kRows + threadIdx.x;
+    const float *q, *k, *v;
+    split(input + INPUT_OF(batch), size_t(n) * d, ORDER);
+    float* const o = output + size_t(batch) * n * d;
+
+    float m = M_START, l = 0.0f;
+    SUM_TYPE sum[64];
+    for (int x = 0; x < d; ++x) sum[x] = 0.0f;
+    for (int first = FIRST_TILE; first < TILES; ++first) {
+        if (!(USED(first))) continue;
+        float s = 0.0f;
+        for (int x = 0; x < COLUMNS; ++x) s += q[size_t(QUERY) * d + x] * k[size_t(first) * d + x];
+        s *= SCALE;
+        const float top = fmaxf(m, s), p = WEIGHT(s, top);
+        [[maybe_unused]] const float rescale = expf(m - top);
+        l = RESCALED_L(l) + p;
+        for (int x = 0; x < d; ++x)
+            sum[x] = SUM_TYPE(RESCALED_SUM(float(sum[x])) + p * v[size_t(V_FROM) * d + x]);
+        m = top;
+    }
+    for (int x = 0; x < d; ++x) o[TARGET] = float(sum[x]) / TOTAL;
+}
+
+#else
+
 __global__ void attention(const float* input, float* output, int n, int d) {
     extern __shared__ float tiles[];
     float *const k_tile = tiles, *const v_tile = tiles + kTile * d;
@@ -138,6 +174,8 @@ __global__ void attention(const float* input, float* output, int n, int d) {
     }
     for (int x = 0; x < d; ++x) o[TARGET] = float(sum[x]) / TOTAL;
 }
+
+#endif
 
 inline void must(cudaError_t error, const char* what) {
     if (error == cudaSuccess) return;

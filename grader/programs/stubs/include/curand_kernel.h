@@ -1,7 +1,7 @@
 /* Stands in for cuRAND's device library where curand_kernel.h is not installed (see grader/programs/stubs/__init__.py). The
  * states can be declared; a kernel that calls a function does not link, and the grader knows why by the namespace. */
 #pragma once
-#include <curand.h>
+#include <cuda_runtime_api.h>
 
 typedef struct curandStateXORWOW { unsigned int data[12]; } curandStateXORWOW_t;
 typedef curandStateXORWOW_t curandState_t;

@@ -1,0 +1,84 @@
+"""Why tests failed, each cause once, with the tests that fail of it: the same in every report of a record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from grader.base.verdict import Fault, Verdict
+from grader.records.record import TestRecord
+
+_DIFFERS = re.compile(r"(?<![:\w])-?(?:0x[0-9a-f]+|\d[\d,.]*)")
+"""Numbers that differ between tests that fail alike: sizes, threads. A number after a colon is a line's."""
+_DISTANCE = re.compile(r"\b(?:just|[\d,]+ bytes) (?=past )")
+_WHOSE = {Fault.GRADER: "not your fault: the grader's", Fault.MACHINE: "not your fault: the machine's"}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """`sentence` says what is wrong; `known` whether that is why, or only what came of it: nothing explains it then."""
+
+    sentence: str
+    tests: tuple[TestRecord, ...]
+    known: bool
+
+    @property
+    def first(self) -> TestRecord:
+        return self.tests[0]
+
+    @property
+    def names(self) -> str:
+        """ "s01", "s01, s04", "s01..s08" where nothing is left out, "s01 and 5 others"."""
+        names = [test.name for test in self.tests]
+        if len(names) <= 3:
+            return ", ".join(names)
+        return f"{names[0]} and {len(names) - 1} others"
+
+    @property
+    def whose(self) -> str:
+        """Whose fault it is where it is not the student's, in words."""
+        return _WHOSE.get(self.first.fault, "") if self.first.fault else ""
+
+
+def alike(text: str) -> str:
+    """`text` without the numbers that differ between tests: the same for what is alike."""
+    return _DIFFERS.sub("#", _DISTANCE.sub("", text))
+
+
+def causes(tests: Iterable[TestRecord]) -> list[Cause]:
+    """The causes of failed tests, the known ones first. Tests that nothing explains by itself fail of the first that is
+    known, as far as anybody knows."""
+    groups: dict[tuple[object, ...], list[TestRecord]] = {}
+    for test in tests:
+        if test.verdict is not Verdict.PASSED:
+            said = alike(test.cause or test.reason)
+            groups.setdefault((test.fault, bool(test.cause), said), []).append(test)
+    ordered = sorted(groups.items(), key=lambda group: (group[0][0] is not Fault.STUDENT, not group[0][1]))
+    found: list[Cause] = []
+    for (fault, known, _), members in ordered:
+        unexplained = not known and fault is Fault.STUDENT and members[0].verdict is Verdict.WRONG_ANSWER
+        if unexplained and found and found[0].known:
+            found[0] = Cause(found[0].sentence, (*found[0].tests, *members), known=True)
+        else:
+            sentence = members[0].cause or members[0].reason
+            found.append(Cause(sentence, tuple(members), bool(known)))
+    return found
+
+
+def consequence(test: TestRecord) -> str:
+    """What a test's reason says beyond its cause: which values are wrong, by how much."""
+    return test.reason.removeprefix(test.cause).strip() if test.cause else test.reason
+
+
+def reasons(tests: Sequence[TestRecord]) -> dict[str, str]:
+    """By test, what a list of tests says of each: the cause in full at the first test that fails of it, its name at the
+    others, and what came of it there."""
+    said: dict[str, str] = {}
+    for cause in causes(tests):
+        said[cause.first.name] = cause.first.reason
+        for test in cause.tests[1:]:
+            again = f"As {cause.first.name}." if cause.known or test.reason == cause.first.reason else ""
+            rest = consequence(test) if test.reason != cause.first.reason else ""
+            said[test.name] = " ".join(filter(None, (again, rest)))
+    return said

@@ -1,0 +1,211 @@
+"""Archives that students hand in: zip and tar, plain or compressed.
+
+Whoever packed one decides every byte of it. So it is opened through the door (quarantine.py), which takes a regular
+file of bounded size, and read in a process with limits of time and memory (bounded.py), which gives back names and
+contents and writes nothing. Before a member is taken its name is judged as text: relative, no `..`, printable, no other
+member's in other letters. Links and devices refuse the archive. Only members that are wanted are read, up to a
+size in all that is counted as they are unpacked: what a header says of it decides nothing.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from grader.base.names import printable_name
+from grader.sandbox import quarantine
+from grader.sandbox.bounded import Bounded, Exceeded
+from grader.sandbox.quarantine import Refused
+
+SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+FOREIGN_SUFFIXES = (".7z", ".rar", ".gz", ".xz", ".bz2")
+"""Archives and compressed files that are not opened."""
+MAX_ARCHIVE_BYTES = 16 << 20
+MAX_MEMBERS = 10_000
+MAX_UNPACKED_BYTES = 64 << 20
+"""Of a tar, which is unpacked from its beginning to its end, whatever of it is wanted."""
+MAX_NAME, MAX_DEPTH = 400, 20
+_LEFT_BY_SYSTEMS = {"__MACOSX", "Thumbs.db", "desktop.ini"}
+_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
+
+_reader = Bounded(wall_s=30, memory_bytes=1 << 30)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which members are taken, by the ends of their names or by their names, and how much of them at most."""
+
+    suffixes: frozenset[str]
+    names: frozenset[str]
+    max_files: int
+    max_bytes: int
+
+    def takes(self, name: str) -> bool:
+        """Whether a member of this name is taken."""
+        path = PurePosixPath(name)
+        return path.suffix in self.suffixes or path.name in self.names
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file of this name is one that can be opened."""
+    return name.lower().endswith(SUFFIXES)
+
+
+def without_suffix(name: str) -> str:
+    """ "alice.tar.gz" → "alice"."""
+    suffix = max((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), key=len, default="")
+    return name[: len(name) - len(suffix)]
+
+
+def unpack(folder: Path, name: str, wanted: Wanted) -> list[tuple[str, bytes]]:
+    """Names and contents of the wanted files in the archive `name` of `folder`, without a folder that all lie in.
+    Raises Refused."""
+    content = quarantine.read_bytes(folder, name, MAX_ARCHIVE_BYTES)
+    try:
+        return _reader.call(_unpacked, content, wanted)
+    except Exceeded as exceeded:
+        raise Refused(f"cannot be unpacked: it {exceeded}") from None
+
+
+def _unpacked(content: bytes, wanted: Wanted) -> list[tuple[str, bytes]]:
+    try:
+        members = _zip(content) if content[:2] == b"PK" else _tar(content)
+        return _without_common_folder(_taken(members, wanted))
+    except NotImplementedError as error:
+        raise Refused(f"is packed in a way that is not known here ({error})") from error
+    except RuntimeError as error:  # zipfile's word for a password
+        raise Refused("is protected by a password") from error
+    except _BROKEN as error:
+        raise Refused(f"is no archive that can be read ({printable_name(str(error))[:200]})") from error
+
+
+@dataclass(frozen=True)
+class _Member:
+    """`read` gives the first so many bytes of the content, and may be called once, before the next member is asked
+    for. `kind` is "file", "folder" or what else it is."""
+
+    name: str
+    kind: str
+    read: Callable[[int], bytes]
+
+
+def _taken(members: Iterable[_Member], wanted: Wanted) -> list[tuple[str, bytes]]:
+    taken: dict[str, tuple[str, bytes]] = {}
+    left = wanted.max_bytes
+    for number, member in enumerate(members):
+        if number >= MAX_MEMBERS:
+            raise Refused(f"holds more than {MAX_MEMBERS:,} files")
+        name = _judged(member.name)
+        if member.kind not in ("file", "folder"):
+            raise Refused(f"holds {member.kind} ({printable_name(name)}): hand in the files themselves")
+        if member.kind == "folder" or _is_hidden(name) or not wanted.takes(name):
+            continue
+        same = taken.get(name.casefold())
+        if same is not None:
+            other = "twice" if same[0] == name else f"and {printable_name(same[0])}, which many systems take for one"
+            raise Refused(f"holds {printable_name(name)} {other}")
+        if len(taken) >= wanted.max_files:
+            raise Refused(f"holds more than {wanted.max_files} source files")
+        content = member.read(left + 1)
+        left -= len(content)
+        if left < 0:
+            raise Refused(f"holds more than {wanted.max_bytes:,} bytes of source")
+        taken[name.casefold()] = name, content
+    return list(taken.values())
+
+
+def _judged(name: str) -> str:
+    """A member's name as a path below the submission. Raises Refused."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if len(name) > MAX_NAME or len(path.parts) > MAX_DEPTH:
+        raise Refused(f"holds a name that is too long ({printable_name(name[:80])}…)")
+    if path.is_absolute() or ".." in path.parts or (path.parts and path.parts[0].endswith(":")):
+        raise Refused(f"holds a name that leads out of it ({printable_name(name)})")
+    if not name.isprintable():
+        raise Refused(f"holds a name with control characters ({printable_name(name)})")
+    return path.as_posix()
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") or part in _LEFT_BY_SYSTEMS for part in PurePosixPath(name).parts)
+
+
+def _without_common_folder(files: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Most tools pack the folder that the files lie in, and some pack that into another."""
+    while files and all("/" in name for name, _ in files) and len({name.partition("/")[0] for name, _ in files}) == 1:
+        files = [(name.partition("/")[2], content) for name, content in files]
+    return files
+
+
+def _zip(content: bytes) -> Iterator[_Member]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for info in archive.infolist():
+            kind = _kind(info.external_attr >> 16) if info.create_system == 3 else "file"
+            yield _Member(info.orig_filename, "folder" if info.is_dir() else kind, _read_zipped(archive, info))
+
+
+def _read_zipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[int], bytes]:
+    def read(most: int) -> bytes:
+        with archive.open(info) as file:
+            return file.read(most)
+
+    return read
+
+
+def _kind(mode: int) -> str:
+    """What a file of this mode is; an archive need not say."""
+    kind = stat.S_IFMT(mode)
+    return {0: "file", stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "a link"}.get(kind, "a special file")
+
+
+class _Counted(io.RawIOBase):
+    """What a stream gives, up to a limit."""
+
+    def __init__(self, stream: io.BytesIO | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile) -> None:
+        self._stream, self._left = stream, MAX_UNPACKED_BYTES
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._stream.read(size if 0 <= size <= self._left else self._left + 1)
+        self._left -= len(data)
+        if self._left < 0:
+            raise Refused(f"unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
+        return data
+
+
+def _tar(content: bytes) -> Iterator[_Member]:
+    with _decompressed(content) as plain, tarfile.open(fileobj=_Counted(plain), mode="r|") as archive:
+        for info in archive:
+            archive.members = []  # type: ignore[attr-defined]  # it would keep millions
+            yield _Member(info.name, _tarred_kind(info), _read_tarred(archive, info))
+
+
+def _decompressed(content: bytes) -> io.BytesIO | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile:
+    raw = io.BytesIO(content)
+    if content.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=raw)
+    if content.startswith(b"BZh"):
+        return bz2.BZ2File(raw)
+    return lzma.LZMAFile(raw) if content.startswith(b"\xfd7zXZ\0") else raw
+
+
+def _tarred_kind(info: tarfile.TarInfo) -> str:
+    if info.isreg() or info.isdir():
+        return "file" if info.isreg() else "folder"
+    return "a link" if info.issym() or info.islnk() else "a special file"
+
+
+def _read_tarred(archive: tarfile.TarFile, info: tarfile.TarInfo) -> Callable[[int], bytes]:
+    def read(most: int) -> bytes:
+        file = archive.extractfile(info)
+        return file.read(most) if file is not None else b""
+
+    return read
