@@ -100,7 +100,7 @@ def test_a_program_sees_its_sources_as_they_were_handed_in(name: str, tmp_path: 
     ("mode", "says"),
     [
         (0, "./hw4 of hw4.cu\nheader lib/check.cuh\nkernel in hw4.cu\n"),
-        (1, "hw4.cu:6: error: write of 4 bytes"),
+        (1, "hw4.cu:6: error: kernel k(int*, int), thread (0,0,0) of block (0,0,0) wrote 4 bytes"),
         (1, "\nhw4.cu:17: cudaErrorIllegalAddress"),
         (2, "hw4.cu:7: void k(int *, int): block"),
         (2, "failed at hw4.cu:7"),

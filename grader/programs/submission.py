@@ -34,6 +34,8 @@ _SPECIAL = re.compile(r'["$`\\]')
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _LOOKED_AT_BYTES = 4 << 20
 _CMAKELISTS = "CMakeLists.txt"
+_ASSIGNMENT = "the assignment"
+"""Where flags come from that no Makefile gives."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,11 @@ def read_submission(
 
 
 def _other_name(submission: Submission, assignment: Assignment) -> str:
-    """A note on a program that is not called as the handout asks."""
+    """A note on a program that is not called as the handout asks. A Makefile says itself what it builds."""
     main = assignment.submission.main
-    if main in submission.sources or submission.path.resolve().is_relative_to(assignment.reference_folder.resolve()):
+    if submission.flags_from != _ASSIGNMENT or main in submission.sources:
+        return ""
+    if submission.path.resolve().is_relative_to(assignment.reference_folder.resolve()):
         return ""
     return f"{submission.sources[0]} is graded as {main}, which the handout asks for: give it that name."
 
@@ -162,7 +166,7 @@ def _read(path: Path, assignment: Assignment, run: Runner, shared_folder: bool) 
         files=files,
         sources=tuple(sources),
         flags=flags,
-        flags_from=f"the submission's {made.origin}" if made is not None else "the assignment",
+        flags_from=f"the submission's {made.origin}" if made is not None else _ASSIGNMENT,
         notes=(*notes, *((f"{made.origin}: {note}." for note in made.notes) if made is not None else ())),
         sha256=_digest(files),
     )

@@ -61,10 +61,10 @@ def test_a_student_without_any_program_is_found_too_and_archives_are_named(write
     write("class/alice/hw4.cu", MAIN)
     write("class/bob/notes.txt", "sorry")
     write("class/carol/hw4.cu", MAIN)
-    folder = write("class/dave.zip", "").parent
+    folder = write("class/dave.rar", "").parent
     found, notes = find_class(folder, hw4)
     assert [one.student for one in found] == ["alice", "bob", "carol"]
-    assert notes == ["dave.zip is left aside: unpack it into a folder of its name to have it graded."]
+    assert notes == ["dave.rar is left aside: unpack it into a folder of its name to have it graded."]
 
 
 def test_ids_come_from_names_by_the_assignments_pattern(write: Write, hw4: Assignment) -> None:

@@ -75,7 +75,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
             char text[512];
             memory_describe(address, text, sizeof text);
             diagnose(NULL, ~0u, 0, "error", "memory", "Copy the data with cudaMemcpy first, or allocate it with cudaMallocManaged.",
-                     "host code used a device pointer, %s", text);
+                     "host code dereferenced a device pointer, %s", text);
         } else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
             diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the arguments are there, and indices into host arrays.",
                      "host code accessed address 0x%llx, which it may not (segmentation fault)", (unsigned long long)address);
