@@ -280,8 +280,8 @@ def _keys_one_at_a_time() -> list[Alternate]:
     return [
         Alternate(
             "first_key_only",
-            "It matches attention over the first key only: the loop over the keys runs once, or each key "
-            "overwrites the one before.",
+            "It matches attention over the first key only: the loop over the keys runs once, or every key uses the same "
+            "row of V.",
             _some_keys(lambda n: slice(0, 1)),
             steps=("keys",),
         ),
@@ -290,12 +290,6 @@ def _keys_one_at_a_time() -> list[Alternate]:
             "It matches attention over the last key only: O, l or m is overwritten by each key instead of being "
             "carried on.",
             _some_keys(lambda n: slice(n - 1, n)),
-            steps=("output_sum",),
-        ),
-        Alternate(
-            "one_row_of_v",
-            "Every row equals the first row of V: each key uses the same row of V.",
-            _rearranged(_as_it_is, _first_tile_again(1)),
             steps=("output_sum",),
         ),
         Alternate(
