@@ -280,8 +280,8 @@ def _keys_one_at_a_time() -> list[Alternate]:
     return [
         Alternate(
             "first_key_only",
-            "It matches attention over the first key only: the loop over the keys runs once, or every key uses the same "
-            "row of V.",
+            "It matches attention over the first key only: the loop over the keys runs once, or every key uses the "
+            "same row of V.",
             _some_keys(lambda n: slice(0, 1)),
             steps=("keys",),
         ),
