@@ -36,6 +36,23 @@ LEFT_OUT = {
         ("sh_span", "g_span", "local_row", "lanes_exit", "see_together"),
         "one form for all; conformance programs run it",
     ),
+    **dict.fromkeys(
+        (
+            *("spread_u32", "spread_u64", "fill_row", "bits_row", "narrow_row", "pending_counts", "fns_row", "lane64"),
+            *(f"lanes_in_{space}" for space in ("shared", "local", "param", "const", "global")),
+            *(f"carry_{how}_{t}_row" for how in ("add", "sub", "mad_lo", "mad_hi") for t in ("u32", "u64")),
+        ),
+        "a loop over lanes, the same for all",
+    ),
+    **dict.fromkeys(
+        (
+            *("sh_lanes", "g_lanes", "store_part", "take_local", "check_members", "check_member_rows", "sync_warp"),
+            *("named_by", "choose_blocks", "next_due", "wait_at", "wait_together"),
+            *("call_vprintf", "call_assertfail", "call_malloc", "call_free", "call_pointers"),
+        ),
+        "works on a warp; conformance programs run it",
+    ),
+    **dict.fromkeys(("clamp_field_s", "clamp_field_v"), "of low <= high only; conformance programs run it"),
     **dict.fromkeys(("is_shared", "is_local", "is_param", "is_const", "is_global"), "one form for all, of addresses"),
     **dict.fromkeys(("REP", "REPQ", "IOTA_", "IOTAQ_", "RNDSCALE", "RNDSCALED"), "a part of others"),
     **dict.fromkeys(
