@@ -172,7 +172,7 @@ def test_a_program_that_does_not_compile_shows_the_compilers_words(source):
 def test_without_gcc_the_machine_is_at_fault(source, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(MachineFault, match="No gcc is on PATH"):
+    with pytest.raises(MachineFault, match="gcc is not on PATH"):
         time_baseline(case(4, 128, 32), source=source, run=Machine(0.01))
 
 

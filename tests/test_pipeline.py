@@ -213,7 +213,7 @@ def test_run_works_on_any_legal_input_file(tmp_path: Path) -> None:
         (["grade", "folder"], 2, "holds no .cu file"),
         (["grade", "ok.cu", "--tests", "t99"], 2, "no testcase 't99'"),
         (["grade", "ok.cu", "--assignment", "hw9"], 2, "Unknown assignment 'hw9'"),
-        (["grade", "ok.cu", "--engine", "tpu"], 2, "no engine 'tpu'"),
+        (["grade", "ok.cu", "--engine", "tpu"], 2, "Unknown engine 'tpu'"),
         (["grade", "ok.cu", "--engine", "cuda"], 2, "--engine cuda needs an NVIDIA GPU"),
         (["grade", "--nonsense"], 2, "--nonsense"),
         (["frobnicate"], 2, "frobnicate"),

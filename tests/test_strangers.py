@@ -112,8 +112,6 @@ def test_check_leads_with_a_refused_launch_and_says_it_once_for_all_tests(tmp_pa
     said = grader("check", "hw4.cu", "--engine", "emulator", "--tests", "s01..s02", cwd=tmp_path)
     report = " ".join(said.out.split())
     assert said.code == 1
-    assert report.index(
-        "hw4.cu:11: cudaLaunchKernel: the launch of kernel attention(float*) was refused"
-    ) < report.index("verdict")
-    assert "s01, s02: cudaLaunchKernel failed" in report
+    assert report.index("hw4.cu:11: the launch of kernel attention was refused") < report.index("verdict")
+    assert report.count("was refused") == 1
     assert "differ by more than" not in report

@@ -59,7 +59,7 @@ class Line:
 
     @property
     def quoted(self) -> str:
-        """ "hw4.cu:61: `acc[x] += p * v[key * d + x];`" """
+        """ "kernel.cu:61: `acc[x] += p * v[key * d + x];`" """
         text = " ".join(re.sub(r"//.*", "", self.text).split())
         return f"{self.file}:{self.number}: `{text if len(text) <= 80 else text[:79] + '…'}`"
 
@@ -185,7 +185,7 @@ class Suspects:
         )
 
     def _is_score(self, line: Line) -> bool:
-        """Whether a sum of products has nothing of the softmax in it."""
+        """Whether a sum of products has no exponential in it."""
         return not self._weighs(line) and not self._shrinking & set(_WORD.findall(_assigned_value(line)))
 
     @cached_property

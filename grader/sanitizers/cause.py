@@ -76,7 +76,7 @@ def sentence(found: Diagnostic, source_line: SourceLine = no_source) -> str:
 
 
 def _allocated(said: re.Match[str], source_line: SourceLine) -> str:
-    """ "the 4096 bytes of cudaMalloc at hw4.cu:107" by the name that the program gives them."""
+    """ "the 4096 bytes of cudaMalloc at kernel.cu:107" by the name that the program gives them."""
     size, file, line = said["bytes"], said["file"], int(said["line"])
     named = _pointer(file, line, source_line)
     return f"`{named}` ({size} bytes, allocated at {file}:{line})" if named else said[0]

@@ -55,6 +55,6 @@ def test_lanes_meet_once_in_a_block_for_each_mask() -> None:
     )
     graph = build(kernel(LOCK, behind))
     found = meetings(graph, Callees())
-    assert [i.op for b in graph.blocks for i in b.instrs if id(i) in found] == ["shfl", "vote"]
+    assert [i.op for b in graph.blocks for i in b.instrs if i.index in found] == ["shfl", "vote"]
     alone = build(kernel(LOCK, "bar.sync 0;"))
-    assert [i.op for b in alone.blocks for i in b.instrs if id(i) in meetings(alone, Callees())] == ["bar"]
+    assert [i.op for b in alone.blocks for i in b.instrs if i.index in meetings(alone, Callees())] == ["bar"]
