@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ from grader.base.errors import MachineFault
 from grader.course.assignment import Assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import Case, Suite, load_suite
+from grader.gpu.outside_clock import Busy
 from grader.gpu.state import GpuState
+from grader.timing import measurement
+from grader.timing.evidence import Outside
 from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
-from grader.timing.measurement import TimedRun, repeat
+from grader.timing.measurement import TimedRun, Timing, measure_case, repeat
 from grader.timing.stopping import Rule
 from tests.conftest import goes
 
@@ -231,3 +235,13 @@ def test_the_next_input_is_opened_ahead_and_each_is_closed_in_its_turn() -> None
     with closing(one_ahead("abc", opened)) as pairs:
         next(pairs)
     assert log == ["open a", "open b", "close a", "close b"]
+
+
+def test_runs_that_are_timed_again_are_compared_with_the_graded_one_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hidden, clean = (Outside(Busy("GPM", 1.0, busy_s), 0.01, runs=2, launches=2) for busy_s in (0.9, 0.0))
+    series = [Timing((), 5.0, None, "steady", outside=outside) for outside in (hidden, clean)]
+    monkeypatch.setattr(measurement, "_measure", lambda *words, **more: series.pop(0))
+    timing = measure_case(*[cast(Any, None)] * 5, wall_s=1, first=a_run(100.0))
+    assert "tell these runs apart" in timing.problem

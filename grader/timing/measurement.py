@@ -203,7 +203,7 @@ def measure_case(
     timing = again(first=first)
     if timing.outside is None or not hidden_work(timing.outside):
         return timing
-    second = again(first=None)
+    second = _compared_with_first(again(first=None), first)
     return replace(
         second,
         notes=(*second.notes, f"its runs were timed again, since {hidden_work(timing.outside)}"),

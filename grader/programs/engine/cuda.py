@@ -17,6 +17,7 @@ from typing import Any
 import pynvml
 
 from grader import sandbox
+from grader.base.errors import MachineFault
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
@@ -201,7 +202,10 @@ class CudaEngine:
 
     def start_up_cpu_s(self) -> float | None:
         """Processor time of a minimal CUDA program here; None where it fails."""
-        outcome = self._probed()
+        try:
+            outcome = self._probed()
+        except MachineFault:
+            return None
         return outcome.cpu_s if outcome.exit_code == 0 else None
 
     def _probed(self) -> sandbox.Outcome:
