@@ -1,4 +1,4 @@
-"""How well the grader measures, on this machine: prints the tables of docs/benchmarks.md, section "Measurement".
+"""How well the grader measures, on this machine: prints the tables of docs/benchmarks-archive.md, section "Measurement".
 
 Run on a CUDA machine from the checkout: python benchmarks/measurement.py [SECTION...] [OPTIONS]
 Sections: oracle, repeat, agree, profile, overhead, floor; by default all, in this order.
@@ -123,7 +123,7 @@ RUN_S = {
     "tiled": {"t21": 1.35, "t22": 2.04, "t23": 0.77, "t24": 1.08, "t25": 0.77},
     "flash2": {"t21": 0.28, "t22": 0.28, "t23": 0.25, "t24": 0.27, "t25": 0.24},
 }
-"""Wall seconds of one run on an H200, 2026-11-21 (docs/benchmarks.md): for estimates alone."""
+"""Wall seconds of one run on an H200, 2026-11-21 (docs/benchmarks-archive.md): for estimates alone."""
 PROFILE_S = {"naive": 5.0, "tiled": 12.0, "flash2": 4.0}
 """Of ncu, on t23: measured for tiled.cu, guessed for the others."""
 COUNTED = 6

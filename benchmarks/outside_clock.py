@@ -1,4 +1,4 @@
-"""What the clock outside the program says of honest programs: prints the table of docs/benchmarks.md.
+"""What the clock outside the program says of honest programs: prints the table of docs/benchmarks-archive.md.
 
 Run on a CUDA machine from the checkout:
 
