@@ -28,9 +28,13 @@ def goes(path: Path) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """Workers that run side by side share it: what one of them compiled, the others take."""
     patch = pytest.MonkeyPatch()
-    patch.setenv("GRADER_CACHE", str(tmp_path_factory.mktemp("cache")))
+    base = tmp_path_factory.getbasetemp()
+    cache = (base if worker_id == "master" else base.parent) / "cache"
+    cache.mkdir(exist_ok=True)
+    patch.setenv("GRADER_CACHE", str(cache))
     patch.setenv("GRADER_SECRET", "a secret of the tests, thirty-two bytes or more")
 
 

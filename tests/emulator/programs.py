@@ -9,16 +9,20 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.base.process import Completed
+from grader.base.paths import cache_folder
+from grader.base.process import Completed, Runner
 from grader.emulator import compile_program, runtime_identity
 from grader.programs.toolkit import find_toolkit
 
 HERE = Path(__file__).parent
+CONFORMANCE_FLAGS = ("-std=c++17", "--extended-lambda")
+"""Without -O3, which changes the host code alone: nvcc needs half the time, and PTX is the same."""
 
 
 def run(command: Sequence[str], folder: Path) -> Completed:
@@ -51,28 +55,75 @@ def build(
 ) -> Path:
     """The executable of some .cu files."""
     settings = repr((tuple(flags), sorted(sanitize), count, target))
-    digest = hashlib.sha256(runtime_identity().encode() + settings.encode())
-    headers = {h for path in (HERE / "conformance/any.cu", *sources) for h in path.parent.glob("*.*h")}
-    headers |= {h for path in sources for h in path.parent.parent.glob("*.cuh")}
-    for path in (*sources, *sorted(headers)):
-        digest.update(path.read_bytes())
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader" / "test-programs"
-    output = folder / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
-    if output.exists():
-        return output
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{output.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run side by side need the same program
+    content = _content(sources)
+    digest = hashlib.sha256((runtime_identity() + settings + content).encode())
+    output = _folder() / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
+    with _only_one(output):
         if not output.exists():
-            work = folder / f"{output.name}.work"
+            work = output.with_suffix(".work")
             shutil.rmtree(work, ignore_errors=True)  # of a run that was stopped
-            made = compile_program(
-                sources, work / "program", work=work, nvcc=nvcc(), run=run, flags=flags, target=target,
-                sanitize=sanitize, count=count,
-            ).path  # fmt: skip
+            with _alone_for_the_runtime():
+                made = compile_program(
+                    sources, work / "program", work=work, nvcc=nvcc(), run=_keeping_what_nvcc_makes(content),
+                    flags=flags, target=target, sanitize=sanitize, count=count,
+                ).path  # fmt: skip
             made.replace(output)
             shutil.rmtree(work)
     return output
+
+
+def _folder() -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader" / "test-programs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _content(sources: Sequence[Path]) -> str:
+    """A hash over the sources and the headers that they could include."""
+    headers = {h for path in (HERE / "conformance/any.cu", *sources) for h in path.parent.glob("*.*h")}
+    headers |= {h for path in sources for h in path.parent.parent.glob("*.cuh")}
+    return hashlib.sha256(b"".join(path.read_bytes() for path in (*sources, *sorted(headers)))).hexdigest()
+
+
+@contextmanager
+def _only_one(made: Path) -> Iterator[None]:
+    """Tests that run side by side need the same: one of them makes it."""
+    with made.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _alone_for_the_runtime() -> AbstractContextManager[None]:
+    """The first build compiles the runtime as well: the others wait, and take it from the cache."""
+    there = any(cache_folder().glob("native/emulator-runtime-*"))
+    return nullcontext() if there else _only_one(_folder() / "runtime")
+
+
+def _keeping_what_nvcc_makes(content: str) -> Runner:
+    """`run`, but host object and PTX of the same sources are compiled once: what a program is sanitized for, and for
+    which processor's vectors it is translated, changes neither, and nvcc takes most of a build's time."""
+
+    def run_or_recall(command: Sequence[str], folder: Path) -> Completed:
+        if "--keep-dir" not in command:
+            return run(command, folder)
+        made = Path(command[command.index("--keep-dir") + 1])
+        words = repr([word.replace(str(made), "") for word in command]) + os.environ.get("NVCC_CCBIN", "")
+        kept = _folder() / f"nvcc-{hashlib.sha256((content + words).encode()).hexdigest()[:20]}"
+        with _only_one(kept):
+            if not kept.exists():
+                done = run(command, folder)
+                if done.exit_code != 0:
+                    return done
+                half = kept.with_suffix(".half")
+                shutil.rmtree(half, ignore_errors=True)
+                half.mkdir()
+                for file in (*made.glob("*.o"), *made.glob("*.ptx")):
+                    shutil.copy(file, half)
+                half.rename(kept)
+        shutil.copytree(kept, made, dirs_exist_ok=True)
+        return Completed(0, "")
+
+    return run_or_recall
 
 
 @dataclass

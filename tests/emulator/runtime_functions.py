@@ -174,6 +174,11 @@ def results(made: Path, *words: str) -> str:
     return subprocess.run([*runner(), str(made), *words], check=True, capture_output=True, text=True).stdout
 
 
+def hashes(folder: Path) -> dict[str, str]:
+    """What all functions give here: name and operation, then the hash of the results."""
+    return dict(line.rsplit(maxsplit=1) for line in results(program(folder)).splitlines())
+
+
 def forgotten() -> list[str]:
     """Functions, and macros with a form for each instruction set, that no test calls."""
     all_, by_hand = functions(), BY_HAND.read_text()

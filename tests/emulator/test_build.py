@@ -13,7 +13,7 @@ from grader.emulator.native import RUNTIME_FLAGS, compile_c
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import parse
 from grader.programs.toolkit import find_toolkit
-from tests.emulator.programs import HERE, build, execute, nvcc, run
+from tests.emulator.programs import CONFORMANCE_FLAGS, HERE, build, execute, nvcc, run
 
 HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 1>>>(0); return 0; }\n"
 
@@ -122,7 +122,7 @@ def test_a_program_of_two_files_runs(flags: tuple[str, ...], tmp_path: Path) -> 
 
 def test_the_trace_has_kernels_and_copies_with_their_facts(tmp_path: Path) -> None:
     done = execute(
-        build(HERE / "conformance" / "api.cu", flags=("-O3", "-std=c++17", "--extended-lambda")),
+        build(HERE / "conformance" / "api.cu", flags=CONFORMANCE_FLAGS),
         "streams_and_events",
         folder=tmp_path,
     )
@@ -149,7 +149,7 @@ def test_the_architecture_and_libraries_of_a_makefile_are_left_out_and_the_rest_
 
 @pytest.mark.parametrize("order", ["reverse", "random:1", "random:2"])
 def test_another_schedule_of_warps_gives_the_same_results_for_correct_programs(order: str, tmp_path: Path) -> None:
-    program = build(HERE / "conformance" / "control.cu", flags=("-O3", "-std=c++17", "--extended-lambda"))
+    program = build(HERE / "conformance" / "control.cu", flags=CONFORMANCE_FLAGS)
     for name in ("tree_reduction", "prefix_sum", "named_barriers_for_half_a_block"):
         assert execute(program, name, folder=tmp_path, GRADER_EMULATOR_SCHEDULE=order).exit_code == 0
 

@@ -17,7 +17,7 @@ from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
 from tests.conftest import ROOT
 from tests.emulator import programs
-from tests.emulator.programs import Execution, build, execute, names_in
+from tests.emulator.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in
 from tests.isa.machines import HERE, OTHERS, Machine
 from tests.test_pipeline import grader
 from tools.emulator_fuzz.program import write_program
@@ -26,7 +26,6 @@ CONFORMANCE = sorted((programs.HERE / "conformance").glob("*.cu"))
 MODELS = sorted(ROOT.glob("reference/*/*.cu"))
 WRONG = sorted(ROOT.glob("reference/*/wrong/*.cu"))
 pytestmark = pytest.mark.timeout(900)  # two compilations, and qemu
-FLAGS = ("-O3", "-std=c++17", "--extended-lambda")
 SHARE = {
     "avx2": ("tests/emulator/conformance/memory.cu", "tests/emulator/conformance/subwarps.cu"),
     "sse": ("tests/emulator/conformance/tensor.cu", "tests/emulator/conformance/control.cu"),
@@ -99,7 +98,7 @@ def test_a_generated_program_gives_the_hosts_results(
 
 
 def outcomes(machine: Machine, source: Path, runs: list[tuple[str, ...]], folder: Path) -> list[Outcome]:
-    program = build(source, flags=FLAGS)
+    program = build(source, flags=CONFORMANCE_FLAGS)
     return [
         outcome(
             folder, execute(program, *run, folder=folder, timeout_s=60 * machine.slower, GRADER_EMULATOR_THREADS="1")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.base.paths import cache_folder
 from grader.programs.engine import select_engine
 from grader.records.record import Record
 from tests.redteam.__main__ import Attack, judge, read_attacks, run_all, timed
@@ -27,6 +28,11 @@ QUICK = [
 
 
 def test_attacks_of_every_kind_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a cache of its own, by which the arena knows what survives; compiled parts of the emulator are the others'."""
+    (tmp_path / "cache").mkdir()
+    (cache_folder() / "native").mkdir(exist_ok=True)
+    (tmp_path / "cache" / "native").symlink_to(cache_folder() / "native")
+    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("GRADER_SECRET", SECRET)
     tmp_path.chmod(0o755)
     attacks = [attack for attack in read_attacks() if attack.name in QUICK]
