@@ -153,7 +153,7 @@ def grade(
     cases = suite.select(tests or ("all" if engines[0].measures_time else "public"))
     files = TestcaseFiles.beside(suite)
     path = options.store or default_store(rules.name)
-    with open_store(path, create=True) as store:
+    with open_store(path, create=True) as store, store.one_grader():
         with shown_progress() as progress:
             ensure(cases, suite, files, progress)
         setup = Setup(rules, suite, files, cases, engines[0])
@@ -189,7 +189,7 @@ def keep(records: Sequence[Record], path: Path) -> None:
     from a roster say, stays."""
     with open_store(path, create=True) as store:
         for record in records:
-            number = store.merge_submission(_handed_in(record))
+            number = store.import_submission(_handed_in(record))
             store.add_record(number, conditions_of(record), record)
 
 
@@ -424,8 +424,8 @@ def export(store: Path, target: Path) -> str:
     return "\n".join([f"{text or 'nothing'} written to {shown(target)}.", *(f"LOST: {what}" for what in lost)])
 
 
-def merge(store: Path, files: Sequence[Path]) -> str:
-    """Merge exports and records into a store."""
+def import_into(store: Path, files: Sequence[Path]) -> str:
+    """Import exports and records into a store."""
     with open_store(store, create=True) as opened:
         added, known = import_files(opened, files)
     return f"{added} records added to {shown(store)}, {known} were there already."

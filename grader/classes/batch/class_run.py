@@ -8,7 +8,6 @@ not grow with the class.
 
 What is done is decided by the store alone: a hand-in whose content was judged under the same conditions (rules,
 testcases, engine) is done. So the grader may be killed at any moment, and the same command goes on where it stopped.
-Before anything is built the hand-in is claimed in the store; what another living grader has claimed is waited for.
 
 A fault of the machine is tried again once, after the others, and by every later run of the same command; a lane that
 brings three such faults in a row is closed, since a lost GPU would otherwise spoil the rest of the class in seconds.
@@ -44,7 +43,6 @@ from grader.store import Store
 
 _TRIES = 2
 _FAULTS_TO_CLOSE_A_LANE = 3
-_POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,6 @@ class _Coordinator:
     to_read: deque[_Job] = field(default_factory=deque)
     to_build: deque[_Job] = field(default_factory=deque)
     to_grade: deque[_Job] = field(default_factory=deque)
-    elsewhere: deque[_Job] = field(default_factory=deque)
     answers: queue.Queue[Done] = field(default_factory=queue.Queue)
 
     def run(self, found: Sequence[Found]) -> Outcome:
@@ -110,10 +107,7 @@ class _Coordinator:
         began = time.monotonic()
         try:
             while self._give_out():
-                try:
-                    self._take(self.answers.get(timeout=_POLL_S if self.elsewhere else None))
-                except queue.Empty:
-                    self._look_elsewhere()
+                self._take(self.answers.get())
         finally:
             workers = [*self.idle, *self.at_work, *(lane.worker for lane in self.lanes)]
             for worker in workers:
@@ -164,12 +158,7 @@ class _Coordinator:
                 "left; all results so far are stored, and the same command goes on with the rest."
             )
         return bool(
-            self.to_read
-            or self.to_build
-            or self.to_grade
-            or self.elsewhere
-            or self.at_work
-            or any(lane.job for lane in self.lanes)
+            self.to_read or self.to_build or self.to_grade or self.at_work or any(lane.job for lane in self.lanes)
         )
 
     def _ahead(self) -> int:
@@ -210,26 +199,11 @@ class _Coordinator:
         job.number = self.desk.register(job.found, job.submission)
         if reading.problem:
             job.built = failed_build(Fault.STUDENT, reading.problem)
-        self._claim(job)
-
-    def _claim(self, job: _Job) -> None:
-        """Go on with a job if it is this grader's to do."""
-        ours = self.desk.claim(job.number)
-        if ours is None:
-            self.elsewhere.append(job)
-        elif ours:
+        if self.desk.wants(job.number):
             self._next(job)
 
-    def _look_elsewhere(self) -> None:
-        for _ in range(len(self.elsewhere)):
-            job = self.elsewhere.popleft()
-            if self.desk.store.state(job.number, self.desk.conditions).judged:
-                self.desk.seen_as_done()
-            else:
-                self._claim(job)
-
     def _next(self, job: _Job) -> None:
-        """Where a claimed job goes from here."""
+        """Where a job goes from here that was read."""
         if job.built is None:
             self.to_build.append(job)
         elif job.built.ok:
@@ -279,7 +253,7 @@ class _Coordinator:
         if job.submission is None:
             job.submission = unreadable(job.found.student, job.found.path, str(fault))
             job.number = self.desk.register(job.found, job.submission)
-            if not self.desk.claim(job.number):
+            if not self.desk.wants(job.number):
                 return
         whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
         self._record_without_running(job, failed_build(whose, str(fault)))
@@ -287,7 +261,7 @@ class _Coordinator:
     def _keep(self, job: _Job, record: Record, where: str, seconds: float) -> None:
         self.desk.keep(job.number, record)
         again = record.infrastructure_failed and job.tries + 1 < _TRIES and record.build.ok
-        if again and self.desk.store.claim(job.number, self.desk.conditions):
+        if again:
             job.tries += 1
             self.view.say(f"{job.found.student}: {first_line(first_fault(record))} It is tried again.")
             self.to_grade.append(job)
