@@ -15,7 +15,6 @@ brings three such faults in a row is closed, since a lost GPU would otherwise sp
 
 from __future__ import annotations
 
-import queue
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -25,14 +24,14 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.progress import Silent
 from grader.base.verdict import Fault
 from grader.base.workers import cores
-from grader.classes.batch.crew import Done, Worker
+from grader.classes.batch.crew import Died, Worker, first_done
 from grader.classes.batch.desk import Desk, first_fault
 from grader.classes.batch.handins import Found
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import Quiet, Tally, View, duration, first_line
-from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
+from grader.classes.batch.work import Answer, BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
 from grader.grading.pipeline import grade_built
 from grader.programs.build import Build
 from grader.programs.engine import Engine
@@ -90,7 +89,6 @@ class _Coordinator:
     to_read: deque[_Job] = field(default_factory=deque)
     to_build: deque[_Job] = field(default_factory=deque)
     to_grade: deque[_Job] = field(default_factory=deque)
-    answers: queue.Queue[Done] = field(default_factory=queue.Queue)
 
     def run(self, found: Sequence[Found]) -> Outcome:
         """Grade what the policy chooses of `found`."""
@@ -107,7 +105,7 @@ class _Coordinator:
         began = time.monotonic()
         try:
             while self._give_out():
-                self._take(self.answers.get())
+                self._take(first_done([*self.at_work, *(lane.worker for lane in self.lanes if lane.job)]))
         finally:
             workers = [*self.idle, *self.at_work, *(lane.worker for lane in self.lanes)]
             for worker in workers:
@@ -127,10 +125,10 @@ class _Coordinator:
 
     def _lane(self, engine: Engine, number: int) -> _Lane:
         name = f"lane {number}"
-        return _Lane(Worker(name, replace(self.setup, engine=engine), self.answers), f"{name}, {engine.device}")
+        return _Lane(Worker(name, replace(self.setup, engine=engine)), f"{name}, {engine.device}")
 
     def _helper(self, number: int) -> Worker:
-        return Worker(f"helper {number}", self.setup, self.answers)
+        return Worker(f"helper {number}", self.setup)
 
     # ---- giving out work ----
 
@@ -177,16 +175,20 @@ class _Coordinator:
 
     # ---- taking answers ----
 
-    def _take(self, done: Done) -> None:
-        lane = next((lane for lane in self.lanes if lane.worker is done.worker), None)
+    def _take(self, worker: Worker) -> None:
+        answer = worker.answer()
+        living = worker
+        if isinstance(answer, Died):
+            worker.join()
+            living = Worker(worker.name, worker.setup)
+        lane = next((lane for lane in self.lanes if lane.worker is worker), None)
         if lane is not None:
-            self._take_from_lane(lane, done)
+            lane.worker = living
+            self._take_from_lane(lane, answer)
             return
-        job = self.at_work.pop(done.worker)
-        if done.died:
-            done.worker.join()
-        self.idle.append(Worker(done.worker.name, self.setup, self.answers) if done.died else done.worker)
-        match done.answer:
+        job = self.at_work.pop(worker)
+        self.idle.append(living)
+        match answer:
             case Reading() as reading:
                 self._read(job, reading)
             case Build() as built:
@@ -220,28 +222,25 @@ class _Coordinator:
         record = grade_built(self.grading, job.submission, built, Silent())
         self._keep(job, record, "the builders", time.monotonic() - job.began)
 
-    def _take_from_lane(self, lane: _Lane, done: Done) -> None:
+    def _take_from_lane(self, lane: _Lane, answer: Answer | Exception) -> None:
         job, seconds = lane.job, time.monotonic() - lane.began
         assert job is not None
         lane.job = None
         lane.busy_s += seconds
         self.view.working(lane.where, None)
-        if done.died:
-            lane.worker.join()
-            lane.worker = Worker(lane.worker.name, lane.worker.setup, self.answers)
-        machine = isinstance(done.answer, MachineFault)
+        machine = isinstance(answer, MachineFault)
         if machine:
-            self.last_fault = str(done.answer)
-        if isinstance(done.answer, Record) and any(test.fault is Fault.MACHINE for test in done.answer.tests):
-            machine, self.last_fault = True, first_fault(done.answer)
+            self.last_fault = str(answer)
+        if isinstance(answer, Record) and any(test.fault is Fault.MACHINE for test in answer.tests):
+            machine, self.last_fault = True, first_fault(answer)
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if machine else 0
         if lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE:
             lane.closed = True
             self.view.say(f"{lane.where} is closed: {lane.faults_in_a_row} faults of the machine in a row.")
-        if isinstance(done.answer, Record):
-            self._keep(job, done.answer, lane.where, seconds)
-        elif isinstance(done.answer, Exception):
-            self._failed(job, done.answer)
+        if isinstance(answer, Record):
+            self._keep(job, answer, lane.where, seconds)
+        elif isinstance(answer, Exception):
+            self._failed(job, answer)
 
     def _failed(self, job: _Job, fault: Exception) -> None:
         """The machine or the grader stood in the way of a whole step."""
