@@ -40,11 +40,9 @@ class Bounded:
                 result = process.answer(self._wall_s)
             except (TimeoutError, Lost, MemoryError) as error:
                 process.end()
-                limit = (
-                    f"{self._wall_s:g} s" if isinstance(error, TimeoutError) else f"{self._memory_bytes / 2**30:g} GiB"
-                )
-                what = "took longer than" if isinstance(error, TimeoutError) else "took more memory than"
-                raise Exceeded(f"{what} {limit}") from None
+                if isinstance(error, TimeoutError):
+                    raise Exceeded(f"took longer than {self._wall_s:g} s") from None
+                raise Exceeded(f"took more memory than {self._memory_bytes / 2**30:g} GiB") from None
             except Exception:
                 self._process = process
                 raise
