@@ -41,7 +41,6 @@ from grader.report import gradebook as gradebooks
 from grader.report import leaderboard as boards
 from grader.report.gradescope import message
 from grader.report.leaderboard import Board, Names
-from grader.sandbox import runner
 from grader.site import build_site
 from grader.site.record_page import similarity_page
 from grader.store import (
@@ -395,7 +394,7 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
     for one in found:
         try:
             shared = one.path.name != rules.submission.main
-            submission = read_submission(one.path, rules, runner(10), shared_folder=shared)
+            submission = read_submission(one.path, rules, shared_folder=shared)
         except UsageError:
             left_out.append(one.student)
             continue

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -21,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.base.errors import MachineFault, UsageError
-from grader.base.paths import shown
+from grader.base.paths import replacing, shown
 from grader.operators import Shape
 from grader.records.record import SCHEMA, Record
 from grader.store.database import HandIn, Points, Store, Student
@@ -51,20 +50,12 @@ def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]
     counts: dict[str, int] = {}
     lost: list[str] = []
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=target.resolve().parent, prefix=f".{target.name}.", encoding="utf-8", delete=False
-        ) as file:
-            try:
-                file.write(json.dumps({"schema": FORMAT}) + "\n")
-                for kind in _QUERIES:
-                    for row in _rows(store, kind, lost):
-                        file.write(json.dumps({"kind": kind, **row}, ensure_ascii=False) + "\n")
-                        counts[kind] = counts.get(kind, 0) + 1
-                file.flush()
-                Path(file.name).replace(target)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        with replacing(target) as file:
+            file.write(json.dumps({"schema": FORMAT}).encode() + b"\n")
+            for kind in _QUERIES:
+                for row in _rows(store, kind, lost):
+                    file.write(json.dumps({"kind": kind, **row}, ensure_ascii=False).encode() + b"\n")
+                    counts[kind] = counts.get(kind, 0) + 1
     except OSError as error:
         raise MachineFault(f"The export could not be written to {shown(target)}: {error.strerror}.") from error
     return counts, lost

@@ -216,7 +216,8 @@ class _Building:
         self.counters_left -= len(counters)
         if self.counters_left < 0:
             raise _Malformed
-        return _event(KernelEvent, entry, name=name, grid=grid, block=block, counters=counters)
+        event: KernelEvent = _event(KernelEvent, entry, name=name, grid=grid, block=block, counters=counters)
+        return event
 
 
 def _event(kind: Any, entry: Mapping[str, object], **known: object) -> Any:
