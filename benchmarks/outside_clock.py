@@ -45,7 +45,6 @@ from grader.programs.engine import select_engine  # noqa: E402
 from grader.programs.engine.cuda import find_gpus  # noqa: E402
 from grader.programs.submission import read_submission  # noqa: E402
 from grader.records.record import Record  # noqa: E402
-from grader.sandbox import runner  # noqa: E402
 from grader.timing.baseline import Baseline, time_baseline  # noqa: E402
 from tests.honest.__main__ import hand_in, variants  # noqa: E402
 
@@ -74,7 +73,7 @@ def grade_rounds(options: argparse.Namespace, place: Path, until: float, into: P
             for path in paths:
                 if time.monotonic() > until:
                     return
-                record = grade(grading, read_submission(path, rules, runner(10)), Silent())
+                record = grade(grading, read_submission(path, rules), Silent())
                 kept.write(record.model_dump_json() + "\n")
                 kept.flush()
                 print(turn, *row(path.stem, [record]), sep="  ", file=sys.stderr, flush=True)
@@ -135,7 +134,7 @@ def main() -> None:
         ensure(suite.select(options.tests), suite, TestcaseFiles.beside(suite))
         engine = select_engine("cuda", rules.build.emulator_target)
         with ThreadPoolExecutor(max(1, cores() // 2)) as pool:  # builds are kept
-            submissions = [read_submission(path, rules, runner(10)) for path in handed_in(Path(place), options.only)]
+            submissions = [read_submission(path, rules) for path in handed_in(Path(place), options.only)]
             list(pool.map(lambda submission: build(submission, rules, engine), submissions))
         parts = [Path(place) / f"{number}.jsonl" for number in range(len(found))]
         gradings = -(-options.gradings // len(found))

@@ -88,7 +88,7 @@ def _graders(root: int) -> list[int]:
     found = [root]
     for pid in below:
         try:
-            if b"grader.classes.batch.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"grader.base.remote" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
         except OSError:
             continue

@@ -19,7 +19,7 @@ from grader.course.assignment import Assignment
 from grader.gradescope import grade_there
 from grader.programs.submission import Submission, read_submission
 from grader.records.record import Record
-from grader.sandbox import archive, runner
+from grader.sandbox import archive
 
 SOURCE = b"int main() { return 0; }\n"
 
@@ -49,7 +49,7 @@ def in_zip(mode: int) -> zipfile.ZipInfo:
 
 
 def read(path: Path, hw4: Assignment) -> Submission:
-    return read_submission(path, hw4, runner(10))
+    return read_submission(path, hw4)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_another_name_is_graded_with_a_note(name: str, tmp_path: Path, hw4: Assi
     note = f"{name} is graded as hw4.cu, which the handout asks for: give it that name."
     for path in (tmp_path, tmp_path / name):
         assert read(path, hw4).notes == (note,)
-    assert read_submission(tmp_path / name, hw4, runner(10), any_name=True).notes == ()
-    assert read_submission(tmp_path / name, hw4, runner(10), shared_folder=True).notes == ()
+    assert read_submission(tmp_path / name, hw4, any_name=True).notes == ()
+    assert read_submission(tmp_path / name, hw4, shared_folder=True).notes == ()
 
 
 @pytest.mark.parametrize(

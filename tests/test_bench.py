@@ -26,7 +26,6 @@ from grader.programs.submission import read_submission
 from grader.programs.trace import read_trace
 from grader.records.record import ProfileRecord, Record
 from grader.report.explain import differences, explain
-from grader.sandbox import runner
 from tests.timed_engine import TimedC, program, tool
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
@@ -68,7 +67,7 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
         engine = TimedC(tmp_path)
         with open_bench(engine, rules, suite, files) as bench:
             grading = Grading(rules, suite, files, cases, engine, None, bench)
-            return grade(grading, read_submission(hand_in, rules, runner(10)), Silent())
+            return grade(grading, read_submission(hand_in, rules), Silent())
 
     return run
 
@@ -247,7 +246,7 @@ def test_in_one_session_the_reference_is_timed_once(
 ) -> None:
     graded(0.3, program(RIGHT, 0.25))  # lays out files, reference and hand-in
     files, cases = TestcaseFiles(tmp_path / "files"), suite.select("s01")
-    hand_in = read_submission(tmp_path / "alice" / "hw4.cu", rules, runner(10))
+    hand_in = read_submission(tmp_path / "alice" / "hw4.cu", rules)
     engine = TimedC(tmp_path)
     monkeypatch.setattr("grader.grading.bench.use_reader", lambda uuid: nullcontext(lambda: Use((), 0, 0)))
     with open_bench(engine, rules, suite, files) as bench:

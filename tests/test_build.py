@@ -16,7 +16,6 @@ from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
-from grader.sandbox import runner
 from tests.batch_engine import PlainC
 from tests.timed_engine import GPU
 
@@ -40,7 +39,7 @@ class OldCompiler(PlainC):
 
 def built(source: str, engine: PlainC, rules: Assignment, folder: Path) -> Build:
     (folder / rules.submission.main).write_text(source)
-    return build(read_submission(folder / rules.submission.main, rules, runner(10)), rules, engine)
+    return build(read_submission(folder / rules.submission.main, rules), rules, engine)
 
 
 @pytest.mark.parametrize(

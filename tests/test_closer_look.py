@@ -22,7 +22,6 @@ from grader.programs.toolkit import find_toolkit
 from grader.programs.trace import Diagnostic, Race
 from grader.programs.trace.events import Between
 from grader.report import terminal
-from grader.sandbox import runner
 from grader.sanitizers import cause_of, sentence, without_echoes
 from tests.conftest import ROOT
 from tests.records import made_record, made_test
@@ -107,7 +106,7 @@ def test_a_look_that_fails_says_why_and_names_no_cause(
     monkeypatch.setattr(closer_look, "build", build)
     engine = EmulatorEngine(find_toolkit(), "sm_80")
     suite = suite_of(hw4)
-    submission = read_submission(PROGRAMS / "race.cu", hw4, runner(10))
+    submission = read_submission(PROGRAMS / "race.cu", hw4)
     with CloserLook(engine, hw4, submission, TestcaseFiles.beside(suite)) as look:
         found = look.at(suite.cases["s01"], Verdict.WRONG_ANSWER)
     assert (found.cause, found.problem) == ("", why)

@@ -17,7 +17,6 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
 from grader.report import profile as profile_report
-from grader.sandbox import runner
 from tests.conftest import ROOT
 from tests.test_pipeline import PROGRAMS
 
@@ -49,7 +48,7 @@ def test_a_run_that_was_cut_off_says_what_share_ran(hw4: Assignment) -> None:
 
 
 def _counted(source: Path, test: str, rules: Assignment) -> counting.CountedRun:
-    built = build(read_submission(source, rules, runner(10)), rules, ENGINE)
+    built = build(read_submission(source, rules), rules, ENGINE)
     assert built.program is not None, built.log
     case = suite_of(rules).cases[test]
     return counting.counted_run(ENGINE, built.program, case, rules.limits, Silent(), "hw4")

@@ -20,7 +20,6 @@ from grader.programs.build import build
 from grader.programs.engine import select_engine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
-from grader.sandbox import runner
 
 PROGRAM = r"""
 #include <cstdio>
@@ -137,7 +136,7 @@ def has_curand() -> bool:
 @pytest.mark.skipif(not has_curand(), reason="no curand_kernel.h: pip install nvidia-curand")
 def test_sequences_and_moments_are_those_of_the_published_generators(tmp_path: Path, hw4: Assignment) -> None:
     (tmp_path / "draw.cu").write_text(PROGRAM)
-    made = build(read_submission(tmp_path / "draw.cu", hw4, runner(10)), hw4, select_engine("auto", "sm_80"))
+    made = build(read_submission(tmp_path / "draw.cu", hw4), hw4, select_engine("auto", "sm_80"))
     assert made.program is not None, made.log
     said = subprocess.run([made.program], capture_output=True, text=True, check=True).stdout.split("\n")
     for row, generator in ((0, xorwow), (3, philox)):
@@ -164,7 +163,7 @@ def test_without_the_header_one_sentence_says_where_to_get_it(
     (include / "curand_kernel.h").write_text(PACKAGED)
     monkeypatch.setattr(toolkit, "_pypi_roots", lambda: (include.parent,) if package else ())
     (tmp_path / "uses.cu").write_text(USES)
-    made = build(read_submission(tmp_path / "uses.cu", hw4, runner(10)), hw4, select_engine("emulator", "sm_80"))
+    made = build(read_submission(tmp_path / "uses.cu", hw4), hw4, select_engine("emulator", "sm_80"))
     if package:
         assert made.ok, made.log
     else:
@@ -177,4 +176,4 @@ def test_without_the_header_one_sentence_says_where_to_get_it(
 
 def test_a_program_that_only_names_a_state_needs_no_curand(tmp_path: Path, hw4: Assignment) -> None:
     (tmp_path / "named.cu").write_text(NAMES)
-    assert build(read_submission(tmp_path / "named.cu", hw4, runner(10)), hw4, select_engine("emulator", "sm_80")).ok
+    assert build(read_submission(tmp_path / "named.cu", hw4), hw4, select_engine("emulator", "sm_80")).ok

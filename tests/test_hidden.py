@@ -18,7 +18,6 @@ from grader.grading.pipeline import Grading, grade
 from grader.programs.submission import read_submission
 from grader.records.disclosure import disclosed, disclosed_profile
 from grader.records.record import ProfileRecord, TestRecord
-from grader.sandbox import runner
 from tests.batch_engine import PlainC
 from tests.conftest import goes
 
@@ -127,7 +126,7 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
     source = rules.reference_folder / "seq_flash_attention.c"
     (tmp_path / "alice").mkdir()
     shutil.copyfile(source, tmp_path / "alice" / rules.submission.main)
-    submission = read_submission(tmp_path / "alice", rules, runner(10))
+    submission = read_submission(tmp_path / "alice", rules)
     record = grade(Grading(rules, suite, usual, cases, PlainC(), None), submission, Silent())
     assert [test.verdict for test in record.tests] == [Verdict.PASSED] * 3
     assert record.hidden_inputs.startswith(f"{room} of 3 hidden testcases")

@@ -21,7 +21,7 @@ from grader.programs.trace import ApiError, Trace
 from grader.sandbox import Outcome
 from tests.batch_engine import PlainC
 
-ENDED = Outcome(0, None, "", 0.1, 0.1, 1, "", "", 0)
+ENDED = Outcome(0, None, "", 0.1, 0.1, 1, "", "")
 
 
 @pytest.mark.parametrize(("fails", "fault"), [(True, Fault.MACHINE), (False, Fault.STUDENT)])

@@ -11,7 +11,6 @@ import pytest
 from grader.course.assignment import Assignment
 from grader.programs.build import Build, build
 from grader.programs.submission import Submission, read_submission
-from grader.sandbox import runner
 from tests.test_names_people_see import engine, foreign
 from tests.test_pipeline import grader
 
@@ -74,7 +73,7 @@ def project(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def read(path: Path, rules: Assignment) -> Submission:
-    return read_submission(path, rules, runner(10))
+    return read_submission(path, rules)
 
 
 def output_of(made: Build) -> str:

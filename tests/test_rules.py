@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from grader import sandbox
 from grader.course.assignment import Assignment, SourceRule
 from grader.programs.engine import select_engine
 from grader.programs.source_rules import own_lines, violations
@@ -34,7 +33,7 @@ def broken(hw4: Assignment, write: Write) -> Callable[..., list[str]]:
         for name, text in headers.items():
             write(f"{name}.h", text)
         rules = hw4.model_copy(update={"source_rules": RULES})
-        found = violations(read_submission(path, rules, sandbox.runner(10)), rules, ENGINE)
+        found = violations(read_submission(path, rules), rules, ENGINE)
         return [f"{each.file}:{each.line} {each.what}" for each in found]
 
     return look
@@ -78,7 +77,7 @@ def test_a_header_of_the_students_own_is_searched_too(broken: Callable[..., list
 def test_a_violation_is_a_sentence_and_says_whether_it_is_refused(hw4: Assignment, write: Write) -> None:
     path = write("hw4.cu", "#include <dlfcn.h>\nint main() {}\n")
     rules = hw4.model_copy(update={"source_rules": RULES})
-    [violation] = violations(read_submission(path, rules, sandbox.runner(10)), rules, ENGINE)
+    [violation] = violations(read_submission(path, rules), rules, ENGINE)
     assert violation.refused
     assert str(violation) == "hw4.cu:1 includes dlfcn.h, which this assignment forbids: write it yourself."
 

@@ -56,9 +56,8 @@ def test_a_daemon_does_not_outlive_the_run(tmp_path: Path) -> None:
     assert outcome.exit_code == 0
 
 
-def test_a_flood_of_output_is_counted_but_not_kept(tmp_path: Path) -> None:
+def test_of_a_flood_of_output_the_beginning_is_kept(tmp_path: Path) -> None:
     outcome = shell("head -c 5000000 /dev/zero", tmp_path, Limits(wall_s=20, kept_output_bytes=1000))
-    assert outcome.output_bytes == 5_000_000
     assert len(outcome.stdout) == 1000
 
 

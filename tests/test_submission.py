@@ -11,7 +11,6 @@ import pytest
 from grader.base.errors import UsageError
 from grader.course.assignment import Assignment
 from grader.programs.submission import Submission, read_submission
-from grader.sandbox import runner
 from grader.sandbox.scratch import remove
 
 Write = Callable[[str, str], Path]
@@ -19,7 +18,7 @@ PROGRAM = "int main() { return 0; }\n"
 
 
 def read(path: Path, assignment: Assignment) -> Submission:
-    return read_submission(path, assignment, runner(10))
+    return read_submission(path, assignment)
 
 
 def test_a_single_file_brings_the_headers_it_includes_from_its_own_folder(write: Write, hw4: Assignment) -> None:
@@ -207,7 +206,7 @@ def test_in_a_folder_of_a_whole_class_a_single_file_is_alone(write: Write, hw4: 
     write("attention.cuh", "__global__ void attention() {}\n")
     write("Makefile", "hw4: alice.cu\n\tnvcc -O1 -o hw4 alice.cu\n")
     program = write("alice.cu", '#include "attention.cuh"\n' + PROGRAM)
-    submission = read_submission(program, hw4, runner(10), shared_folder=True)
+    submission = read_submission(program, hw4, shared_folder=True)
     assert [name for name, _ in submission.files] == ["alice.cu"]
     assert submission.flags_from == "the assignment"
 

@@ -70,7 +70,7 @@ def test_links_that_a_compiler_plants_lead_the_grader_to_no_file(
 ) -> None:
     victim = write("victim", "untouched")
     source = "__global__ void k(float *x) { *x = 1; }\nint main() { k<<<1, 1>>>(nullptr); }\n"
-    submission = read_submission(write("links/hw4.cu", source), hw4, runner(10))
+    submission = read_submission(write("links/hw4.cu", source), hw4)
 
     def planting(*arguments: Any, **named: Any) -> Runner:
         return Plants(victim, runner(*arguments, **named))
@@ -87,13 +87,13 @@ def test_links_that_a_compiler_plants_lead_the_grader_to_no_file(
 def test_what_is_no_program_is_a_compile_error(
     make: Callable[[Path], object], hw4: Assignment, write: Callable[[str, str], Path]
 ) -> None:
-    submission = read_submission(write("hw4.cu", "int main() {}"), hw4, runner(10))
+    submission = read_submission(write("hw4.cu", "int main() {}"), hw4)
     made = build(submission, hw4, Leaves(make=make))
     assert made.fault is Fault.STUDENT and "wrote no program" in made.reason
 
 
 def test_a_program_is_kept_alone(hw4: Assignment, write: Callable[[str, str], Path]) -> None:
-    submission = read_submission(write("hw4.cu", "int main() {}"), hw4, runner(10))
+    submission = read_submission(write("hw4.cu", "int main() {}"), hw4)
     made = build(submission, hw4, Leaves(make=executable))
     assert made.program is not None
     assert sorted(path.name for path in made.program.parent.iterdir()) == ["build.json", "program"]

@@ -1,10 +1,15 @@
-"""Where things are: the course's folders (assignment/, reference/, …) and the cache. No other module guesses."""
+"""Where things are: the course's folders (assignment/, reference/, …) and the cache. No other module guesses. And how a
+file is written that is there whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from grader.base.errors import UsageError
 from grader.base.names import printable_name
@@ -42,6 +47,22 @@ def cache_folder() -> Path:
         return Path(configured).expanduser().resolve()
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base).expanduser().resolve() / "grader"
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file for what `path` is to hold. At the end of the block it takes that place; where the block fails, or the
+    disk is full, what was there stays."""
+    with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), 0o644)
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
 
 
 def shown(path: Path) -> str:

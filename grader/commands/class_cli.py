@@ -61,10 +61,10 @@ def store_import(
     path: StoreArgument,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Exports, or what `grade --json` wrote.")],
 ) -> None:
-    """Merge exports and records into a store; what is there already stays, once."""
+    """Import exports and records into a store; what is there already stays, once."""
     from grader.commands import classroom
 
-    print(classroom.merge(path, files))
+    print(classroom.import_into(path, files))
 
 
 @store.command("check")

@@ -41,7 +41,6 @@ from grader.report import gradebook as gradebooks
 from grader.report import leaderboard as boards
 from grader.report.gradescope import message
 from grader.report.leaderboard import Board, Names
-from grader.sandbox import runner
 from grader.site import build_site
 from grader.site.record_page import similarity_page
 from grader.store import (
@@ -153,7 +152,7 @@ def grade(
     cases = suite.select(tests or ("all" if engines[0].measures_time else "public"))
     files = TestcaseFiles.beside(suite)
     path = options.store or default_store(rules.name)
-    with open_store(path, create=True) as store:
+    with open_store(path, create=True) as store, store.one_grader():
         with shown_progress() as progress:
             ensure(cases, suite, files, progress)
         setup = Setup(rules, suite, files, cases, engines[0])
@@ -189,7 +188,7 @@ def keep(records: Sequence[Record], path: Path) -> None:
     from a roster say, stays."""
     with open_store(path, create=True) as store:
         for record in records:
-            number = store.merge_submission(_handed_in(record))
+            number = store.import_submission(_handed_in(record))
             store.add_record(number, conditions_of(record), record)
 
 
@@ -395,7 +394,7 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
     for one in found:
         try:
             shared = one.path.name != rules.submission.main
-            submission = read_submission(one.path, rules, runner(10), shared_folder=shared)
+            submission = read_submission(one.path, rules, shared_folder=shared)
         except UsageError:
             left_out.append(one.student)
             continue
@@ -424,8 +423,8 @@ def export(store: Path, target: Path) -> str:
     return "\n".join([f"{text or 'nothing'} written to {shown(target)}.", *(f"LOST: {what}" for what in lost)])
 
 
-def merge(store: Path, files: Sequence[Path]) -> str:
-    """Merge exports and records into a store."""
+def import_into(store: Path, files: Sequence[Path]) -> str:
+    """Import exports and records into a store."""
     with open_store(store, create=True) as opened:
         added, known = import_files(opened, files)
     return f"{added} records added to {shown(store)}, {known} were there already."

@@ -34,10 +34,7 @@ from grader.programs.submission import Submission, read_submission
 from grader.programs.toolkit import find_toolkit
 from grader.programs.trace import Trace
 from grader.records.record import Record
-from grader.sandbox import runner
 from grader.sanitizers import Check, Report, by_place, run_check, with_lines, without_echoes
-
-_MAKE_LIMIT_S = 10
 
 _BESIDE = (
     "shared_load_bank_conflicts",
@@ -73,7 +70,7 @@ def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subj
     cases = suite.select(test)
     if len(cases) != 1:
         raise UsageError(f"One testcase is looked at here; {test!r} names {len(cases)}: choose one, t23 for example.")
-    submission = read_submission(path, rules, runner(_MAKE_LIMIT_S), any_name=True)
+    submission = read_submission(path, rules, any_name=True)
     files = TestcaseFiles.beside(suite)
     return _Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
 

@@ -28,12 +28,9 @@ from grader.programs.oracle import ensure
 from grader.programs.submission import read_submission
 from grader.records.record import Record
 from grader.report.leaderboard import Board
-from grader.sandbox import runner
 from grader.sandbox.scratch import scratch_folder
 from grader.store import Attempt, Store
 from grader.timing.baseline import baselines_of
-
-_MAKE_LIMIT_S = 10
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class SecondDraw:
         """Grade the files in `folder` on `tests` of this draw: one run of each, all of its output compared."""
         cases = self.suite.select(",".join(tests))
         ensure(cases, self.suite, self.files, self.progress)
-        submission = read_submission(folder, self.rules, runner(_MAKE_LIMIT_S), any_name=True)
+        submission = read_submission(folder, self.rules, any_name=True)
         grading = Grading(self.rules, self.suite, self.files, cases, self.engine, baselines_of(self.rules, self.engine))
         with _to_ourselves(self.engine, self.progress):
             return grade(grading, submission, self.progress)

@@ -26,10 +26,7 @@ from grader.programs.submission import read_submission
 from grader.records import points
 from grader.records.record import Record, read_record, read_records, write_records
 from grader.report import explain as explanation
-from grader.sandbox import runner
 from grader.timing.baseline import baselines_of
-
-_MAKE_LIMIT_S = 10
 
 
 def grade_paths(
@@ -51,9 +48,7 @@ def grade_paths(
     rules = chosen_assignment(assignment, paths[0])
     suite = suite_of(rules)
     folders = Counter(path.parent for path in paths)
-    submissions = [
-        read_submission(path, rules, runner(_MAKE_LIMIT_S), shared_folder=folders[path.parent] > 1) for path in paths
-    ]
+    submissions = [read_submission(path, rules, shared_folder=folders[path.parent] > 1) for path in paths]
     chosen = select_engine(engine, rules.build.emulator_target)
     cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
     files = TestcaseFiles.beside(suite)
@@ -99,7 +94,7 @@ def explain_records(path: Path, other: Path | None) -> str:
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
     """Build any CUDA program and run it here, with its own output and exit code."""
     rules = chosen_assignment(assignment, program)
-    submission = read_submission(program, rules, runner(_MAKE_LIMIT_S), any_name=True)
+    submission = read_submission(program, rules, any_name=True)
     chosen = select_engine(engine, rules.build.emulator_target)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
     built = build(submission, rules.model_copy(update={"build": free}), chosen)

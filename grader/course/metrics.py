@@ -16,14 +16,14 @@ from grader.base.errors import UsageError
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a launch: `ncu`'s value times `scale`, in `unit`. Names of metrics that only the emulator counts
-    begin with emulator__."""
+    """One number of a launch: `ncu`'s value times `scale`, in `unit`. `counted` are the emulator's counters that add up
+    to it. Names of metrics that only the emulator counts begin with emulator__."""
 
     name: str
     ncu: str
-    unit: str
-    meaning: str
+    unit: str = ""
     scale: float = 1.0
+    counted: tuple[str, ...] = ()
 
     @property
     def in_ncu(self) -> str:
@@ -46,64 +46,21 @@ _SECTORS = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_"
 _GLOBAL = "l1tex__t_bytes_pipe_lsu_mem_global_op_"
 
 _ALL = (
-    Metric(
-        "achieved_occupancy",
-        "sm__warps_active.avg.pct_of_peak_sustained_active",
-        "",
-        "warps an SM held on average while it worked, of the most it can hold",
-        0.01,
-    ),
-    Metric(
-        "sm_efficiency",
-        "smsp__cycles_active.avg.pct_of_peak_sustained_elapsed",
-        "%",
-        "share of the kernel's time in which an SM had a warp",
-    ),
-    Metric(
-        "shared_load_throughput",
-        f"{_SHARED}ld.sum.per_second",
-        "GB/s",
-        "shared memory reads, 128 bytes a wavefront",
-        _WAVEFRONT_BYTES * _GIGA,
-    ),
-    Metric(
-        "shared_store_throughput",
-        f"{_SHARED}st.sum.per_second",
-        "GB/s",
-        "shared memory writes, 128 bytes a wavefront",
-        _WAVEFRONT_BYTES * _GIGA,
-    ),
-    Metric("gld_throughput", f"{_GLOBAL}ld.sum.per_second", "GB/s", "global loads, as the L1 cache serves them", _GIGA),
-    Metric("gst_throughput", f"{_GLOBAL}st.sum.per_second", "GB/s", "global stores, as the L1 cache takes them", _GIGA),
-    Metric("shared_load_wavefronts", f"{_SHARED}ld.sum", "", "passes through shared memory's banks for loads"),
-    Metric("shared_load_bank_conflicts", f"{_CONFLICTS}ld.sum", "", "passes more than the loads needed"),
-    Metric("shared_store_bank_conflicts", f"{_CONFLICTS}st.sum", "", "passes more than the stores needed"),
-    Metric(
-        "shared_bank_conflicts",
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-        "",
-        "passes more than loads, stores and atomics needed",
-    ),
-    Metric(
-        "gld_sectors_per_request",
-        f"{_SECTORS}ld.ratio",
-        "",
-        "32-byte sectors a warp's load touches: 4 is a perfect load of 4 bytes a lane, 32 the worst",
-    ),
-    Metric("gst_sectors_per_request", f"{_SECTORS}st.ratio", "", "the same of a warp's store"),
-    Metric("dram_throughput", "dram__bytes.sum.per_second", "GB/s", "device memory reads and writes", _GIGA),
-    Metric(
-        "dram_utilization",
-        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-        "%",
-        "of what device memory can carry",
-    ),
-    Metric(
-        "tensor_use",
-        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
-        "%",
-        "of the tensor cores' cycles",
-    ),
+    Metric("achieved_occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active", scale=0.01),
+    Metric("sm_efficiency", "smsp__cycles_active.avg.pct_of_peak_sustained_elapsed", "%"),
+    Metric("shared_load_throughput", f"{_SHARED}ld.sum.per_second", "GB/s", _WAVEFRONT_BYTES * _GIGA),
+    Metric("shared_store_throughput", f"{_SHARED}st.sum.per_second", "GB/s", _WAVEFRONT_BYTES * _GIGA),
+    Metric("gld_throughput", f"{_GLOBAL}ld.sum.per_second", "GB/s", _GIGA),
+    Metric("gst_throughput", f"{_GLOBAL}st.sum.per_second", "GB/s", _GIGA),
+    Metric("shared_load_wavefronts", f"{_SHARED}ld.sum", counted=("shared_load_wavefronts",)),
+    Metric("shared_load_bank_conflicts", f"{_CONFLICTS}ld.sum", counted=("shared_load_bank_conflicts",)),
+    Metric("shared_store_bank_conflicts", f"{_CONFLICTS}st.sum", counted=("shared_store_bank_conflicts",)),
+    Metric("shared_bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"),
+    Metric("gld_sectors_per_request", f"{_SECTORS}ld.ratio"),
+    Metric("gst_sectors_per_request", f"{_SECTORS}st.ratio"),
+    Metric("dram_throughput", "dram__bytes.sum.per_second", "GB/s", _GIGA),
+    Metric("dram_utilization", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%"),
+    Metric("tensor_use", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%"),
 )
 
 _INST = "smsp__sass_thread_inst_executed_op_"
@@ -112,94 +69,78 @@ _SECTOR_SUM = "l1tex__t_sectors_pipe_lsu_mem_"
 _PER_SECTOR = "smsp__sass_average_data_bytes_per_sector_mem_global_op_"
 
 _COUNTED = (
-    Metric("inst_executed", "smsp__inst_executed.sum", "", "instructions of warps"),
+    Metric("inst_executed", "smsp__inst_executed.sum", counted=("instructions",)),
+    Metric("warp_execution_efficiency", "smsp__thread_inst_executed_per_inst_executed.ratio", "%", 100 / 32),
     Metric(
-        "warp_execution_efficiency",
-        "smsp__thread_inst_executed_per_inst_executed.ratio",
-        "%",
-        "lanes that are active, on average over all instructions",
-        100 / 32,
+        "warp_nonpred_execution_efficiency", "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio", "%", 100 / 32
     ),
-    Metric(
-        "warp_nonpred_execution_efficiency",
-        "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
-        "%",
-        "the same without lanes that a predicate turns off",
-        100 / 32,
-    ),
-    Metric("thread_inst_executed", "smsp__thread_inst_executed.sum", "", "instructions of threads"),
-    Metric("inst_integer", f"{_INST}integer_pred_on.sum", "", "integer instructions of threads"),
-    Metric("inst_fp_32", f"{_INST}fp32_pred_on.sum", "", "single-precision instructions of threads"),
-    Metric("inst_fp_64", f"{_INST}fp64_pred_on.sum", "", "double-precision instructions of threads"),
-    Metric("inst_fp_16", f"{_INST}fp16_pred_on.sum", "", "half-precision instructions of threads"),
-    Metric("inst_bit_convert", f"{_INST}conversion_pred_on.sum", "", "conversions of threads"),
-    Metric("inst_compute_ld_st", f"{_INST}memory_pred_on.sum", "", "loads, stores and atomics of threads"),
-    Metric("inst_control", f"{_INST}control_pred_on.sum", "", "branches, calls and returns of threads"),
+    Metric("thread_inst_executed", "smsp__thread_inst_executed.sum", counted=("thread_instructions",)),
+    Metric("inst_integer", f"{_INST}integer_pred_on.sum", counted=("thread_integer",)),
+    Metric("inst_fp_32", f"{_INST}fp32_pred_on.sum", counted=("thread_fp32",)),
+    Metric("inst_fp_64", f"{_INST}fp64_pred_on.sum", counted=("thread_fp64",)),
+    Metric("inst_fp_16", f"{_INST}fp16_pred_on.sum", counted=("thread_fp16",)),
+    Metric("inst_bit_convert", f"{_INST}conversion_pred_on.sum", counted=("thread_conversion",)),
+    Metric("inst_compute_ld_st", f"{_INST}memory_pred_on.sum", counted=("thread_memory",)),
+    Metric("inst_control", f"{_INST}control_pred_on.sum", counted=("thread_control",)),
     Metric(
         "inst_inter_thread_communication",
         f"{_INST}inter_thread_communication_pred_on.sum",
-        "",
-        "shuffles and votes of threads",
+        counted=("thread_inter_thread",),
     ),
-    Metric("inst_misc", f"{_INST}misc_pred_on.sum", "", "moves, selects and fences of threads"),
-    Metric("inst_tensor", f"{EMULATOR}warp_tensor.sum", "", "matrix instructions of warps"),
-    Metric("barriers", f"{EMULATOR}warp_barrier.sum", "", "__syncthreads and the like, of warps"),
-    Metric("branch", "smsp__sass_branch_targets.sum", "", "conditional branches of warps"),
+    Metric("inst_misc", f"{_INST}misc_pred_on.sum", counted=("thread_misc",)),
+    Metric("inst_tensor", f"{EMULATOR}warp_tensor.sum", counted=("warp_tensor",)),
+    Metric("barriers", f"{EMULATOR}warp_barrier.sum", counted=("warp_barrier",)),
+    Metric("branch", "smsp__sass_branch_targets.sum", counted=("branches",)),
+    Metric("divergent_branch", "smsp__sass_branch_targets_threads_divergent.sum", counted=("divergent_branches",)),
+    Metric("branch_efficiency", "smsp__sass_average_branch_targets_threads_uniform.pct", "%"),
     Metric(
-        "divergent_branch", "smsp__sass_branch_targets_threads_divergent.sum", "", "branches at which lanes diverged"
-    ),
-    Metric(
-        "branch_efficiency",
-        "smsp__sass_average_branch_targets_threads_uniform.pct",
-        "%",
-        "branches at which all lanes went the same way",
-    ),
-    Metric("gld_requests", f"{_REQUESTS}global_op_ld.sum", "", "global loads of warps"),
-    Metric("gld_transactions", f"{_SECTOR_SUM}global_op_ld.sum", "", "32-byte sectors they touched"),
-    Metric("gld_efficiency", f"{_PER_SECTOR}ld.pct", "%", "bytes asked for, of those in the sectors touched"),
-    Metric("gst_requests", f"{_REQUESTS}global_op_st.sum", "", "global stores of warps"),
-    Metric("gst_transactions", f"{_SECTOR_SUM}global_op_st.sum", "", "32-byte sectors they touched"),
-    Metric("gst_efficiency", f"{_PER_SECTOR}st.pct", "%", "bytes stored, of those in the sectors touched"),
-    Metric("async_copy_requests", f"{EMULATOR}global_async_copy_requests.sum", "", "cp.async of warps"),
-    Metric("async_copy_sectors", f"{EMULATOR}global_async_copy_sectors.sum", "", "32-byte sectors they read"),
-    Metric("local_load_requests", f"{_REQUESTS}local_op_ld.sum", "", "loads of warps from local arrays"),
-    Metric("local_load_transactions", f"{_SECTOR_SUM}local_op_ld.sum", "", "32-byte sectors they touched"),
-    Metric("local_store_requests", f"{_REQUESTS}local_op_st.sum", "", "stores of warps to local arrays"),
-    Metric("local_store_transactions", f"{_SECTOR_SUM}local_op_st.sum", "", "32-byte sectors they touched"),
-    Metric("shared_load_requests", "smsp__inst_executed_op_shared_ld.sum", "", "shared memory loads of warps"),
-    Metric("shared_store_requests", "smsp__inst_executed_op_shared_st.sum", "", "shared memory stores of warps"),
-    Metric("shared_store_wavefronts", f"{_SHARED}st.sum", "", "passes through shared memory's banks for stores"),
-    Metric(
-        "shared_efficiency",
-        "smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct",
-        "%",
-        "bytes asked for, of 128 in each pass",
+        "gld_requests", f"{_REQUESTS}global_op_ld.sum", counted=("global_load_requests", "global_async_copy_requests")
     ),
     Metric(
-        "inst_executed_global_atomics",
-        "smsp__inst_executed_op_global_atom.sum",
-        "",
-        "atomics of warps on global memory whose old value is used",
+        "gld_transactions",
+        f"{_SECTOR_SUM}global_op_ld.sum",
+        counted=("global_load_sectors", "global_async_copy_sectors"),
+    ),
+    Metric("gld_efficiency", f"{_PER_SECTOR}ld.pct", "%"),
+    Metric("gst_requests", f"{_REQUESTS}global_op_st.sum", counted=("global_store_requests",)),
+    Metric("gst_transactions", f"{_SECTOR_SUM}global_op_st.sum", counted=("global_store_sectors",)),
+    Metric("gst_efficiency", f"{_PER_SECTOR}st.pct", "%"),
+    Metric("async_copy_requests", f"{EMULATOR}global_async_copy_requests.sum", counted=("global_async_copy_requests",)),
+    Metric("async_copy_sectors", f"{EMULATOR}global_async_copy_sectors.sum", counted=("global_async_copy_sectors",)),
+    Metric("local_load_requests", f"{_REQUESTS}local_op_ld.sum", counted=("local_load_requests",)),
+    Metric("local_load_transactions", f"{_SECTOR_SUM}local_op_ld.sum", counted=("local_load_sectors",)),
+    Metric("local_store_requests", f"{_REQUESTS}local_op_st.sum", counted=("local_store_requests",)),
+    Metric("local_store_transactions", f"{_SECTOR_SUM}local_op_st.sum", counted=("local_store_sectors",)),
+    Metric("shared_load_requests", "smsp__inst_executed_op_shared_ld.sum", counted=("shared_load_requests",)),
+    Metric("shared_store_requests", "smsp__inst_executed_op_shared_st.sum", counted=("shared_store_requests",)),
+    Metric("shared_store_wavefronts", f"{_SHARED}st.sum", counted=("shared_store_wavefronts",)),
+    Metric("shared_efficiency", "smsp__sass_average_data_bytes_per_wavefront_mem_shared.pct", "%"),
+    Metric(
+        "inst_executed_global_atomics", "smsp__inst_executed_op_global_atom.sum", counted=("global_atomic_requests",)
     ),
     Metric(
         "inst_executed_global_reductions",
         "smsp__inst_executed_op_global_red.sum",
-        "",
-        "atomics of warps on global memory whose old value is not used",
+        counted=("global_reduction_requests",),
     ),
     Metric(
         "inst_executed_shared_atomics",
         "smsp__inst_executed_op_shared_atom.sum",
-        "",
-        "atomics of warps on shared memory",
+        counted=("shared_atomic_requests", "shared_reduction_requests"),
     ),
-    Metric("flop_count_sp_add", f"{_INST}fadd_pred_on.sum", "", "single-precision additions"),
-    Metric("flop_count_sp_mul", f"{_INST}fmul_pred_on.sum", "", "single-precision multiplications"),
-    Metric("flop_count_sp_fma", f"{_INST}ffma_pred_on.sum", "", "single-precision multiply-adds, each counted once"),
-    Metric("flop_count_sp", f"{EMULATOR}flop_sp.sum", "", "single-precision operations, a multiply-add being two"),
-    Metric("flop_count_dp", f"{EMULATOR}flop_dp.sum", "", "double-precision operations, a multiply-add being two"),
-    Metric("flop_count_hp", f"{EMULATOR}flop_hp.sum", "", "half-precision operations, a multiply-add being two"),
-    Metric("flop_count_tensor", f"{EMULATOR}flop_tensor.sum", "", "operations of matrix instructions"),
+    Metric("flop_count_sp_add", f"{_INST}fadd_pred_on.sum", counted=("flop_sp_add",)),
+    Metric("flop_count_sp_mul", f"{_INST}fmul_pred_on.sum", counted=("flop_sp_mul",)),
+    Metric("flop_count_sp_fma", f"{_INST}ffma_pred_on.sum", counted=("flop_sp_fma",)),
+    Metric(
+        "flop_count_sp", f"{EMULATOR}flop_sp.sum", counted=("flop_sp_add", "flop_sp_mul", "flop_sp_fma", "flop_sp_fma")
+    ),
+    Metric(
+        "flop_count_dp", f"{EMULATOR}flop_dp.sum", counted=("flop_dp_add", "flop_dp_mul", "flop_dp_fma", "flop_dp_fma")
+    ),
+    Metric(
+        "flop_count_hp", f"{EMULATOR}flop_hp.sum", counted=("flop_hp_add", "flop_hp_mul", "flop_hp_fma", "flop_hp_fma")
+    ),
+    Metric("flop_count_tensor", f"{EMULATOR}flop_tensor.sum", counted=("flop_tensor",)),
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in (*_ALL, *_COUNTED)}

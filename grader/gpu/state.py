@@ -45,9 +45,7 @@ class Sample:
 class GpuState:
     """All samples of one run. `slowed` names why it was throttled, if it was; `sm_mhz` is the median."""
 
-    samples: int
     sm_mhz: int
-    sm_mhz_min: int
     memory_mhz: int
     temperature_c: int
     power_w: float
@@ -68,9 +66,7 @@ def summarise(samples: Sequence[Sample]) -> GpuState | None:
     for sample in samples:
         reasons |= sample.reasons
     return GpuState(
-        samples=len(samples),
         sm_mhz=round(median(sample.sm_mhz for sample in busy)),
-        sm_mhz_min=min(sample.sm_mhz for sample in busy),
         memory_mhz=round(median(sample.memory_mhz for sample in busy)),
         temperature_c=max(sample.temperature_c for sample in samples),
         power_w=max(sample.power_w for sample in samples),

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from grader.base.errors import MachineFault, UsageError
-from grader.base.paths import course_root, shown
+from grader.base.paths import course_root, replacing, shown
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
 
@@ -48,7 +48,8 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
         content |= {path.relative_to(root).as_posix(): path.read_bytes() for path in _course_files(root, assignment)}
         if secret is not None:
             content["testcases/secret"] = secret.read_bytes()
-        _replace(target, _packed(content))
+        with replacing(target) as file:
+            file.write(_packed(content))
     except OSError as error:
         read = error.filename is not None and Path(error.filename).parent != target.parent
         where = shown(Path(error.filename)) if read else shown(target)
@@ -66,17 +67,6 @@ def _packed(content: dict[str, bytes]) -> bytes:
             info.compress_type = zipfile.ZIP_DEFLATED
             bundle.writestr(info, data)
     return out.getvalue()
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """Write a file whole or not at all: an older bundle outlives a full disk."""
-    new = target.with_name(f".{target.name}.new")
-    try:
-        new.write_bytes(data)
-        new.replace(target)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
 
 
 def _course_files(root: Path, assignment: Assignment) -> Iterator[Path]:

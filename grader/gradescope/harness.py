@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from grader.base.errors import UsageError
+from grader.base.paths import replacing
 from grader.course.assignment import Assignment
 from grader.records.record import Record
 from grader.report import gradescope
@@ -49,10 +49,8 @@ def write(root: Path, results: dict[str, Any]) -> dict[str, Any]:
     results = {key: _without_paths(value, root) for key, value in results.items()}
     folder = root / "results"
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".results.", encoding="utf-8", delete=False) as file:
-        json.dump(results, file, indent=1, ensure_ascii=False)
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(folder / "results.json")
+    with replacing(folder / "results.json") as file:
+        file.write(json.dumps(results, indent=1, ensure_ascii=False).encode())
     return results
 
 

@@ -54,7 +54,6 @@ from grader.records.record import (
     TimedRunRecord,
     TimingRecord,
 )
-from grader.sandbox import runner
 from grader.timing.evidence import Outside, other_kernel
 from grader.timing.floors import Floor, least_time
 from grader.timing.fresh_inputs import FreshInput, fresh_input
@@ -134,7 +133,7 @@ class Bench:
 
     def _time_reference(self, name: str, case: Case, wall_s: float) -> ReferenceRecord:
         path = self.rules.reference_folder / name
-        submission = read_submission(path, self.rules, runner(10), any_name=True)
+        submission = read_submission(path, self.rules, any_name=True)
         built = build(submission, self.rules, self.engine)
         if built.program is None:
             raise GraderFault(f"{shown(path)}: the reference solution does not compile: {built.reason}")

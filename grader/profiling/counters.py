@@ -15,60 +15,15 @@ from grader.programs.trace import KernelEvent, Trace
 _SECTOR_BYTES = 32
 _WAVEFRONT_BYTES = 128
 
-_SUMS = {
-    "inst_executed": ("instructions",),
-    "thread_inst_executed": ("thread_instructions",),
-    "inst_integer": ("thread_integer",),
-    "inst_fp_32": ("thread_fp32",),
-    "inst_fp_64": ("thread_fp64",),
-    "inst_fp_16": ("thread_fp16",),
-    "inst_bit_convert": ("thread_conversion",),
-    "inst_compute_ld_st": ("thread_memory",),
-    "inst_control": ("thread_control",),
-    "inst_inter_thread_communication": ("thread_inter_thread",),
-    "inst_misc": ("thread_misc",),
-    "inst_tensor": ("warp_tensor",),
-    "barriers": ("warp_barrier",),
-    "branch": ("branches",),
-    "divergent_branch": ("divergent_branches",),
-    "gld_requests": ("global_load_requests", "global_async_copy_requests"),
-    "gld_transactions": ("global_load_sectors", "global_async_copy_sectors"),
-    "gst_requests": ("global_store_requests",),
-    "gst_transactions": ("global_store_sectors",),
-    "async_copy_requests": ("global_async_copy_requests",),
-    "async_copy_sectors": ("global_async_copy_sectors",),
-    "local_load_requests": ("local_load_requests",),
-    "local_load_transactions": ("local_load_sectors",),
-    "local_store_requests": ("local_store_requests",),
-    "local_store_transactions": ("local_store_sectors",),
-    "shared_load_requests": ("shared_load_requests",),
-    "shared_store_requests": ("shared_store_requests",),
-    "shared_load_wavefronts": ("shared_load_wavefronts",),
-    "shared_store_wavefronts": ("shared_store_wavefronts",),
-    "shared_load_bank_conflicts": ("shared_load_bank_conflicts",),
-    "shared_store_bank_conflicts": ("shared_store_bank_conflicts",),
-    "inst_executed_global_atomics": ("global_atomic_requests",),
-    "inst_executed_global_reductions": ("global_reduction_requests",),
-    "inst_executed_shared_atomics": ("shared_atomic_requests", "shared_reduction_requests"),
-    "flop_count_sp_add": ("flop_sp_add",),
-    "flop_count_sp_mul": ("flop_sp_mul",),
-    "flop_count_sp_fma": ("flop_sp_fma",),
-    "flop_count_sp": ("flop_sp_add", "flop_sp_mul", "flop_sp_fma", "flop_sp_fma"),
-    "flop_count_dp": ("flop_dp_add", "flop_dp_mul", "flop_dp_fma", "flop_dp_fma"),
-    "flop_count_hp": ("flop_hp_add", "flop_hp_mul", "flop_hp_fma", "flop_hp_fma"),
-    "flop_count_tensor": ("flop_tensor",),
-}
-"""The emulator's counters that add up to a metric."""
-
 _SHARED = ("shared_load", "shared_store")
 _RATIOS = {
     "warp_execution_efficiency": (("thread_instructions",), ("instructions",), 1.0),
     "warp_nonpred_execution_efficiency": (("thread_instructions_pred_on",), ("instructions",), 1.0),
-    "gld_sectors_per_request": (_SUMS["gld_transactions"], _SUMS["gld_requests"], 1.0),
+    "gld_sectors_per_request": (METRICS["gld_transactions"].counted, METRICS["gld_requests"].counted, 1.0),
     "gst_sectors_per_request": (("global_store_sectors",), ("global_store_requests",), 1.0),
     "gld_efficiency": (
         ("global_load_bytes", "global_async_copy_bytes"),
-        _SUMS["gld_transactions"],
+        METRICS["gld_transactions"].counted,
         100 / _SECTOR_BYTES,
     ),
     "gst_efficiency": (("global_store_bytes",), ("global_store_sectors",), 100 / _SECTOR_BYTES),
@@ -91,7 +46,7 @@ def _launch(kernel: KernelEvent) -> Launch:
 
 
 def _values(counters: Mapping[str, float]) -> dict[str, float]:
-    values = {METRICS[name].ncu: _sum(counters, parts) for name, parts in _SUMS.items()}
+    values = {metric.ncu: _sum(counters, metric.counted) for metric in METRICS.values() if metric.counted}
     for name, (above, below, factor) in _RATIOS.items():
         divisor = _sum(counters, below)
         if divisor:

@@ -17,11 +17,10 @@ from pathlib import Path, PurePosixPath
 from grader.base.errors import UsageError
 from grader.base.names import printable_name, student_id
 from grader.base.paths import shown
-from grader.base.process import Runner
 from grader.course.assignment import Assignment
 from grader.programs.compiler_calls import SOURCES
 from grader.programs.makefile import MakefileFlags, read_cmake_flags, read_makefile_flags
-from grader.sandbox import archive, quarantine
+from grader.sandbox import archive, quarantine, runner
 from grader.sandbox.scratch import scratch_folder
 from grader.sandbox.walk import files_below
 
@@ -33,6 +32,7 @@ _SPECIAL = re.compile(r'["$`\\]')
 """What a shell heeds within double quotes."""
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _LOOKED_AT_BYTES = 4 << 20
+_MAKE_LIMIT_S = 10
 _CMAKELISTS = "CMakeLists.txt"
 _ASSIGNMENT = "the assignment"
 """Where flags come from that no Makefile gives."""
@@ -68,17 +68,15 @@ class Submission:
 
 
 def read_submission(
-    path: Path, assignment: Assignment, run: Runner, *, shared_folder: bool = False, any_name: bool = False
+    path: Path, assignment: Assignment, *, shared_folder: bool = False, any_name: bool = False
 ) -> Submission:
-    """Read what was handed in at `path`: a file, a folder, or an archive. `run` runs make, to learn a Makefile's flags.
+    """Read what was handed in at `path`: a file, a folder, or an archive; a Makefile's flags are learned from make.
     `shared_folder`: next to a single file lie other students' files, and none of them comes along. `any_name`: it need
     not be called as the handout says. Raises UsageError with one sentence when there is nothing to grade."""
     if not path.exists():
         raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
     packed = _archive_of(path)
-    submission = (
-        _read(path, assignment, run, shared_folder) if packed is None else _opened(packed, path, assignment, run)
-    )
+    submission = _read(path, assignment, shared_folder) if packed is None else _opened(packed, path, assignment)
     note = "" if any_name or shared_folder else _other_name(submission, assignment)
     return replace(submission, notes=(*submission.notes, note)) if note else submission
 
@@ -103,7 +101,7 @@ def _archive_of(path: Path) -> Path | None:
     return packed[0]
 
 
-def _opened(packed: Path, path: Path, assignment: Assignment, run: Runner) -> Submission:
+def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
     """The submission in an archive. It is written to a folder of the grader's, where nothing of it is run."""
     rules, makefiles = assignment.submission, frozenset((*_MAKEFILES, _CMAKELISTS))
     most = rules.max_files + len(makefiles)
@@ -117,18 +115,18 @@ def _opened(packed: Path, path: Path, assignment: Assignment, run: Runner) -> Su
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         try:
-            inside = _read(folder, assignment, run, shared_folder=False)
+            inside = _read(folder, assignment, shared_folder=False)
         except UsageError as error:
             raise UsageError(str(error).replace(shown(folder), shown(packed))) from error
     note = f"{printable_name(packed.name)} was opened."
     return replace(inside, id=_identity(path, assignment), path=path, notes=(note, *inside.notes))
 
 
-def _read(path: Path, assignment: Assignment, run: Runner, shared_folder: bool) -> Submission:
+def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission:
     if path.is_dir():
         folder, names = path, _files_in(path, assignment)
         _check_names(path, names)
-        made = _makefile_flags(folder, names, assignment, run)
+        made = _makefile_flags(folder, names, assignment)
         sources, notes = _chosen_sources(folder, names, assignment, made)
     elif path.suffix == ".cu":
         folder, names, notes = path.parent, [path.name], []
@@ -136,7 +134,7 @@ def _read(path: Path, assignment: Assignment, run: Runner, shared_folder: bool) 
             names, notes = _with_local_headers(path, assignment)
         _check_names(path, names)
         sources = [path.name]
-        made = None if shared_folder else _makefile_flags(folder, names, assignment, run)
+        made = None if shared_folder else _makefile_flags(folder, names, assignment)
         if made is not None and path.name not in made.sources:
             made = None
         if made is not None and (include_folders := made.include_folders):
@@ -309,11 +307,11 @@ def _is_program(folder: Path, name: str) -> bool:
         return False
 
 
-def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment, run: Runner) -> MakefileFlags | None:
+def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment) -> MakefileFlags | None:
     """Flags that the Makefile in `folder` gives, or its CMakeLists.txt where no Makefile runs nvcc. make evaluates what
     the student wrote ($(shell …)), so it runs in a copy that holds the Makefile and the files `names` of the
     submission, and nothing that lies beside them."""
-    makefiles = _makefiles_in(folder)
+    makefiles, run = _makefiles_in(folder), runner(_MAKE_LIMIT_S)
     if not makefiles:
         return None
     main = assignment.submission.main

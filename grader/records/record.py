@@ -6,8 +6,6 @@ says why.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -15,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.base.errors import MachineFault, UsageError
-from grader.base.paths import shown
+from grader.base.paths import replacing, shown
 from grader.base.verdict import Fault, Verdict
 
 SCHEMA: Literal["grader-record-1"] = "grader-record-1"
@@ -312,15 +310,8 @@ def write_records(records: Sequence[Record], path: Path) -> None:
     adapter: TypeAdapter[object] = TypeAdapter(Record if len(records) == 1 else list[Record])
     content = adapter.dump_json(records[0] if len(records) == 1 else list(records), indent=2, by_alias=True)
     try:
-        with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                file.write(content + b"\n")
-                file.flush()
-                os.fchmod(file.fileno(), 0o644)
-                Path(file.name).replace(path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        with replacing(path) as file:
+            file.write(content + b"\n")
     except OSError as error:
         raise MachineFault(
             f"The result could not be written to {shown(path)}: {error.strerror}; choose another place with --json."

@@ -72,7 +72,6 @@ class Outcome:
     peak_memory_bytes: int
     stdout: str
     stderr: str
-    output_bytes: int
     killed_leftovers: int = 0
 
     @property

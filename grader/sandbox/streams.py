@@ -22,7 +22,6 @@ class Drain:
         self._stream = stream
         self._keep = keep
         self._kept = bytearray()
-        self.total = 0
         self._last_words = os.eventfd(0)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -34,7 +33,6 @@ class Drain:
         waiting.register(self._last_words, select.POLLIN)
         with contextlib.suppress(OSError, ValueError):
             while stream in dict(waiting.poll()) and (chunk := os.read(stream, 1 << 16)):
-                self.total += len(chunk)
                 room = self._keep - len(self._kept)
                 if room > 0:
                     self._kept += chunk[:room]

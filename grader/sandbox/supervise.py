@@ -218,7 +218,6 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
         or max(gauge.peak, usage.ru_maxrss * 1024),
         stdout=stdout.text,
         stderr=stderr.text,
-        output_bytes=stdout.total + stderr.total,
         killed_leftovers=0 if broke else ended.killed,
     )
 

@@ -3,8 +3,8 @@
 Theory of operation. The file is in WAL mode: readers never wait, and there is one writer at a time, who waits up to
 a minute for his turn. Every method that writes is one transaction, on disk when it returns (synchronous = FULL), so
 a grader killed at any moment leaves a store as it was after some whole number of results. What a row is identified by
-is unique in the schema, so doing a thing twice changes nothing: that, and claims (claims.py), is why two graders on
-one store neither damage nor double it. The file must be on a local disk: SQLite's locks do not hold over NFS.
+is unique in the schema, so doing a thing twice changes nothing. One grader at a time grades a class into it
+(`one_grader`). The file must be on a local disk: SQLite's locks do not hold over NFS.
 
 A submission is an attempt: one student's files with one content. A record belongs to an attempt and to conditions,
 which are what makes two gradings comparable. Records are kept as the JSON that docs/record.md describes; all else
@@ -13,6 +13,7 @@ about them is drawn from that.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
@@ -30,12 +31,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from grader import __version__
-from grader.base.errors import MachineFault, UsageError
+from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.verdict import Verdict
 from grader.records.record import RecheckRecord, Record
 from grader.store import schema
-from grader.store.claims import Aliveness
 from grader.store.faults import _BUSY_S, translate_sqlite_errors
 
 
@@ -139,8 +139,6 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._alive: Aliveness | None = None
-        self._grader: int | None = None
         with translate_sqlite_errors(path):
             self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
             try:
@@ -181,18 +179,36 @@ class Store:
                 time.sleep(0.01)
 
     def close(self) -> None:
-        """Give back claims and close the file."""
-        if self._grader is not None:
-            with translate_sqlite_errors(self.path), self.transaction():
-                self._db.execute("DELETE FROM graders WHERE id = ?", (self._grader,))
-        if self._alive is not None:
-            self._alive.close()
-        self._alive = self._grader = None
         self._db.close()
 
     @contextmanager
+    def one_grader(self) -> Iterator[None]:
+        """No other process grades into this store while the block runs; readers and short writes go on. The lock is
+        flock(2) on a file next to the store, so the kernel drops it however this process ends. (Closing the store's own
+        file would drop SQLite's locks.) Raises UsageError that names the process that grades."""
+        name = self.path.with_name(self.path.name + "-grader")
+        try:
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise UsageError(f"{shown(name)} cannot be opened: {error.strerror}; it marks who grades.") from error
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+                raise UsageError(
+                    f"{holder} grades into the store {shown(self.path)} now: wait until it ends, or name another store "
+                    "with --store."
+                ) from None
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"Process {os.getpid()} on {platform.node()}".encode(), 0)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of the block's writes, or none. Also used by `upkeep` and `exchange`."""
+        """All of the block's writes, or none."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -209,13 +225,24 @@ class Store:
         with translate_sqlite_errors(self.path), self.transaction():
             self._add_student(student, name, nickname, section)
 
-    def _add_student(self, student: str, name: str = "", nickname: str = "", section: str = "", page: str = "") -> None:
+    def import_student(self, student: Student) -> None:
+        """Add a student from elsewhere; what this store knows of one stays."""
+        with translate_sqlite_errors(self.path), self.transaction():
+            self._db.execute(
+                "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (student) DO UPDATE SET name = coalesce(nullif(name, ''), excluded.name), "
+                "nickname = coalesce(nullif(nickname, ''), excluded.nickname), "
+                "section = coalesce(nullif(section, ''), excluded.section)",
+                (student.id, student.name, student.nickname, student.section, student.page),
+            )
+
+    def _add_student(self, student: str, name: str = "", nickname: str = "", section: str = "") -> None:
         self._db.execute(
             "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (student) DO UPDATE SET name = coalesce(nullif(excluded.name, ''), name), "
             "nickname = coalesce(nullif(excluded.nickname, ''), nickname), "
             "section = coalesce(nullif(excluded.section, ''), section)",
-            (student, name, nickname, section, page or secrets.token_urlsafe(16)),
+            (student, name, nickname, section, secrets.token_urlsafe(16)),
         )
 
     def add_submission(self, handed: HandIn) -> int:
@@ -226,8 +253,8 @@ class Store:
             "days_late = excluded.days_late, penalty = excluded.penalty",
         )
 
-    def merge_submission(self, handed: HandIn) -> int:
-        """As `add_submission`, of another store's attempt: what this store knows of it stays. Without a time, nothing
+    def import_submission(self, handed: HandIn) -> int:
+        """As `add_submission`, of an attempt from elsewhere: what this store knows of it stays. Without a time, nothing
         is known of how late it was."""
         return self._enter(
             handed,
@@ -271,7 +298,7 @@ class Store:
         return None if row is None else float(row[0])
 
     def add_record(self, submission: int, conditions: str, record: Record) -> bool:
-        """Keep a record and give back the claim on its attempt; False when this very record is there already."""
+        """Keep a record; False when this very record is there already."""
         text = record.model_dump_json(by_alias=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
         with translate_sqlite_errors(self.path), self.transaction():
@@ -280,10 +307,6 @@ class Store:
                 " ON CONFLICT (digest) DO NOTHING",
                 (submission, conditions, record.created, record.infrastructure_failed, digest, text),
             ).rowcount
-            self._db.execute(
-                "DELETE FROM claims WHERE submission = ? AND conditions = ? AND grader IS ?",
-                (submission, conditions, self._grader),
-            )
         return bool(added)
 
     def bring_forward(self, submission: int, conditions: str) -> None:
@@ -310,49 +333,19 @@ class Store:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with translate_sqlite_errors(self.path), self.transaction():
             for entry in points:
-                self._add_student(entry.student)
-                self._db.execute(
-                    "INSERT OR REPLACE INTO manual_points VALUES (?, ?, ?, ?, ?, ?)",
-                    (assignment, entry.student, entry.part, entry.points, entry.comment, now),
-                )
+                self._enter_points("REPLACE", assignment, entry, now)
 
-    # ---- sharing the work ----
-
-    def claim(self, submission: int, conditions: str) -> bool:
-        """Take an attempt for this process; False while another living grader has it. Given back by `add_record`,
-        `release`, `close`, or this process's end."""
+    def import_points(self, assignment: str, entry: Points, entered: str) -> None:
+        """Enter points from elsewhere; an entry that is here stays."""
         with translate_sqlite_errors(self.path), self.transaction():
-            alive, me = self._announced()
-            row = self._db.execute(
-                "SELECT grader FROM claims WHERE submission = ? AND conditions = ?", (submission, conditions)
-            ).fetchone()
-            if row is not None and row[0] != me and alive.lives(row[0]):
-                return False
-            self._db.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (submission, conditions, me))
-        return True
+            self._enter_points("IGNORE", assignment, entry, entered)
 
-    def release(self, submission: int, conditions: str) -> None:
-        """Give an attempt back ungraded."""
-        with translate_sqlite_errors(self.path), self.transaction():
-            self._db.execute(
-                "DELETE FROM claims WHERE submission = ? AND conditions = ? AND grader IS ?",
-                (submission, conditions, self._grader),
-            )
-
-    def _announced(self) -> tuple[Aliveness, int]:
-        if self._alive is None or self._grader is None:
-            try:
-                self._alive = Aliveness(self.path)
-            except OSError as error:
-                raise MachineFault(f"{shown(self.path)}-graders cannot be opened: {error.strerror}.") from error
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            new = self._db.execute(
-                "INSERT INTO graders (host, pid, began) VALUES (?, ?, ?)", (platform.node(), os.getpid(), now)
-            ).lastrowid
-            assert new is not None
-            self._grader = new
-            self._alive.announce(new)
-        return self._alive, self._grader
+    def _enter_points(self, on_conflict: str, assignment: str, entry: Points, entered: str) -> None:
+        self._add_student(entry.student)
+        self._db.execute(
+            f"INSERT OR {on_conflict} INTO manual_points VALUES (?, ?, ?, ?, ?, ?)",
+            (assignment, entry.student, entry.part, entry.points, entry.comment, entered),
+        )
 
     # ---- reading ----
 
@@ -442,7 +435,7 @@ class Store:
         return found
 
     def execute(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
-        """Used by `upkeep` and `exchange`."""
+        """For reading; used by `upkeep` and `exchange`."""
         return self._db.execute(query, parameters)
 
     def without_result(self, assignment: str) -> list[tuple[Student, bool]]:
@@ -471,6 +464,5 @@ class Store:
 
 
 _HEADER = ("application_id", "user_version")
-PRACTICE_OF = "CASE WHEN json_valid({0}.json) THEN json_extract({0}.json, '$.practice') END"
-"""Whether a record of table {0} is of practice: such a one gives no total, and takes nobody's away."""
-_PRACTICE = PRACTICE_OF.format("r")
+_PRACTICE = "CASE WHEN json_valid(r.json) THEN json_extract(r.json, '$.practice') END"
+"""Whether a record is of practice: such a one gives no total, and takes nobody's away."""

@@ -1,10 +1,8 @@
-"""A store as JSON lines and back: for backups, for moving between machines, for merging what several graders did.
+"""A store as JSON lines and back: for backups, for moving between machines.
 
 The first line is a header; each other line is one row that names what it belongs to by its natural key, never by a
-row number, so importing is merging: what is there already stays, and importing twice changes nothing. Where two files
-say different things of one student, the order of importing does not matter either: of points entered by hand the later
-entry counts, and of an attempt's records the later one of those that counted in each. Only how late a hand-in was
-has no date: that stays as it is.
+row number. So what is there already stays, and importing twice changes nothing; a record that is new here counts as the
+newest of its attempt.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import base64
 import hashlib
 import json
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -23,12 +20,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.base.errors import MachineFault, UsageError
-from grader.base.paths import shown
+from grader.base.paths import replacing, shown
 from grader.operators import Shape
 from grader.records.record import SCHEMA, Record
 from grader.store.database import HandIn, Points, Store, Student
-from grader.store.faults import translate_sqlite_errors
-from grader.store.merge import merge_points, merge_student, settle_records
 
 FORMAT = "grader-store-1"
 
@@ -55,20 +50,12 @@ def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]
     counts: dict[str, int] = {}
     lost: list[str] = []
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=target.resolve().parent, prefix=f".{target.name}.", encoding="utf-8", delete=False
-        ) as file:
-            try:
-                file.write(json.dumps({"schema": FORMAT}) + "\n")
-                for kind in _QUERIES:
-                    for row in _rows(store, kind, lost):
-                        file.write(json.dumps({"kind": kind, **row}, ensure_ascii=False) + "\n")
-                        counts[kind] = counts.get(kind, 0) + 1
-                file.flush()
-                Path(file.name).replace(target)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        with replacing(target) as file:
+            file.write(json.dumps({"schema": FORMAT}).encode() + b"\n")
+            for kind in _QUERIES:
+                for row in _rows(store, kind, lost):
+                    file.write(json.dumps({"kind": kind, **row}, ensure_ascii=False).encode() + b"\n")
+                    counts[kind] = counts.get(kind, 0) + 1
     except OSError as error:
         raise MachineFault(f"The export could not be written to {shown(target)}: {error.strerror}.") from error
     return counts, lost
@@ -98,19 +85,14 @@ def _sources(store: Store, submission: int, lost: list[str]) -> dict[str, str]:
 
 
 def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
-    """Merge exports, and files that `grade --json` wrote. Gives (records added, records that were there already).
+    """Import exports, and files that `grade --json` wrote. Gives (records added, records that were there already).
     Raises UsageError naming the file and the line that is not understood; the lines before it are kept."""
     added = known = 0
     for path in paths:
-        with translate_sqlite_errors(store.path):
-            (last,) = store.execute("SELECT coalesce(max(id), 0) FROM records").fetchone()
-        try:
-            for where, line in _lines(path):
-                new = _merge(store, path, where, line)
-                added += new is True
-                known += new is False
-        finally:
-            settle_records(store, last)
+        for where, line in _lines(path):
+            new = _import(store, path, where, line)
+            added += new is True
+            known += new is False
     return added, known
 
 
@@ -207,19 +189,19 @@ _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = 
 )
 
 
-def _merge(store: Store, path: Path, where: str, content: Any) -> bool | None:
+def _import(store: Store, path: Path, where: str, content: Any) -> bool | None:
     """Keep a row; of a record, whether it is new. Raises UsageError for one that is none."""
     try:
         match _ANY_ROW.validate_python(content):
             case _StudentRow() as row:
-                merge_student(store, Student(row.student, row.name, row.nickname, row.section, row.page))
+                store.import_student(Student(row.student, row.name, row.nickname, row.section, row.page))
             case _SubmissionRow() as row:
-                store.merge_submission(row.hand_in())
+                store.import_submission(row.hand_in())
             case _RecordRow() as row:
-                return _merge_record(store, row)
+                return _import_record(store, row)
             case _PointsRow() as row:
                 entry = Points(row.student, row.part, row.points, row.comment)
-                merge_points(store, row.assignment, entry, row.entered)
+                store.import_points(row.assignment, entry, row.entered)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
@@ -231,18 +213,11 @@ def _merge(store: Store, path: Path, where: str, content: Any) -> bool | None:
     return None
 
 
-def _merge_record(store: Store, row: _RecordRow) -> bool:
+def _import_record(store: Store, row: _RecordRow) -> bool:
     record = _RECORD.validate_python(row.record) if row.text is None else Record.model_validate_json(row.text)
-    student = row.student or record.submission.id
-    with translate_sqlite_errors(store.path):
-        found = store.execute(
-            "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?",
-            (record.assignment, student, record.submission.sha256),
-        ).fetchone()
-    submission = (
-        found[0]
-        if found
-        else store.add_submission(HandIn(record.assignment, student, record.submission.sha256, record.submission.path))
+    student, graded = row.student or record.submission.id, record.submission
+    submission = store.find(record.assignment, student, graded.sha256) or store.add_submission(
+        HandIn(record.assignment, student, graded.sha256, graded.path)
     )
     return store.add_record(submission, row.conditions or conditions_of(record), record)
 

@@ -56,7 +56,7 @@ MIGRATIONS = (
         entered    TEXT NOT NULL,
         PRIMARY KEY (assignment, student, part)
     ) STRICT;
-    CREATE TABLE graders (                     -- processes that grade into this store now; see claims.py
+    CREATE TABLE graders (
         id    INTEGER PRIMARY KEY AUTOINCREMENT,
         host  TEXT NOT NULL,
         pid   INTEGER NOT NULL,
@@ -69,6 +69,7 @@ MIGRATIONS = (
         PRIMARY KEY (submission, conditions)
     ) STRICT;
     """,
+    "DROP TABLE claims;\nDROP TABLE graders;\n",
 )
 
 

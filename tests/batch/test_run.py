@@ -339,16 +339,6 @@ def test_killed_again_and_again_it_ends_with_every_record_once(setup: Setup, tmp
         assert check_store(store) == []
 
 
-def test_two_graders_share_a_class_and_double_nothing(setup: Setup, tmp_path: Path) -> None:
-    folder = a_class(tmp_path / "class", **{f"student{number}": SILENT for number in range(8)})
-    both = [in_another_process(setup, tmp_path, folder) for _ in range(2)]
-    lines = [grader.communicate(timeout=60)[0].splitlines() for grader in both]
-    assert [grader.returncode for grader in both] == [0, 0]
-    with open_store(tmp_path / "killed.sqlite") as store:
-        assert store.counts()["records"] == 8
-    assert sum(len(part) for part in lines) == 8
-
-
 def test_nothing_of_a_killed_grader_runs_on(setup: Setup, tmp_path: Path) -> None:
     slow = setup.assignment.limits.model_copy(update={"emulator_wall_s": 600.0})
     setup = replace(setup, assignment=setup.assignment.model_copy(update={"limits": slow}))

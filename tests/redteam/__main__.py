@@ -234,7 +234,7 @@ def _baselines(rules: Assignment) -> Callable[[Case], Baseline]:
 
 
 def _read(attack: Attack, rules: Assignment, arena: Arena) -> Submission:
-    return read_submission(hand_in(attack, arena.submissions), rules, sandbox.runner(10))
+    return read_submission(hand_in(attack, arena.submissions), rules)
 
 
 def _attempt(attack: Attack, submission: Submission, grading: Grading, arena: Arena) -> Result:

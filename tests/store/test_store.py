@@ -15,7 +15,7 @@ import pytest
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.verdict import Verdict
-from grader.records.record import PartRecord, Record
+from grader.records.record import Record
 from grader.store import (
     HandIn,
     State,
@@ -116,33 +116,24 @@ def test_points_are_entered_all_or_none(tmp_path: Path) -> None:
         assert store.points("hw4") == {"alice": {"report": Points("alice", "report", 8, "clear")}}
 
 
-def test_an_attempt_that_a_living_grader_has_is_not_given_to_another(tmp_path: Path) -> None:
+def test_one_grader_at_a_time_grades_into_a_store_while_others_read_it(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    with open_store(path, create=True) as mine, open_store(path) as theirs:
-        number = mine.add_submission(HandIn("hw4", "alice", "0" * 64, "p"))
-        assert mine.claim(number, "c")
-        assert mine.claim(number, "c"), "one's own claim is kept"
-        assert not theirs.claim(number, "c")
-        mine.add_record(number, "c", made_record())
-        assert theirs.claim(number, "c")
-
-
-def test_what_a_killed_grader_had_claimed_can_be_taken_over(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    with open_store(path, create=True) as store:
-        number = store.add_submission(HandIn("hw4", "alice", "0" * 64, "p"))
-        script = (
-            "import sys, os, signal\nfrom pathlib import Path\nfrom grader.store import Store\n"
-            f"store = Store(Path({str(path)!r}))\nassert store.claim({number}, 'c')\nprint('claimed', flush=True)\n"
-            "sys.stdin.read()\n"
-        )
-        other = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"claimed\n"
-        assert not store.claim(number, "c")
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom grader.store import open_store\n"
+        f"with open_store(Path({str(path)!r}), create=True) as store, store.one_grader():\n"
+        "    print('grades', flush=True)\n    sys.stdin.read()\n"
+    )
+    other = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"grades\n"
+    with open_store(path) as store:
+        with pytest.raises(UsageError, match=rf"Process {other.pid} on .* grades into the store"), store.one_grader():
+            pass
+        assert store.counts()["records"] == 0
         other.kill()
         other.communicate()
-        assert store.claim(number, "c")
+        with store.one_grader():
+            pass
 
 
 def test_two_processes_storing_the_same_class_at_once_leave_every_record_once(tmp_path: Path) -> None:
@@ -203,7 +194,7 @@ def test_an_older_backup_takes_back_neither_points_nor_lateness(tmp_path: Path) 
         assert (attempt.days_late, attempt.penalty) == (0, 0.0)
 
 
-def test_lateness_and_names_come_with_a_merge_where_nothing_was_known(tmp_path: Path) -> None:
+def test_lateness_and_names_come_with_an_import_where_nothing_was_known(tmp_path: Path) -> None:
     with open_store(tmp_path / "a", create=True) as store:
         store.add_student("alice", nickname="fox")
         keep(store, made_record(), days_late=1, penalty=0.1, handed_in=datetime(2026, 11, 20, tzinfo=UTC))
@@ -213,35 +204,6 @@ def test_lateness_and_names_come_with_a_merge_where_nothing_was_known(tmp_path: 
         import_files(store, [tmp_path / "r.json", tmp_path / "a.jsonl"])
         (attempt,) = store.attempts("hw4")
         assert (attempt.days_late, attempt.penalty, attempt.student.nickname) == (1, 0.1, "fox")
-
-
-def test_stores_merged_in_either_order_are_the_same_class(tmp_path: Path) -> None:
-    """What one grader graded again at noon counts over what another did in the morning, whichever comes first."""
-
-    def graded(at: str, points: float, **changes: object) -> Record:
-        part = PartRecord(part="correctness", points=points, max=60, how="")
-        return made_record(created=f"2026-11-21T{at}:00+00:00", parts=(part,), **changes)
-
-    def exported(name: str, entered: str, points: float, *records: Record) -> Path:
-        with open_store(tmp_path / name, create=True) as store:
-            for number, record in enumerate(records):
-                keep(store, record, f"c{number}", handed_in=datetime(2026, 11, 20, tzinfo=UTC))
-            store.set_points("hw4", [Points("alice", "report", points, name)])
-            store.execute("UPDATE manual_points SET entered = ?", [entered])
-            export_store(store, tmp_path / f"{name}.jsonl")
-        return tmp_path / f"{name}.jsonl"
-
-    noon = exported("noon", "2026-11-22", 4, graded("12:00", 57))
-    fault = [made_test("t01", Verdict.GRADER_ERROR)]
-    morning = exported(
-        "morning", "2026-11-23", 5, graded("09:00", 30), graded("10:00", 33), graded("13:00", 9, tests=fault)
-    )
-    for number, files in enumerate(([noon, morning], [morning, noon], [morning, noon, morning, noon])):
-        with open_store(tmp_path / f"merged{number}", create=True) as store:
-            import_files(store, files)
-            (attempt,) = store.attempts("hw4")
-            assert [part.points for part in attempt.record.parts] == [57]
-            assert store.points("hw4")["alice"]["report"].comment == "morning"
 
 
 def test_what_grade_wrote_as_json_can_be_imported(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ not grow with the class.
 
 What is done is decided by the store alone: a hand-in whose content was judged under the same conditions (rules,
 testcases, engine) is done. So the grader may be killed at any moment, and the same command goes on where it stopped.
-Before anything is built the hand-in is claimed in the store; what another living grader has claimed is waited for.
 
 A fault of the machine is tried again once, after the others, and by every later run of the same command; a lane that
 brings three such faults in a row is closed, since a lost GPU would otherwise spoil the rest of the class in seconds.
@@ -16,7 +15,6 @@ brings three such faults in a row is closed, since a lost GPU would otherwise sp
 
 from __future__ import annotations
 
-import queue
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -26,14 +24,14 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.progress import Silent
 from grader.base.verdict import Fault
 from grader.base.workers import cores
-from grader.classes.batch.crew import Done, Worker
+from grader.classes.batch.crew import Died, Worker, first_done
 from grader.classes.batch.desk import Desk, first_fault
 from grader.classes.batch.handins import Found
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import Quiet, Tally, View, duration, first_line
-from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
+from grader.classes.batch.work import Answer, BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
 from grader.grading.pipeline import grade_built
 from grader.programs.build import Build
 from grader.programs.engine import Engine
@@ -44,7 +42,6 @@ from grader.store import Store
 
 _TRIES = 2
 _FAULTS_TO_CLOSE_A_LANE = 3
-_POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,8 +89,6 @@ class _Coordinator:
     to_read: deque[_Job] = field(default_factory=deque)
     to_build: deque[_Job] = field(default_factory=deque)
     to_grade: deque[_Job] = field(default_factory=deque)
-    elsewhere: deque[_Job] = field(default_factory=deque)
-    answers: queue.Queue[Done] = field(default_factory=queue.Queue)
 
     def run(self, found: Sequence[Found]) -> Outcome:
         """Grade what the policy chooses of `found`."""
@@ -110,10 +105,7 @@ class _Coordinator:
         began = time.monotonic()
         try:
             while self._give_out():
-                try:
-                    self._take(self.answers.get(timeout=_POLL_S if self.elsewhere else None))
-                except queue.Empty:
-                    self._look_elsewhere()
+                self._take(first_done([*self.at_work, *(lane.worker for lane in self.lanes if lane.job)]))
         finally:
             workers = [*self.idle, *self.at_work, *(lane.worker for lane in self.lanes)]
             for worker in workers:
@@ -133,10 +125,10 @@ class _Coordinator:
 
     def _lane(self, engine: Engine, number: int) -> _Lane:
         name = f"lane {number}"
-        return _Lane(Worker(name, replace(self.setup, engine=engine), self.answers), f"{name}, {engine.device}")
+        return _Lane(Worker(name, replace(self.setup, engine=engine)), f"{name}, {engine.device}")
 
     def _helper(self, number: int) -> Worker:
-        return Worker(f"helper {number}", self.setup, self.answers)
+        return Worker(f"helper {number}", self.setup)
 
     # ---- giving out work ----
 
@@ -164,12 +156,7 @@ class _Coordinator:
                 "left; all results so far are stored, and the same command goes on with the rest."
             )
         return bool(
-            self.to_read
-            or self.to_build
-            or self.to_grade
-            or self.elsewhere
-            or self.at_work
-            or any(lane.job for lane in self.lanes)
+            self.to_read or self.to_build or self.to_grade or self.at_work or any(lane.job for lane in self.lanes)
         )
 
     def _ahead(self) -> int:
@@ -188,16 +175,20 @@ class _Coordinator:
 
     # ---- taking answers ----
 
-    def _take(self, done: Done) -> None:
-        lane = next((lane for lane in self.lanes if lane.worker is done.worker), None)
+    def _take(self, worker: Worker) -> None:
+        answer = worker.answer()
+        living = worker
+        if isinstance(answer, Died):
+            worker.join()
+            living = Worker(worker.name, worker.setup)
+        lane = next((lane for lane in self.lanes if lane.worker is worker), None)
         if lane is not None:
-            self._take_from_lane(lane, done)
+            lane.worker = living
+            self._take_from_lane(lane, answer)
             return
-        job = self.at_work.pop(done.worker)
-        if done.died:
-            done.worker.join()
-        self.idle.append(Worker(done.worker.name, self.setup, self.answers) if done.died else done.worker)
-        match done.answer:
+        job = self.at_work.pop(worker)
+        self.idle.append(living)
+        match answer:
             case Reading() as reading:
                 self._read(job, reading)
             case Build() as built:
@@ -210,26 +201,11 @@ class _Coordinator:
         job.number = self.desk.register(job.found, job.submission)
         if reading.problem:
             job.built = failed_build(Fault.STUDENT, reading.problem)
-        self._claim(job)
-
-    def _claim(self, job: _Job) -> None:
-        """Go on with a job if it is this grader's to do."""
-        ours = self.desk.claim(job.number)
-        if ours is None:
-            self.elsewhere.append(job)
-        elif ours:
+        if self.desk.wants(job.number):
             self._next(job)
 
-    def _look_elsewhere(self) -> None:
-        for _ in range(len(self.elsewhere)):
-            job = self.elsewhere.popleft()
-            if self.desk.store.state(job.number, self.desk.conditions).judged:
-                self.desk.seen_as_done()
-            else:
-                self._claim(job)
-
     def _next(self, job: _Job) -> None:
-        """Where a claimed job goes from here."""
+        """Where a job goes from here that was read."""
         if job.built is None:
             self.to_build.append(job)
         elif job.built.ok:
@@ -246,28 +222,25 @@ class _Coordinator:
         record = grade_built(self.grading, job.submission, built, Silent())
         self._keep(job, record, "the builders", time.monotonic() - job.began)
 
-    def _take_from_lane(self, lane: _Lane, done: Done) -> None:
+    def _take_from_lane(self, lane: _Lane, answer: Answer | Exception) -> None:
         job, seconds = lane.job, time.monotonic() - lane.began
         assert job is not None
         lane.job = None
         lane.busy_s += seconds
         self.view.working(lane.where, None)
-        if done.died:
-            lane.worker.join()
-            lane.worker = Worker(lane.worker.name, lane.worker.setup, self.answers)
-        machine = isinstance(done.answer, MachineFault)
+        machine = isinstance(answer, MachineFault)
         if machine:
-            self.last_fault = str(done.answer)
-        if isinstance(done.answer, Record) and any(test.fault is Fault.MACHINE for test in done.answer.tests):
-            machine, self.last_fault = True, first_fault(done.answer)
+            self.last_fault = str(answer)
+        if isinstance(answer, Record) and any(test.fault is Fault.MACHINE for test in answer.tests):
+            machine, self.last_fault = True, first_fault(answer)
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if machine else 0
         if lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE:
             lane.closed = True
             self.view.say(f"{lane.where} is closed: {lane.faults_in_a_row} faults of the machine in a row.")
-        if isinstance(done.answer, Record):
-            self._keep(job, done.answer, lane.where, seconds)
-        elif isinstance(done.answer, Exception):
-            self._failed(job, done.answer)
+        if isinstance(answer, Record):
+            self._keep(job, answer, lane.where, seconds)
+        elif isinstance(answer, Exception):
+            self._failed(job, answer)
 
     def _failed(self, job: _Job, fault: Exception) -> None:
         """The machine or the grader stood in the way of a whole step."""
@@ -279,7 +252,7 @@ class _Coordinator:
         if job.submission is None:
             job.submission = unreadable(job.found.student, job.found.path, str(fault))
             job.number = self.desk.register(job.found, job.submission)
-            if not self.desk.claim(job.number):
+            if not self.desk.wants(job.number):
                 return
         whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
         self._record_without_running(job, failed_build(whose, str(fault)))
@@ -287,7 +260,7 @@ class _Coordinator:
     def _keep(self, job: _Job, record: Record, where: str, seconds: float) -> None:
         self.desk.keep(job.number, record)
         again = record.infrastructure_failed and job.tries + 1 < _TRIES and record.build.ok
-        if again and self.desk.store.claim(job.number, self.desk.conditions):
+        if again:
             job.tries += 1
             self.view.say(f"{job.found.student}: {first_line(first_fault(record))} It is tried again.")
             self.to_grade.append(job)

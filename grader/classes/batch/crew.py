@@ -1,4 +1,4 @@
-"""Worker processes: each does one task at a time and answers over its pipe.
+"""Worker processes: each does one task at a time.
 
 Processes, not threads: the sandbox kills every orphan it inherits, which must not be another submission's; and a
 worker that is killed, or runs out of memory, costs one try of one submission and no more. Workers are their own
@@ -8,89 +8,93 @@ the coordinator itself is killed, the kernel sends workers the same signal (PR_S
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import ctypes
 import os
-import pickle
-import queue
+import select
 import signal
-import subprocess
 import sys
-import threading
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
 
-from grader.base.errors import MachineFault
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.remote import Lost, Remote
+from grader.base.unwinding import never_drop_a_signal
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.work import Answer, Task
+from grader.grading.pipeline import Grading
 
 _PATIENCE_S = 10.0
+_PR_SET_PDEATHSIG = 1
 
 
-@dataclass(frozen=True)
-class Done:
-    """What came of a task: an answer, or the fault that stood in the way. `died`: the worker is gone."""
-
-    worker: Worker
-    task: Task
-    answer: Answer | Exception
-    died: bool = False
+class Died(MachineFault):
+    """A worker ended in the middle of its work."""
 
 
-@dataclass(eq=False)
 class Worker:
     """One process. Made in the main thread, whose end is the signal to die."""
 
-    name: str
-    setup: Setup
-    done: queue.Queue[Done]
-    _inbox: queue.Queue[Task | None] = field(default_factory=queue.Queue)
-
-    def __post_init__(self) -> None:
-        package = str(Path(__file__).resolve().parents[3])
-        path = os.pathsep.join([package, *filter(None, sys.path)])
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "grader.classes.batch.worker", str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True,
-        )
-        threading.Thread(target=self._talk, daemon=True).start()
+    def __init__(self, name: str, setup: Setup) -> None:
+        self.name, self.setup = name, setup
+        self._process = Remote(own_session=True)
 
     def give(self, task: Task) -> None:
-        """Start on `task`; its Done comes into the queue."""
-        self._inbox.put(task)
+        """Start on `task`."""
+        self._process.begin(_do, task, self.setup, os.getpid())
+
+    def answer(self) -> Answer | Exception:
+        """What came of its task, or the fault that stood in the way; Died when the worker did."""
+        try:
+            return self._process.answer()  # type: ignore[no-any-return]
+        except Lost as lost:
+            return Died(
+                f"The grader's worker {self.name} ended in the middle of its work ({lost}): was it killed, or did the "
+                "machine run out of memory?"
+            )
+
+    def fileno(self) -> int:
+        """As of `Remote`."""
+        return self._process.fileno()
 
     def end(self) -> None:
         """Ask it to end now; `join` waits."""
-        self._inbox.put(None)
         self._process.terminate()
 
     def join(self) -> None:
         """Wait for its end, not for ever."""
-        try:
-            self._process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.end(_PATIENCE_S)
 
-    def _talk(self) -> None:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
-        first = True
-        while (task := self._inbox.get()) is not None:
-            try:
-                if first:
-                    pickle.dump(self.setup, stdin)
-                    first = False
-                pickle.dump(task, stdin)
-                stdin.flush()
-                self.done.put(Done(self, task, pickle.load(stdout)))
-            except (EOFError, OSError, ValueError, pickle.PickleError):
-                code = self._process.wait()
-                how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-                fault = MachineFault(
-                    f"The grader's worker {self.name} ended in the middle of its work ({how}): was it killed, or did "
-                    "the machine run out of memory?"
-                )
-                self.done.put(Done(self, task, fault, died=True))
-                return
+
+def first_done(workers: Sequence[Worker]) -> Worker:
+    """Of workers with a task, one that has an answer."""
+    first: Worker = select.select(workers, [], [])[0][0]
+    return first
+
+
+# ---- in a worker's process --------------------------------------------------------------------------------------
+
+_opened: list[Grading] = []
+"""What the first task opened, for those that follow."""
+
+
+def _do(task: Task, setup: Setup, parent: int) -> Answer | Exception:
+    try:
+        if not _opened:
+            _opened.append(_open(setup, parent))
+        return task(setup, _opened[0])
+    except (MachineFault, GraderFault) as fault:
+        return fault.__class__(str(fault))
+    except Exception as error:
+        return GraderFault(f"{type(error).__name__}: {error}; this is a bug of the grader.")
+
+
+def _open(setup: Setup, parent: int) -> Grading:
+    never_drop_a_signal()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so kills the run in progress
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:  # it has ended already
+        sys.exit(143)
+    open_until_the_end = contextlib.ExitStack()
+    atexit.register(open_until_the_end.close)
+    return open_until_the_end.enter_context(setup.grading())

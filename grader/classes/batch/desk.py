@@ -1,4 +1,4 @@
-"""The desk where hand-ins are registered, claimed and their records kept: the same whether they are graded by this
+"""The desk where hand-ins are registered and their records kept: the same whether they are graded by this
 machine's workers or by a cluster's jobs. It is the only writer to the store in a run."""
 
 from __future__ import annotations
@@ -67,23 +67,14 @@ class Desk:
             self.later.append(found.student)
         return self.store.add_submission(hand_in)
 
-    def claim(self, number: int) -> bool | None:
-        """True: it is ours to grade. False: it is graded already. None: another grader has it now.
-
-        The claim comes first: what another grader finished in between is then seen as done."""
-        if not self.store.claim(number, self.conditions):
-            return None
+    def wants(self, number: int) -> bool:
+        """Whether an attempt is to be graded now. If not, its record under these conditions counts from now on."""
         if self.policy.wants(self.store.state(number, self.conditions)):
             return True
         self.store.bring_forward(number, self.conditions)
-        self.store.release(number, self.conditions)
-        self.seen_as_done()
-        return False
-
-    def seen_as_done(self) -> None:
-        """One more that was graded before, or by another."""
         self.tally.kept += 1
         self.view.kept(self.tally)
+        return False
 
     def keep(self, number: int, record: Record) -> None:
         """Store a record. Raises MachineFault, with a place where the record is, when the store has no room."""

@@ -14,9 +14,6 @@ from grader.grading.pipeline import Grading, grade_built
 from grader.programs.build import Build, build
 from grader.programs.submission import Submission, read_submission
 from grader.records.record import Record
-from grader.sandbox import runner
-
-_MAKE_LIMIT_S = 10
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class ReadTask:
     def __call__(self, setup: Setup, grading: Grading) -> Reading:
         try:
             rules, shared = setup.assignment, self.path.name != setup.assignment.submission.main
-            submission = read_submission(self.path, rules, runner(_MAKE_LIMIT_S), shared_folder=shared)
+            submission = read_submission(self.path, rules, shared_folder=shared)
             return Reading(replace(submission, id=self.student))
         except UsageError as error:
             if isinstance(error.__cause__, OSError):  # ours to put right: permissions, a disk that fails

@@ -6,13 +6,12 @@ that it is there whole or not at all.
 
 from __future__ import annotations
 
-import os
 import pickle
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.base.paths import replacing
 from grader.classes.batch.setup import Setup
 from grader.programs.submission import Submission
 from grader.records.record import Record
@@ -100,9 +99,5 @@ class RunFiles:
 
 
 def _write(path: Path, content: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(descriptor, "wb") as file:
+    with replacing(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(name).replace(path)

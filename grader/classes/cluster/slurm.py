@@ -1,6 +1,6 @@
 """Grades a class on a Slurm cluster: one array task per submission, results as files, one writer to the store.
 
-Theory of operation. This process, on the submitting machine, reads hand-ins, registers and claims them, writes an
+Theory of operation. This process, on the submitting machine, reads and registers hand-ins, writes an
 order per submission into a folder that all nodes share, and submits job arrays through submitit. A job grades its
 order and leaves a record as JSON there; only this process touches the store (SQLite's locks do not hold over NFS).
 
@@ -94,10 +94,7 @@ class _Cluster:
         except MachineFault as fault:
             submission, problem, whose = unreadable(found.student, found.path, str(fault)), str(fault), Fault.MACHINE
         stored_as = self.desk.register(found, submission)
-        ours = self.desk.claim(stored_as)
-        if ours is None:
-            self.desk.view.say(f"{found.student} is left to another grader, who is at it now.")
-        if not ours:
+        if not self.desk.wants(stored_as):
             return
         task = _Task(len(self.tasks), found, submission, stored_as)
         if problem:
@@ -176,7 +173,7 @@ class _Cluster:
             if record is not None:
                 again = record.infrastructure_failed and record.build.ok and len(task.lost) < self.rules.retries
                 self.desk.keep(task.stored_as, record)
-                if again and self.desk.claim(task.stored_as) is not False:
+                if again:
                     self.files.result(task.number).unlink(missing_ok=True)
                     self._lose(task, "the machine failed during a test")
                     continue

@@ -11,27 +11,22 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 
 from grader.base.names import spelled_out
 from grader.programs.trace.events import (
     AccessEvent,
     ApiError,
-    Between,
     BranchEvent,
     Diagnostic,
     Dim3,
-    Direction,
     KernelEvent,
     MemcpyEvent,
     MemsetEvent,
-    Operation,
     Race,
-    Severity,
-    Space,
-    Tool,
     Trace,
     TracerError,
 )
@@ -101,16 +96,22 @@ def _read(file: IO[bytes], max_bytes: int) -> Trace:
     return building.trace(truncated=file.read(1) != b"")
 
 
+_KINDS: dict[str, tuple[str, type[Any]]] = {
+    "memcpy": ("memcpys", MemcpyEvent),
+    "memset": ("memsets", MemsetEvent),
+    "api_error": ("api_errors", ApiError),
+    "diagnostic": ("diagnostics", Diagnostic),
+    "access": ("accesses", AccessEvent),
+    "branch": ("branches", BranchEvent),
+    "tracer_error": ("tracer_errors", TracerError),
+}
+"""Kinds of lines: the list in a Trace, and what is in it."""
+
+
 class _Building:
     def __init__(self) -> None:
-        self.kernels: list[KernelEvent] = []
-        self.memcpys: list[MemcpyEvent] = []
-        self.memsets: list[MemsetEvent] = []
-        self.api_errors: list[ApiError] = []
-        self.diagnostics: list[Diagnostic] = []
-        self.accesses: list[AccessEvent] = []
-        self.branches: list[BranchEvent] = []
-        self.tracer_errors: list[TracerError] = []
+        self.found: dict[str, list[Any]] = {name: [] for name in ("kernels", *(name for name, _ in _KINDS.values()))}
+        self.kernels = self.found["kernels"]
         self.start: dict[str, Any] = {}
         self.starts = self.ends = 0
         self.dropped = self.api_errors_suppressed = 0
@@ -125,15 +126,9 @@ class _Building:
         return self.events < MAX_EVENTS and not self.malformed_lines and not self.contradicted
 
     def trace(self, *, truncated: bool) -> Trace:
+        events: dict[str, Any] = {name: tuple(found) for name, found in self.found.items()}
         return Trace(
-            kernels=tuple(self.kernels),
-            memcpys=tuple(self.memcpys),
-            memsets=tuple(self.memsets),
-            api_errors=tuple(self.api_errors),
-            diagnostics=tuple(self.diagnostics),
-            accesses=tuple(self.accesses),
-            branches=tuple(self.branches),
-            tracer_errors=tuple(self.tracer_errors),
+            **events,
             **self.start,
             dropped=self.dropped,
             api_errors_suppressed=self.api_errors_suppressed,
@@ -165,25 +160,10 @@ class _Building:
         match entry.get("kind"):
             case "kernel":
                 self.kernels.append(self._kernel(entry))
-            case "memcpy":
-                direction = _one_of(entry, "direction", get_args(Direction))
-                start_ns, end_ns = _times(entry)
-                self.memcpys.append(
-                    MemcpyEvent(direction, _count(entry, "bytes"), start_ns, end_ns, _count(entry, "stream"))
-                )
-            case "memset":
-                start_ns, end_ns = _times(entry)
-                self.memsets.append(MemsetEvent(_count(entry, "bytes"), start_ns, end_ns, _count(entry, "stream")))
-            case "api_error":
-                self.api_errors.append(ApiError(_text(entry, "function"), _count(entry, "code"), _text(entry, "name")))
-            case "diagnostic":
-                self.diagnostics.append(_diagnostic(entry))
-            case "access":
-                self.accesses.append(_access(entry))
-            case "branch":
-                self.branches.append(_branch(entry))
-            case "tracer_error":
-                self.tracer_errors.append(TracerError(_text(entry, "call"), _text(entry, "message")))
+            case str(kind) if kind in _KINDS:
+                name, event = _KINDS[kind]
+                stride = {"stride": _stride(entry)} if kind == "access" else {}  # may be negative
+                self.found[name].append(_event(event, entry, **stride))
             case "start":
                 self._start(entry)
             case "end":
@@ -231,85 +211,52 @@ class _Building:
         return self.names.setdefault(name, name), self.dims.setdefault(grid, grid), self.dims.setdefault(block, block)
 
     def _kernel(self, entry: Mapping[str, object]) -> KernelEvent:
-        start_ns, end_ns = _times(entry)
-        name, grid, block = self._shared(_text(entry, "name"), _dim3(entry.get("grid")), _dim3(entry.get("block")))
+        name, grid, block = self._shared(_text(entry, "name"), _dim3(entry, "grid"), _dim3(entry, "block"))
         counters = _counters(entry.get("counters", {}))
         self.counters_left -= len(counters)
         if self.counters_left < 0:
             raise _Malformed
-        return KernelEvent(
-            name=name,
-            grid=grid,
-            block=block,
-            registers=_count(entry, "registers"),
-            static_shared_bytes=_count(entry, "static_shared_bytes"),
-            dynamic_shared_bytes=_count(entry, "dynamic_shared_bytes"),
-            local_bytes=_count(entry, "local_bytes"),
-            start_ns=start_ns,
-            end_ns=end_ns,
-            stream=_count(entry, "stream"),
-            counters=counters,
-        )
+        event: KernelEvent = _event(KernelEvent, entry, name=name, grid=grid, block=block, counters=counters)
+        return event
 
 
-def _diagnostic(entry: Mapping[str, object]) -> Diagnostic:
-    line = entry.get("line")
-    block, thread = entry.get("block"), entry.get("thread")
-    return Diagnostic(
-        severity=_one_of(entry, "severity", get_args(Severity)),
-        tool=_one_of(entry, "tool", get_args(Tool)),
-        message=_text(entry, "message"),
-        kernel=_optional_text(entry, "kernel"),
-        block=None if block is None else _dim3(block),
-        thread=None if thread is None else _dim3(thread),
-        file=_optional_text(entry, "file"),
-        line=None if line is None else _whole(line),
-        advice=_optional_text(entry, "advice"),
-        race=_race(race) if isinstance(race := entry.get("race"), dict) else None,
-    )
-
-
-def _race(entry: Mapping[str, object]) -> Race:
-    return Race(
-        does=_text(entry, "does"),
-        other=_text(entry, "other"),
-        between=_one_of(entry, "between", get_args(Between)),
-        file=_text(entry, "file"),
-        line=_count(entry, "line"),
-        variable=_text(entry, "variable"),
-        allocated_in=_text(entry, "allocated_in"),
-        allocated_at=_count(entry, "allocated_at"),
-    )
-
-
-def _access(entry: Mapping[str, object]) -> AccessEvent:
-    stride = entry.get("stride")
-    if stride is not None and (type(stride) is not int or abs(stride) > _MAX_INT):
+def _event(kind: Any, entry: Mapping[str, object], **known: object) -> Any:
+    """An event with the fields of `entry`, each read as its type in `events` says."""
+    for name, read in _readers(kind):
+        if name not in known:
+            known[name] = read(entry, name)
+    event = kind(**known)
+    if getattr(event, "end_ns", 0) < getattr(event, "start_ns", 0):
         raise _Malformed
-    return AccessEvent(
-        kernel=_text(entry, "kernel"),
-        file=_text(entry, "file"),
-        line=_count(entry, "line"),
-        space=_one_of(entry, "space", get_args(Space)),
-        operation=_one_of(entry, "operation", get_args(Operation)),
-        bytes=_count(entry, "bytes"),
-        stride=stride,
-        requests=_count(entry, "requests"),
-        lanes=_count(entry, "lanes"),
-        units=_count(entry, "units"),
-        excess=_count(entry, "excess"),
-        worst=_count(entry, "worst"),
-    )
+    return event
 
 
-def _branch(entry: Mapping[str, object]) -> BranchEvent:
-    return BranchEvent(
-        kernel=_text(entry, "kernel"),
-        file=_text(entry, "file"),
-        line=_count(entry, "line"),
-        reached=_count(entry, "reached"),
-        divergent=_count(entry, "divergent"),
-    )
+@cache
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, object], str], object]], ...]:
+    """(field, what reads it) of a class of events."""
+    return tuple((name, _reader(form)) for name, form in get_type_hints(kind).items())
+
+
+def _reader(form: Any) -> Callable[[Mapping[str, object], str], object]:
+    if get_origin(form) is Literal:
+        return lambda entry, name: _one_of(entry, name, get_args(form))
+    plain = {int: _count, str: _text, Dim3: _dim3, Race: _race}
+    if form in plain:
+        return plain[form]
+    inner = _reader(next(each for each in get_args(form) if each is not type(None)))
+    return lambda entry, name: None if entry.get(name) is None else inner(entry, name)
+
+
+def _race(entry: Mapping[str, object], key: str) -> Race | None:
+    value = entry.get(key)
+    return _event(Race, value) if isinstance(value, dict) else None
+
+
+def _stride(entry: Mapping[str, object]) -> int | None:
+    value = entry.get("stride")
+    if value is not None and (type(value) is not int or abs(value) > _MAX_INT):
+        raise _Malformed
+    return value
 
 
 def _whole(value: object) -> int:
@@ -342,18 +289,12 @@ def _one_of(entry: Mapping[str, object], key: str, allowed: tuple[Any, ...]) -> 
     return value
 
 
-def _dim3(value: object) -> Dim3:
+def _dim3(entry: Mapping[str, object], key: str) -> Dim3:
+    value = entry.get(key)
     if not isinstance(value, list) or len(value) != 3:
         raise _Malformed
     x, y, z = (_whole(part) for part in value)
     return x, y, z
-
-
-def _times(entry: Mapping[str, object]) -> tuple[int, int]:
-    start_ns, end_ns = _count(entry, "start_ns"), _count(entry, "end_ns")
-    if end_ns < start_ns:
-        raise _Malformed
-    return start_ns, end_ns
 
 
 def _counters(value: object) -> dict[str, float]:

@@ -1,0 +1,108 @@
+"""A Python process that calls the grader's functions for this one, one call after another.
+
+Calls and answers are pickled and go over a socket pair of which only the two have an end; the process ends when its
+parent's end closes, so it never outlives its parent. (multiprocessing's own processes are forked from a parent with
+threads, or import the caller's main module again.) It is `python -m grader.base.remote`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any
+
+from grader.base.errors import GraderFault
+
+
+class Lost(Exception):
+    """The process ended before it answered; says how, as SIGKILL or "exit code 1"."""
+
+
+class Remote:
+    """One such process, started at once. `memory_bytes` limits its address space, and what it says of that is not
+    shown; `own_session`: a terminal's Ctrl-C does not reach it."""
+
+    def __init__(self, *, memory_bytes: int | None = None, own_session: bool = False) -> None:
+        self._ours, theirs = Pipe()
+        package = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join([package, *filter(None, sys.path)])  # it can import what this process can
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "grader.base.remote", str(theirs.fileno()), str(memory_bytes or "")],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # what a library prints is no output of ours
+            stderr=None if memory_bytes is None else subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+            pass_fds=(theirs.fileno(),),
+            start_new_session=own_session,
+        )
+        theirs.close()
+
+    def begin(self, function: Callable[..., object], *arguments: object, **named: object) -> None:
+        """Start a call of a module-level function; `answer` waits for its end."""
+        with contextlib.suppress(OSError):  # it has ended, as `answer` will say
+            self._ours.send((function, arguments, named))
+
+    def answer(self, wall_s: float | None = None) -> Any:
+        """What the function returned; what it raised is raised here. Raises Lost, and TimeoutError after `wall_s`."""
+        try:
+            in_time = self._ours.poll(wall_s)
+            works, result = self._ours.recv() if in_time else (False, TimeoutError())
+        except (EOFError, OSError):
+            code = self._process.wait()
+            raise Lost(signal.Signals(-code).name if code < 0 else f"exit code {code}") from None
+        if not works:
+            raise result
+        return result
+
+    def fileno(self) -> int:
+        """For `select`: it can be read once there is an answer, or the process has ended."""
+        return self._ours.fileno()
+
+    def terminate(self) -> None:
+        """Ask it to end now."""
+        self._process.terminate()
+
+    def end(self, patience_s: float = 0.0) -> None:
+        """Wait for its end for so long, then kill it."""
+        self._ours.close()
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _serve(calls: Connection) -> None:
+    while True:
+        try:
+            function, arguments, named = calls.recv()
+            answer = True, function(*arguments, **named)
+        except EOFError:
+            return
+        except Exception as error:
+            answer = False, _sendable(error)
+        calls.send(answer)
+
+
+def _sendable(error: Exception) -> Exception:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return GraderFault(f"{type(error).__name__}: {error}")
+    return error
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches the whole group; the parent decides
+    if sys.argv[2]:
+        resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
+    with contextlib.suppress(OSError):  # the parent has ended: nothing to answer
+        _serve(Connection(int(sys.argv[1])))
