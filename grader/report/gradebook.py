@@ -7,6 +7,7 @@ Moodle: any CSV with a column that identifies the user (ID number) and one per g
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from grader.base.csv_table import csv_text
@@ -64,6 +65,15 @@ def render(
     else:
         table = (_canvas if form == "canvas" else _moodle)(lines, [one for one in absent if one.parts], title, partial)
     return csv_text(table, line_end="\r\n" if form != "csv" else "\n")
+
+
+def all_empty(lines: Sequence[Line], form: str) -> str:
+    """What to say of an import without a single grade."""
+    missing = Counter(part for line in lines for part in line.missing)
+    why = f" ({', '.join(missing)} not entered or not measured)" if missing else ""
+    return (
+        f"Every grade in this {form} file is empty, since nobody has a total{why}: --partial gives the points so far."
+    )
 
 
 def _csv(lines: Sequence[Line], columns: Sequence[str], absent: Sequence[Absent]) -> list[list[object]]:

@@ -10,15 +10,14 @@ def merge_student(store: Store, student: Student) -> None:
     """Add a student, or what is known of one there and not here."""
     with translate_sqlite_errors(store.path), store.transaction():
         store.execute(
-            "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING",
-            (student.id, student.name, student.nickname, student.section, student.page),
+            "INSERT INTO students (student, page) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (student.id, student.page),
         )
         store.execute(
             "UPDATE students SET name = coalesce(nullif(name, ''), ?2), "
-            "nickname = coalesce(nullif(nickname, ''), ?3), section = coalesce(nullif(section, ''), ?4) "
-            "WHERE student = ?1",
-            (student.id, student.name, student.nickname, student.section),
+            "nickname = coalesce(nullif(nickname, ''), ?3), section = coalesce(nullif(section, ''), ?4), "
+            "email = coalesce(nullif(email, ''), ?5), enrolled = max(enrolled, ?6) WHERE student = ?1",
+            (student.id, student.name, student.nickname, student.section, student.email, student.enrolled),
         )
 
 

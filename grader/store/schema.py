@@ -69,6 +69,10 @@ MIGRATIONS = (
         PRIMARY KEY (submission, conditions)
     ) STRICT;
     """,
+    """
+    ALTER TABLE students ADD COLUMN email TEXT NOT NULL DEFAULT '';
+    ALTER TABLE students ADD COLUMN enrolled INTEGER NOT NULL DEFAULT 0;  -- on a roster that was given
+    """,
 )
 
 
