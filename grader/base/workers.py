@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -96,7 +97,7 @@ def _feed(
     except (EOFError, OSError, pickle.PickleError) as error:
         fault = MachineFault(
             "A worker process of the grader ended before its task was done (killed, or out of memory); "
-            "free memory and start again."
+            "free memory, then give the same command again."
         )
         fault.__cause__ = error
         answers.put(fault)
@@ -131,6 +132,7 @@ def _serve(requests: IO[bytes], replies: IO[bytes]) -> None:
             answer = work(task)
         except Exception as error:
             answer = _sendable(error)
+            answer.add_note(f"In a worker process:\n{traceback.format_exc()}")  # a pickle loses the traceback
         pickle.dump(answer, replies)
         replies.flush()
 

@@ -209,9 +209,9 @@ def summary(outcome: Outcome, store: Path, notes: Sequence[str], concerns: Seque
     """What a run came to, for people."""
     tally = outcome.tally
     counts = ", ".join(f"{count} {what}" for what, count in tally.outcomes.most_common())
-    lines = [f"{tally.total} hand-ins: {tally.graded} graded now{f' ({counts})' if counts else ''}."]
-    if tally.kept:
-        lines[0] = lines[0][:-1] + f", {tally.kept} were graded before."
+    graded = f"{tally.graded} graded now{f' ({counts})' if counts else ''}"
+    before = f", {tally.graded_before}" if tally.kept else ""
+    lines = [f"{tally.total} submission{'s' * (tally.total != 1)}: {graded}{before}."]
     lines += [f"note: {note}" for note in (*notes, *outcome.notes)]
     lines += [attention.render(concerns), f"Everything is in {shown(store)}."]
     return "\n".join(line for line in lines if line)
@@ -372,7 +372,7 @@ def difference(first: str, second: str, store: Path | None, assignment: str | No
             return opened.enter_context(open_store(path)), name
 
         records = [complaints.record_named(words, of_class) for words in (first, second)]
-    return explanation.compare(*records)
+    return explanation.compare(*records, headings=(first, second))
 
 
 def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str | None, twice: bool) -> str:
@@ -431,7 +431,7 @@ def merge(store: Path, files: Sequence[Path]) -> str:
     """Merge exports and records into a store."""
     with open_store(store, create=True) as opened:
         added, known = import_files(opened, files)
-    return f"{added} records added to {shown(store)}, {known} were there already."
+    return f"{added} record{'s' * (added != 1)} added to {shown(store)}; already there: {known}."
 
 
 def examine(store: Path) -> tuple[str, bool]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from grader.base.csv_table import csv_text
 from grader.base.errors import UsageError
 from grader.classes.comparable import rules_of
-from grader.classes.final_points import Absent, Line, share_words
+from grader.classes.final_points import Absent, Line, days_words, share_words
 
 FORMATS = ("csv", "canvas", "moodle")
 
@@ -133,10 +133,8 @@ def _grade(line: Line, partial: bool) -> object:
 
 
 def _feedback(line: Line) -> str:
-    late = (
-        f"; {line.attempt.days_late} days late, -{share_words(line.attempt.penalty)}" if line.attempt.days_late else ""
-    )
-    return _comments(line.parts, line.comments) + late
+    days, penalty = line.attempt.days_late, line.attempt.penalty
+    return _comments(line.parts, line.comments) + (f"; {days_words(days)}, -{share_words(penalty)}" if days else "")
 
 
 def _comments(parts: Mapping[str, float | None], comments: Mapping[str, str]) -> str:

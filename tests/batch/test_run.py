@@ -268,7 +268,7 @@ def test_two_lanes_work_on_different_hand_ins(setup: Setup, store: Store, tmp_pa
     devices = Counter(record.engine.device for record in records(store).values())
     assert sum(devices.values()) == 6
     assert set(devices) == {"this CPU, 0", "this CPU, 1"}
-    assert set(outcome.busy) == {"lane 0, this CPU, 0", "lane 1, this CPU, 1"}
+    assert set(outcome.busy) == {"plain-c 0", "plain-c 1"}
 
 
 def test_a_log_has_a_line_per_hand_in_with_counts_and_pace(setup: Setup, store: Store, tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_terminal_shows_counts_lanes_and_what_went_wrong(setup: Setup, store: 
     assert "2 of 2" in text
     assert "1 not built" in text
     assert "bob: not built: It does not compile" in text
-    assert "lane 0, this CPU, 0" in text
+    assert "plain-c 0" in text
 
 
 def test_durations_are_told_as_people_say_them() -> None:
