@@ -62,11 +62,19 @@ def test_an_error_in_a_line_of_their_own_is_the_students(tmp_path: Path, hw4: As
     assert engine.compiled == [hw4.submission.main], "nothing else was compiled"
 
 
-@pytest.mark.parametrize("source", ["int f(void); int main(void) { return f(); }", "int f(void) { return 0; }"])
-def test_what_does_not_link_where_other_programs_do_is_the_students(
-    source: str, tmp_path: Path, hw4: Assignment
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("int f(void); int main(void) { return f(); }", "It calls f, which is defined nowhere"),
+        ("int f(void) { return 0; }", "It has no function main"),
+        ("int main(void) { int i = 1e30; double error = 3; return x; }", "It does not compile: hw4.cu:1:"),
+    ],
+)
+def test_what_does_not_build_where_other_programs_do_is_the_students(
+    source: str, told: str, tmp_path: Path, hw4: Assignment
 ) -> None:
-    assert built(source, PlainC(), hw4, tmp_path).fault is Fault.STUDENT
+    found = built(source, PlainC(), hw4, tmp_path)
+    assert found.fault is Fault.STUDENT and found.reason.startswith(told)
 
 
 def test_kernels_that_launch_kernels_are_refused_unless_the_assignment_allows_them(

@@ -14,6 +14,7 @@ import resource
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -88,7 +89,9 @@ def _serve(calls: Connection) -> None:
         except EOFError:
             return
         except Exception as error:
-            answer = False, _sendable(error)
+            sendable = _sendable(error)
+            sendable.add_note(f"In a worker process:\n{traceback.format_exc()}")  # a pickle loses the traceback
+            answer = False, sendable
         calls.send(answer)
 
 

@@ -57,7 +57,7 @@ def run_tasks(
     except Lost as lost:
         raise MachineFault(
             "A worker process of the grader ended before its task was done (killed, or out of memory); "
-            "free memory and start again."
+            "free memory, then give the same command again."
         ) from lost
     finally:
         for worker in crew:

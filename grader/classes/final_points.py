@@ -119,6 +119,11 @@ def share_words(penalty: float) -> str:
     return f"{round(100 * penalty, 4):g}%"
 
 
+def days_words(days: int) -> str:
+    """1 day late, 2 days late."""
+    return f"{days} day{'s' * (days != 1)} late"
+
+
 def students_only(lines: Iterable[Line]) -> list[Line]:
     """Without the model solutions."""
     return [line for line in lines if not line.is_model]

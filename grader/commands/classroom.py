@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import course_root, shown
 from grader.base.progress import shown_progress
 from grader.base.workers import cores
+from grader.classes import attention
 from grader.classes import similarity as similar
 from grader.classes.batch import Found, Outcome, Policy, Setup, Which, find_class, grade_class, is_class, view
 from grader.classes.batch.desk import first_fault
@@ -164,12 +165,13 @@ def grade(
         lines = gradebook(store, rules.name, options.policy.which)
         unjudged = _unjudged(outcome, lines, store, setup.conditions)
         notes += mixed(lines, rules.rules_sha256)
+        concerns = attention.needs_attention(lines, absent(store, rules.name), unjudged)
         counting = [line.attempt.record for line in lines]
         if json is not None:
             write_records(counting, json)
         if junit is not None:
             write_junit(counting, junit)
-    return summary(outcome, path, notes, unjudged), not unjudged
+    return summary(outcome, path, notes, concerns), not unjudged
 
 
 def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions: str) -> dict[str, str]:
@@ -202,19 +204,16 @@ def _handed_in(record: Record) -> HandIn:
     return replace(hand_in, handed_in=handed_in, days_late=days, penalty=penalty)
 
 
-def summary(outcome: Outcome, store: Path, notes: Sequence[str], unjudged: Mapping[str, str]) -> str:
-    """What a run came to, for people. `unjudged`: whom it could not judge, and why."""
+def summary(outcome: Outcome, store: Path, notes: Sequence[str], concerns: Sequence[attention.Concern]) -> str:
+    """What a run came to, for people."""
     tally = outcome.tally
     counts = ", ".join(f"{count} {what}" for what, count in tally.outcomes.most_common())
-    lines = [f"{tally.total} hand-ins: {tally.graded} graded now{f' ({counts})' if counts else ''}."]
-    if tally.kept:
-        lines[0] = lines[0][:-1] + f", {tally.kept} were graded before."
+    graded = f"{tally.graded} graded now{f' ({counts})' if counts else ''}"
+    before = f", {tally.graded_before}" if tally.kept else ""
+    lines = [f"{tally.total} submission{'s' * (tally.total != 1)}: {graded}{before}."]
     lines += [f"note: {note}" for note in (*notes, *outcome.notes)]
-    if unjudged:
-        lines.append("Not judged, through no fault of the students; the same command tries them again:")
-        lines += [f"  {student}: {view.first_line(reason)}" for student, reason in sorted(unjudged.items())]
-    lines.append(f"Everything is in {shown(store)}.")
-    return "\n".join(lines)
+    lines += [attention.render(concerns), f"Everything is in {shown(store)}."]
+    return "\n".join(line for line in lines if line)
 
 
 def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]:
@@ -313,6 +312,10 @@ def gradebook_csv(
         lines = students_only(gradebook(opened, name, Which.BEST if best else Which.LATEST))
         others = absent(opened, name)
     tell(mixed(lines, _rules_now(name)))
+    if concerns := attention.render(attention.needs_attention(lines, others)):
+        print(concerns, file=sys.stderr)
+    if form != "csv" and not partial and lines and not any(line.total is not None for line in lines):
+        tell([gradebooks.all_empty(lines, form)])
     chosen = tuple(word.strip() for word in columns.split(",") if word.strip())
     title = load_assignment(name).title
     return gradebooks.render(lines, form, title=title, columns=chosen, partial=partial, absent=others)
@@ -368,7 +371,7 @@ def difference(first: str, second: str, store: Path | None, assignment: str | No
             return opened.enter_context(open_store(path)), name
 
         records = [complaints.record_named(words, of_class) for words in (first, second)]
-    return explanation.compare(*records)
+    return explanation.compare(*records, headings=(first, second))
 
 
 def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str | None, twice: bool) -> str:
@@ -427,7 +430,7 @@ def import_into(store: Path, files: Sequence[Path]) -> str:
     """Import exports and records into a store."""
     with open_store(store, create=True) as opened:
         added, known = import_files(opened, files)
-    return f"{added} records added to {shown(store)}, {known} were there already."
+    return f"{added} record{'s' * (added != 1)} added to {shown(store)}; already there: {known}."
 
 
 def examine(store: Path) -> tuple[str, bool]:

@@ -414,10 +414,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         code = 1
     except Exception as error:
+        from grader import operators
+
         if isinstance(error, OSError) and error.errno in _FULL:
             where = error.filename or "what our output goes to"
             message = f"{where}: {error.strerror}; free some space, or write elsewhere."
             code = _complain("this machine cannot do that", MachineFault(message), verbose, 1)
+        elif place := operators.line_at_fault(error):
+            message = f"{place}: {type(error).__name__}: {error}; correct the operator there."
+            code = _complain("error", UsageError(message), verbose, 2)
         else:
             message = (
                 f"{type(error).__name__}: {error}; this is a bug, please report it with what `grader -v …` prints."

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from grader.base.errors import UsageError
 from grader.base.names import student_id
 from grader.base.paths import shown
-from grader.classes.final_points import Line, share_words, standing
+from grader.classes.final_points import Line, days_words, share_words, standing
 from grader.records.record import Record, read_records
 from grader.report import explain as explanation
 from grader.store import Attempt, Store
@@ -28,7 +28,18 @@ def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
             raise UsageError(f"{shown(path)} holds {len(found)} records: give a file of one, or an id of the store.")
         return found[0]
     opened, assignment = store()
-    return attempt_named(opened, assignment, words).record
+    attempt = attempt_named(opened, assignment, words)
+    return _with_entered(opened, attempt, attempt.record)
+
+
+def _with_entered(store: Store, attempt: Attempt, record: Record) -> Record:
+    """A record of this attempt's student with the points that assistants entered."""
+    entered = store.points(record.assignment).get(attempt.student.id, {})
+    parts = [
+        part.model_copy(update={"points": entered[part.part].points}) if part.part in entered else part
+        for part in record.parts
+    ]
+    return record.model_copy(update={"parts": tuple(parts)})
 
 
 def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
@@ -60,9 +71,8 @@ def explain(store: Store, assignment: str, words: str) -> str:
 def _beside(line: Line) -> str:
     attempt = line.attempt
     when = attempt.handed_in.isoformat(timespec="minutes") if attempt.handed_in else "at a time that is not known"
-    late = (
-        f"{attempt.days_late} days late, which costs {share_words(attempt.penalty)}" if attempt.days_late else "in time"
-    )
+    days = attempt.days_late
+    late = f"{days_words(days)}, which costs {share_words(attempt.penalty)}" if days else "on time"
     lines = [f"In the store: attempt {attempt.number} of {line.attempts}, handed in {when}, {late}."]
     for name, points in line.parts.items():
         comment = f" ({line.comments[name]})" if name in line.comments else ""
@@ -79,10 +89,11 @@ def rerun(store: Store, assignment: str, words: str, grade: Grade, *, twice: boo
     """Grade an attempt's stored files again, once or twice, and say what differs. The store is not changed."""
     attempt = attempt_named(store, assignment, words)
     with unpacked(store, attempt) as folder:
-        runs = [grade(folder, attempt.record) for _ in range(2 if twice else 1)]
-    parts = [f"Now against the record of {attempt.record.created}:\n{explanation.compare(attempt.record, runs[0])}"]
+        runs = [_with_entered(store, attempt, grade(folder, attempt.record)) for _ in range(2 if twice else 1)]
+    before = _with_entered(store, attempt, attempt.record)
+    parts = [explanation.compare(before, runs[0], headings=(attempt.record.created[:19], "now"))]
     if twice:
-        parts.append(f"The second run now against the first:\n{explanation.compare(runs[0], runs[1])}")
+        parts.append(explanation.compare(runs[0], runs[1], headings=("now", "second run now")))
     return "\n\n".join(parts)
 
 

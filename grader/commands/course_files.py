@@ -82,8 +82,12 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracl
     files = TestcaseFiles.beside(suite)
     with shown_progress() as progress:
         made = ensure(cases, suite, files, progress, oracle=oracle, force=force)
-    kept = len(cases) - len(made)
-    return f"{len(made)} written, {kept} already there, in {shown(files.folder)}."
+        kept = [case for case in cases if case not in made]
+        damaged = [case for case in kept if catalogue.changed_files(case, files)]
+        ensure(damaged, suite, files, progress, oracle=oracle, force=True)
+    again = f" ({', '.join(case.name for case in damaged)} again, since a file had changed)" if damaged else ""
+    written = len(made) + len(damaged)
+    return f"{written} written{again}, {len(cases) - written} already there, in {shown(files.folder)}."
 
 
 def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:

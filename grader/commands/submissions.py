@@ -53,7 +53,7 @@ def grade_paths(
     cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
     files = TestcaseFiles.beside(suite)
     records: list[Record] = []
-    entered = read_records(json) if json is not None and json.is_file() else ()
+    entered = read_records(json) if json is not None and json.is_file() and json.stat().st_size else ()
     with shown_progress() as progress, open_bench(chosen, rules, suite, files) as bench:
         began = time.monotonic()
         ensure(cases, suite, files, progress)
@@ -88,7 +88,7 @@ def explain_records(path: Path, other: Path | None) -> str:
     records = read_records(path)
     if other is None:
         return f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(record) for record in records)
-    return explanation.compare(records[0], read_records(other)[0])
+    return explanation.compare(records[0], read_records(other)[0], headings=(path.stem, other.stem))
 
 
 def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:

@@ -101,7 +101,8 @@ def drawn_sentence(drawn: Sequence[Case], cases: Sequence[Case], missed: str = "
     if not hidden:
         return ""
     names = f" ({', '.join(case.name for case in drawn)})" if drawn else ""
-    said = f"{len(drawn)} of {hidden} hidden testcases{names} were also run on values drawn for this grading alone."
+    run = "was" if len(drawn) == 1 else "were"
+    said = f"{len(drawn)} of {hidden} hidden testcases{names} {run} also run on values drawn for this grading alone."
     return f"{said} The machine could not run the others: {missed}" if missed else said
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import re
+import traceback
 
 from grader.base.errors import GraderFault, UsageError
 from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor, shape_words
@@ -32,6 +34,13 @@ __all__ = [
 def known_operators() -> tuple[str, ...]:
     """Names of all operators, sorted."""
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and m.name != "base"))
+
+
+def line_at_fault(error: Exception) -> str:
+    """`file:line` of the operator's module that raised `error`; '' where it came from elsewhere."""
+    places = re.findall(r'File "(.+)", line (\d+)', "".join(traceback.format_exception(error)))
+    modules = {f"{folder}/{name}.py" for folder in __path__ for name in known_operators()}
+    return next((f"{file}:{line}" for file, line in reversed(places) if file in modules), "")
 
 
 def load_operator(name: str) -> Operator:

@@ -65,6 +65,8 @@ _LACKING_CURAND = re.compile(
 )
 """A function of grader/programs/stubs/include/curand_kernel.h that something calls, as a linker names it."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
+_ERROR = re.compile(r"^\S.*?(?:\b[Ee]rror\b(?: #[\w-]+)?\s*:|multiple definition of).*$", re.MULTILINE)
+"""A compiler's or linker's error; the source that it quotes is indented."""
 _MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
 _REFUSALS = (
     (
@@ -246,11 +248,13 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
         if library := _forbidden_library(name, assignment):
             function = re.sub(r"_v\d+$", "", name)
             return f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
+    if undefined == ["main"]:
+        return "It has no function main: a program's work begins there."
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
     if "was stopped after" in log:
         return f"Compiling took longer than {assignment.build.limit_s:g} s: make the code, or its templates, smaller."
-    errors = [line for line in log.splitlines() if re.search(r"\b[Ee]rror\b(?! detected)", line)]
+    errors = [line for line in _ERROR.findall(log) if not line.startswith("collect2")]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
     return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
 

@@ -71,9 +71,8 @@ def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
     failed = sum(test.verdict in STUDENT_VERDICTS for test in judged)
     if is_practice(evidence):
         scaled = failed * len(evidence.graded) / len(judged)
-        how = (
-            f"{failed} of {len(judged)} practice tests failed, as {scaled:g} of the {len(evidence.graded)} graded ones"
-        )
+        how = f"{failed} of {len(judged)} practice tests failed"
+        how += f", scaled to the {len(evidence.graded)} graded tests" if failed else ""
     else:
         scaled = float(failed)
         how = f"{failed} of {len(judged)} tests failed"

@@ -195,11 +195,11 @@ def differences(first: Record, second: Record) -> list[str]:
     return found
 
 
-def compare(first: Record, second: Record) -> str:
+def compare(first: Record, second: Record, *, headings: tuple[str, str]) -> str:
     """Two records side by side, after warnings about what cannot be compared."""
     lines = [f"warning: {text}" for text in differences(first, second)]
     lines += [""] if lines else []
-    lines.append(f"{'':12} {first.submission.id:>20} {second.submission.id:>20}")
+    lines.append(f"{'':12} {headings[0]:>20} {headings[1]:>20}")
     others = {part.part: part for part in second.parts}
     for part in first.parts:
         other = others.get(part.part)

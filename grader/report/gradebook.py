@@ -7,12 +7,13 @@ Moodle: any CSV with a column that identifies the user (ID number) and one per g
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from grader.base.csv_table import csv_text
 from grader.base.errors import UsageError
 from grader.classes.comparable import rules_of
-from grader.classes.final_points import Absent, Line, share_words
+from grader.classes.final_points import Absent, Line, days_words, share_words
 
 FORMATS = ("csv", "canvas", "moodle")
 
@@ -64,6 +65,15 @@ def render(
     else:
         table = (_canvas if form == "canvas" else _moodle)(lines, [one for one in absent if one.parts], title, partial)
     return csv_text(table, line_end="\r\n" if form != "csv" else "\n")
+
+
+def all_empty(lines: Sequence[Line], form: str) -> str:
+    """What to say of an import without a single grade."""
+    missing = Counter(part for line in lines for part in line.missing)
+    why = f" ({', '.join(missing)} not entered or not measured)" if missing else ""
+    return (
+        f"Every grade in this {form} file is empty, since nobody has a total{why}: --partial gives the points so far."
+    )
 
 
 def _csv(lines: Sequence[Line], columns: Sequence[str], absent: Sequence[Absent]) -> list[list[object]]:
@@ -123,10 +133,8 @@ def _grade(line: Line, partial: bool) -> object:
 
 
 def _feedback(line: Line) -> str:
-    late = (
-        f"; {line.attempt.days_late} days late, -{share_words(line.attempt.penalty)}" if line.attempt.days_late else ""
-    )
-    return _comments(line.parts, line.comments) + late
+    days, penalty = line.attempt.days_late, line.attempt.penalty
+    return _comments(line.parts, line.comments) + (f"; {days_words(days)}, -{share_words(penalty)}" if days else "")
 
 
 def _comments(parts: Mapping[str, float | None], comments: Mapping[str, str]) -> str:

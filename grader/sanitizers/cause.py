@@ -36,6 +36,7 @@ _DID = ("wrote ", "read ", "updated ")
 """How messages begin that go on where the thread's place ends (grader/emulator/runtime/report.c has the same words)."""
 _ALLOCATION = re.compile(r"the (?P<bytes>\d+) bytes of cudaMalloc\w* at (?P<file>[^\s:]+):(?P<line>\d+)")
 _CALL_LINES = 3
+_LONG_NUMBER = re.compile(r"\b\d{7,}(?= bytes)")
 _REFUSED_LAUNCH = re.compile(r"cuda\w+: the launch of kernel (?P<kernel>.+?) (?P<why>was refused: .*)", re.DOTALL)
 _POINTER = re.compile(r"\bcudaMalloc\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_][\w.\[\]>-]*)")
 
@@ -72,6 +73,7 @@ def sentence(found: Diagnostic, source_line: SourceLine = no_source) -> str:
         kernel, why = normal_name(refused["kernel"]), refused["why"].rstrip(". ")
         return f"{place(found)}the launch of kernel {kernel} {why}.{advice}"
     message = _ALLOCATION.sub(lambda said: _allocated(said, source_line), found.message.rstrip(". "))
+    message = _LONG_NUMBER.sub(lambda digits: f"{int(digits[0]):,}", message)
     return f"{place(found)}{message}.{advice}"
 
 

@@ -3,7 +3,7 @@
     OUT/public/index.html                leaderboard and statistics; names nobody who has no nickname
     OUT/public/students/PAGE/            one student's pages, linked from nowhere public: PAGE is 128 random bits
     OUT/assistants/index.html            the gradebook, with links to every student's pages
-    OUT/assistants/links.csv             id and page of every student, to be sent to them
+    OUT/assistants/links.csv             id, name, mail address and page of every student, for a mail merge
 
 OUT/public can be put on any web server as it is, or opened from disk; OUT/assistants is for the staff. The site is
 built next to OUT and moved into place, so a reader never sees half of it.
@@ -168,5 +168,5 @@ def _page(path: Path, template: str, root: str = ".", **values: Any) -> None:
 
 def _links(lines: Sequence[Line]) -> str:
     students = [line.attempt.student for line in students_only(lines)]
-    pages = [(student.id, student.name, f"students/{student.page}/index.html") for student in students]
-    return csv_text([("id", "name", "page"), *pages])
+    pages = [(one.id, one.name, one.email, f"students/{one.page}/index.html") for one in students]
+    return csv_text([("id", "name", "email", "page"), *pages])

@@ -23,7 +23,7 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -69,13 +69,15 @@ class HandIn:
 
 @dataclass(frozen=True)
 class Student:
-    """A student as the roster has them; `page` names their page and tells nothing."""
+    """A student as the roster has them; `page` names their page and tells nothing. `enrolled`: on a roster."""
 
     id: str
     name: str
     nickname: str
     section: str
     page: str
+    email: str = ""
+    enrolled: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,29 +222,50 @@ class Store:
 
     # ---- writing ----
 
-    def add_student(self, student: str, *, name: str = "", nickname: str = "", section: str = "") -> None:
+    def add_student(
+        self,
+        student: str,
+        *,
+        name: str = "",
+        nickname: str = "",
+        section: str = "",
+        email: str = "",
+        enrolled: bool = False,
+    ) -> None:
         """Add a student, or what the roster knows of one; what is empty leaves what is there."""
         with translate_sqlite_errors(self.path), self.transaction():
-            self._add_student(student, name, nickname, section)
+            self._add_student(student, name, nickname, section, email, enrolled)
 
     def import_student(self, student: Student) -> None:
         """Add a student from elsewhere; what this store knows of one stays."""
         with translate_sqlite_errors(self.path), self.transaction():
             self._db.execute(
-                "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
+                "INSERT INTO students (student, name, nickname, section, page, email, enrolled) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (student) DO UPDATE SET name = coalesce(nullif(name, ''), excluded.name), "
                 "nickname = coalesce(nullif(nickname, ''), excluded.nickname), "
-                "section = coalesce(nullif(section, ''), excluded.section)",
-                (student.id, student.name, student.nickname, student.section, student.page),
+                "section = coalesce(nullif(section, ''), excluded.section), "
+                "email = coalesce(nullif(email, ''), excluded.email), enrolled = max(enrolled, excluded.enrolled)",
+                astuple(student),
             )
 
-    def _add_student(self, student: str, name: str = "", nickname: str = "", section: str = "") -> None:
+    def _add_student(
+        self,
+        student: str,
+        name: str = "",
+        nickname: str = "",
+        section: str = "",
+        email: str = "",
+        enrolled: bool = False,
+    ) -> None:
         self._db.execute(
-            "INSERT INTO students (student, name, nickname, section, page) VALUES (?, ?, ?, ?, ?) "
+            "INSERT INTO students (student, name, nickname, section, page, email, enrolled) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (student) DO UPDATE SET name = coalesce(nullif(excluded.name, ''), name), "
             "nickname = coalesce(nullif(excluded.nickname, ''), nickname), "
-            "section = coalesce(nullif(excluded.section, ''), section)",
-            (student, name, nickname, section, secrets.token_urlsafe(16)),
+            "section = coalesce(nullif(excluded.section, ''), section), "
+            "email = coalesce(nullif(excluded.email, ''), email), enrolled = max(enrolled, excluded.enrolled)",
+            (student, name, nickname, section, secrets.token_urlsafe(16), email, enrolled),
         )
 
     def add_submission(self, handed: HandIn) -> int:
@@ -386,26 +409,26 @@ class Store:
         chosen = "AND s.student = ?" if student is not None else ""
         query = f"""
             SELECT * FROM (
-                SELECT s.id, p.student, p.name, p.nickname, p.section, p.page, s.sha256, s.handed_in, s.days_late,
-                       s.penalty, r.id, r.json, dense_rank() OVER (PARTITION BY s.student ORDER BY s.handed_in, s.id),
+                SELECT s.id, s.sha256, s.handed_in, s.days_late, s.penalty, r.id, r.json,
+                       dense_rank() OVER (PARTITION BY s.student ORDER BY s.handed_in, s.id) AS number, {_STUDENT},
                        row_number() OVER (PARTITION BY s.id ORDER BY {_PRACTICE}, r.faulted, r.id DESC) AS place
                 FROM submissions s JOIN students p ON p.student = s.student JOIN records r ON r.submission = s.id
                 WHERE s.assignment = ? {chosen}
-            ) WHERE place = 1 ORDER BY 2, 13
+            ) WHERE place = 1 ORDER BY student, number
         """
         parameters = (assignment,) if student is None else (assignment, student)
         with translate_sqlite_errors(self.path):
             for row in self._db.execute(query, parameters):
                 yield Attempt(
                     submission=row[0],
-                    student=Student(*row[1:6]),
-                    number=row[12],
-                    sha256=row[6],
-                    handed_in=datetime.fromisoformat(row[7]) if row[7] else None,
-                    days_late=row[8],
-                    penalty=row[9],
-                    record_id=row[10],
-                    record=self._record(row[0], row[11]),
+                    student=Student(*row[8:15]),
+                    number=row[7],
+                    sha256=row[1],
+                    handed_in=datetime.fromisoformat(row[2]) if row[2] else None,
+                    days_late=row[3],
+                    penalty=row[4],
+                    record_id=row[5],
+                    record=self._record(row[0], row[6]),
                 )
 
     def _record(self, submission: int, text: str) -> Record:
@@ -440,16 +463,15 @@ class Store:
 
     def without_result(self, assignment: str) -> list[tuple[Student, bool]]:
         """Those of the class without a graded hand-in, by id, and whether they have one that is not graded yet."""
-        query = """
-            SELECT student, name, nickname, section, page,
-                   EXISTS (SELECT 1 FROM submissions WHERE assignment = ?1 AND student = s.student)
-            FROM students AS s WHERE NOT EXISTS (
+        query = f"""
+            SELECT EXISTS (SELECT 1 FROM submissions WHERE assignment = ?1 AND student = p.student), {_STUDENT}
+            FROM students AS p WHERE NOT EXISTS (
                 SELECT 1 FROM submissions AS h JOIN records ON submission = h.id
-                WHERE h.assignment = ?1 AND h.student = s.student
+                WHERE h.assignment = ?1 AND h.student = p.student
             ) ORDER BY student
         """
         with translate_sqlite_errors(self.path):
-            return [(Student(*row[:5]), bool(row[5])) for row in self._db.execute(query, (assignment,))]
+            return [(Student(*row[1:]), bool(row[0])) for row in self._db.execute(query, (assignment,))]
 
     def students(self) -> frozenset[str]:
         """Ids of everybody in the store: who handed in anything, and who is on a roster that was given."""
@@ -464,5 +486,7 @@ class Store:
 
 
 _HEADER = ("application_id", "user_version")
+_STUDENT = "p.student, p.name, p.nickname, p.section, p.page, p.email, p.enrolled"
+"""What a `Student` is made of."""
 _PRACTICE = "CASE WHEN json_valid(r.json) THEN json_extract(r.json, '$.practice') END"
 """Whether a record is of practice: such a one gives no total, and takes nobody's away."""

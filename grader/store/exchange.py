@@ -32,7 +32,7 @@ _PageName = Annotated[str, Field(pattern=r"^[\w-]{16,}$")]
 """Part of a page's address, and of a path on disk."""
 
 _QUERIES = {
-    "student": "SELECT student, name, nickname, section, page FROM students ORDER BY rowid",
+    "student": "SELECT student, name, nickname, section, page, email, enrolled FROM students ORDER BY rowid",
     "submission": "SELECT assignment, student, sha256, path, handed_in, days_late, penalty, id FROM submissions "
     "ORDER BY id",
     "record": "SELECT assignment, student, sha256, conditions, json FROM records "
@@ -133,6 +133,8 @@ class _StudentRow(_Row):
     nickname: str
     section: str
     page: _PageName
+    email: str = ""
+    enrolled: int = Field(default=0, ge=0, le=1)
 
 
 class _SubmissionRow(_Row):
@@ -194,7 +196,10 @@ def _import(store: Store, path: Path, where: str, content: Any) -> bool | None:
     try:
         match _ANY_ROW.validate_python(content):
             case _StudentRow() as row:
-                store.import_student(Student(row.student, row.name, row.nickname, row.section, row.page))
+                student = Student(
+                    row.student, row.name, row.nickname, row.section, row.page, row.email, bool(row.enrolled)
+                )
+                store.import_student(student)
             case _SubmissionRow() as row:
                 store.import_submission(row.hand_in())
             case _RecordRow() as row:

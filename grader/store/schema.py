@@ -70,6 +70,10 @@ MIGRATIONS = (
     ) STRICT;
     """,
     "DROP TABLE claims;\nDROP TABLE graders;\n",
+    """
+    ALTER TABLE students ADD COLUMN email TEXT NOT NULL DEFAULT '';
+    ALTER TABLE students ADD COLUMN enrolled INTEGER NOT NULL DEFAULT 0;  -- on a roster that was given
+    """,
 )
 
 

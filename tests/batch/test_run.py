@@ -22,10 +22,12 @@ from rich.live import Live
 from grader.base.errors import MachineFault
 from grader.base.paths import course_root
 from grader.base.verdict import Fault, Verdict
+from grader.classes.attention import Why, needs_attention
 from grader.classes.batch import Outcome, Policy, Setup, Which, find_class, grade_class
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Log, Screen, duration
 from grader.classes.batch.work import ReadTask
+from grader.classes.final_points import absent, gradebook
 from grader.course.assignment import Deadline
 from grader.records.record import Record
 from grader.sandbox import quarantine
@@ -173,7 +175,9 @@ def test_who_handed_in_nothing_is_listed(setup: Setup, store: Store, tmp_path: P
     roster = {name: Student(name, nickname=f"{name}'s nickname") for name in ("alice", "bob")}
     notes = graded(setup, store, folder, roster=roster).notes
     assert "1 of the roster handed in nothing: bob." in notes
-    assert "1 handed in without being on the roster: mallory." in notes
+    concerns = needs_attention(gradebook(store, "hw4"), absent(store, "hw4"))
+    assert [concern.why for concern in concerns if concern.student.id == "alice"] == [Why.NOT_BUILT]
+    assert [concern.student.id for concern in concerns if concern.why is Why.NOT_ON_ROSTER] == ["mallory"]
     assert next(store.attempts("hw4", "alice")).student.nickname == "alice's nickname"
 
 
@@ -264,7 +268,7 @@ def test_two_lanes_work_on_different_hand_ins(setup: Setup, store: Store, tmp_pa
     devices = Counter(record.engine.device for record in records(store).values())
     assert sum(devices.values()) == 6
     assert set(devices) == {"this CPU, 0", "this CPU, 1"}
-    assert set(outcome.busy) == {"lane 0, this CPU, 0", "lane 1, this CPU, 1"}
+    assert set(outcome.busy) == {"plain-c 0", "plain-c 1"}
 
 
 def test_a_log_has_a_line_per_hand_in_with_counts_and_pace(setup: Setup, store: Store, tmp_path: Path) -> None:
@@ -291,7 +295,7 @@ def test_a_terminal_shows_counts_lanes_and_what_went_wrong(setup: Setup, store: 
     assert "2 of 2" in text
     assert "1 not built" in text
     assert "bob: not built: It does not compile" in text
-    assert "lane 0, this CPU, 0" in text
+    assert "plain-c 0" in text
 
 
 def test_durations_are_told_as_people_say_them() -> None:

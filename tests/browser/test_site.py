@@ -186,7 +186,7 @@ def test_no_words_in_a_picture_are_cut_off_or_lie_over_each_other(browser: webdr
 
 def _page_of(site: Path, student: str) -> str:
     lines = (site / "assistants/links.csv").read_text().splitlines()[1:]
-    return dict(line.split(",")[::2] for line in lines)[student]
+    return dict(line.split(",")[::3] for line in lines)[student]
 
 
 def test_on_paper_everything_is_open_and_light(browser: webdriver.Chrome, site: Path) -> None:

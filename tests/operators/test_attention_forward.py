@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from grader.base.errors import UsageError
-from grader.operators import known_operators, load_operator
+from grader.operators import attention_forward, known_operators, line_at_fault, load_operator
 
 ATTENTION = load_operator("attention_forward")
 
@@ -119,6 +119,12 @@ def test_an_unknown_operator_is_refused_with_the_known_ones():
     assert "attention_forward" in known_operators()
     with pytest.raises(UsageError, match=r"no operator 'atention_forward'.*Did you mean attention_forward"):
         load_operator("atention_forward")
+
+
+def test_an_error_in_an_operators_code_is_placed_at_its_line():
+    with pytest.raises(TypeError) as raised:
+        ATTENTION.flops(None)
+    assert line_at_fault(raised.value).rpartition(":")[0] == attention_forward.__file__
 
 
 @pytest.mark.parametrize("d", [32, 64])

@@ -319,7 +319,7 @@ def test_the_penalty_that_is_told_is_the_one_that_was_taken() -> None:
     line = line_of(complete("a"), penalty=0.125)
     late = replace(line, attempt=replace(line.attempt, days_late=1))
     (row,) = read(gradebook.render([late], "moodle", title="t"))
-    assert (row["t"], row["t feedback"]) == ("49.88", "correctness: 57; 1 days late, -12.5%")
+    assert (row["t"], row["t feedback"]) == ("49.88", "correctness: 57; 1 day late, -12.5%")
 
 
 def test_a_name_that_a_spreadsheet_would_run_stays_text() -> None:

@@ -124,8 +124,8 @@ class _Coordinator:
                 self.grading.baseline(case)
 
     def _lane(self, engine: Engine, number: int) -> _Lane:
-        name = f"lane {number}"
-        return _Lane(Worker(name, replace(self.setup, engine=engine)), f"{name}, {engine.device}")
+        name = f"{'GPU' if engine.measures_time else engine.name} {number}"
+        return _Lane(Worker(name, replace(self.setup, engine=engine)), name)
 
     def _helper(self, number: int) -> Worker:
         return Worker(f"helper {number}", self.setup)
@@ -220,7 +220,7 @@ class _Coordinator:
     def _record_without_running(self, job: _Job, built: Build) -> None:
         assert job.submission is not None
         record = grade_built(self.grading, job.submission, built, Silent())
-        self._keep(job, record, "the builders", time.monotonic() - job.began)
+        self._keep(job, record, "", time.monotonic() - job.began)
 
     def _take_from_lane(self, lane: _Lane, answer: Answer | Exception) -> None:
         job, seconds = lane.job, time.monotonic() - lane.began

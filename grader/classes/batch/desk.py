@@ -42,7 +42,14 @@ class Desk:
     def open(self, found: Sequence[Found]) -> list[Found]:
         """Enter the roster; the hand-ins that are to be looked at."""
         for student in self.roster.values():
-            self.store.add_student(student.id, name=student.name, nickname=student.nickname, section=student.section)
+            self.store.add_student(
+                student.id,
+                name=student.name,
+                nickname=student.nickname,
+                section=student.section,
+                email=student.email,
+                enrolled=True,
+            )
         chosen = self.policy.chosen(found)
         self.tally.total = len(chosen)
         return chosen
@@ -111,11 +118,8 @@ class Desk:
             )
         if self.roster:
             silent = sorted(set(self.roster) - set(handed_in))
-            strange = sorted(set(handed_in) - set(self.roster))
             if silent:
                 notes.append(f"{len(silent)} of the roster handed in nothing: {', '.join(silent)}.")
-            if strange:
-                notes.append(f"{len(strange)} handed in without being on the roster: {', '.join(strange)}.")
         return notes
 
 

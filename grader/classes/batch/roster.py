@@ -1,8 +1,8 @@
 """The roster: a CSV file of who is in the class.
 
-The first line names the columns: `id`, and any of `name`, `nickname`, `section`, `handed_in` (ISO 8601; overrules the
-files' times), `due` (this student's own deadline) and `extension_days`. Other columns are left alone, so a learning
-platform's export will do once its id column is called id.
+The first line names the columns: `id`, and any of `name`, `nickname`, `section`, `email` (or `email address`),
+`handed_in` (ISO 8601; overrules the files' times), `due` (this student's own deadline) and `extension_days`. Other
+columns are left alone, so a learning platform's export will do once its id column is called id.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Student:
     name: str = ""
     nickname: str = ""
     section: str = ""
+    email: str = ""
     handed_in: datetime | None = None
     due: datetime | None = None
     extension_days: float = 0.0
@@ -41,6 +42,7 @@ def read_roster(path: Path) -> dict[str, Student]:
             name=_words(row, "name"),
             nickname=_words(row, "nickname"),
             section=_words(row, "section"),
+            email=_words(row, "email") or _words(row, "email address"),
             handed_in=_time(row.values.get("handed_in", ""), f"{row.where}, handed_in"),
             due=_time(row.values.get("due", ""), f"{row.where}, due"),
             extension_days=_days(row.values.get("extension_days", ""), f"{row.where}, extension_days"),

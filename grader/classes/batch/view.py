@@ -36,6 +36,11 @@ class Tally:
     def finished(self) -> int:
         return self.kept + self.graded
 
+    @property
+    def graded_before(self) -> str:
+        """How many a run found graded, in words."""
+        return f"{self.kept} {'was' if self.kept == 1 else 'were'} graded before"
+
     def count(self, record: Record) -> None:
         """One more finished."""
         self.graded += 1
@@ -69,7 +74,7 @@ def line(record: Record, where: str, seconds: float) -> str:
     if record.infrastructure_failed or not record.build.ok:
         first = next((test.reason for test in record.tests if test.verdict is not Verdict.PASSED), "")
         text = f"{outcome(record)}: {first_line(first)[:160]}"
-    return f"{record.submission.id}: {text} ({seconds:.1f} s on {where})"
+    return f"{record.submission.id}: {text} ({seconds:.1f} s{f' on {where}' if where else ''})"
 
 
 def first_line(text: str) -> str:
@@ -160,7 +165,7 @@ class Screen(Log):
             Group(
                 Text(f"{tally.finished} of {tally.total} · {tally.pace()}"),
                 ProgressBar(total=max(1, tally.total), completed=tally.finished, width=60),
-                Text(counts + (f", {tally.kept} were graded before" if tally.kept else "")),
+                Text(counts + (f", {tally.graded_before}" if tally.kept else "")),
                 lanes,
                 *(Text(failure, style="yellow", no_wrap=True, overflow="ellipsis") for failure in self._failures),
             )

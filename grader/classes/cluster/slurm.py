@@ -300,7 +300,7 @@ def take_in(base: Path, store: Store) -> list[str]:
                 record = Record.model_validate_json(result.read_bytes())
                 added += _store(store, record)
         jobs.unlink(missing_ok=True)
-        said.append(f"{added} results of the interrupted run {files.folder.name} were taken in.")
+        said.append(f"Results taken in from the interrupted run {files.folder.name}: {added}.")
     return said
 
 

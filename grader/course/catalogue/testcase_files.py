@@ -115,6 +115,6 @@ def changed_files(
         if digest.hexdigest() != recorded:
             problems.append(
                 f"{shown(path)} was changed: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
-                f"{str(recorded)[:12]}…; `grader testcases generate {case.name} --force` writes it again."
+                f"{str(recorded)[:12]}…; `grader testcases generate {case.name}` writes it again."
             )
     return tuple(problems)
