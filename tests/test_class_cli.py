@@ -163,11 +163,11 @@ def test_the_bundle_holds_what_gradescope_starts_and_no_secret_unless_it_is_give
 def test_a_bundle_that_cannot_be_written_leaves_the_older_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, data: bytes) -> int:
+    def full(content: dict[str, bytes]) -> bytes:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     Path("one.zip").write_text("older")
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("grader.gradescope.bundle._packed", full)
     run("gradescope", "build", "one.zip", "--assignment", "hw4", code=1)
     assert "could not be made: one.zip: No space left on device." in capsys.readouterr().err
     assert [path.name for path in Path().glob("*one.zip*")] == ["one.zip"]
