@@ -9,7 +9,7 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.course.metrics import READ_BYTES, named_metrics
-from grader.profiling.kernel_profile import ScoredOccupancy, kernel_profiles, normal_name, plan, scored_occupancy
+from grader.profiling.kernel_profile import ScoredOccupancy, kernel_profiles, plan, scored_occupancy, short_name
 from grader.profiling.kernel_time import counted_ns
 from grader.profiling.ncu import Launch, parse_csv
 from grader.profiling.occupancy import Demand, Occupancy
@@ -81,26 +81,23 @@ def test_top_stalls_and_roofline_position_come_from_the_counters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cupti", "ncu_name"),
+    ("mangled", "full", "short"),
     [
+        ("_Z9attentionILi32ELi4EEvPKfPf", "void attention<32, 4>(float const*, float*)", "attention<32,4>"),
+        ("_ZN6flash29attentionILi32EEEvPKf", "void flash2::attention<32>(float const*)", "attention<32>"),
         (
-            "void attention<32, 4>(float const*, float*, int, float)",
-            "void attention<32, 4>(const float *, float *, int)",
+            "_ZN31_GLOBAL__N__d4f1_6_hw4_cu_scale1kILb0EEEvPKf",
+            "void (anonymous namespace)::k<false>(float const*)",
+            "k<false>",
         ),
-        ("softmax_kernel(float*, int)", "softmax_kernel(float *, int)"),
-        ("void k<(int)32>(float*)", "void k<32>(float *)"),
-        ("(anonymous namespace)::k(int)", "(anonymous namespace)::k(int)"),
-        ("void flash2::attention<32, 2>(float const*)", "void attention<32, 2>(const float *)"),
-        ("void k<32, false, true>(float*)", "void k<(int)32, (bool)0, (bool)1>(float *)"),
+        ("softmax_kernel", "softmax_kernel", "softmax_kernel"),
     ],
 )
-def test_kernels_are_recognised_in_both_tools_spellings(cupti: str, ncu_name: str) -> None:
-    assert normal_name(cupti) == normal_name(ncu_name)
-
-
-def test_different_kernels_keep_different_names() -> None:
-    assert normal_name("void k<32>(float*)") != normal_name("void k<64>(float*)")
-    assert normal_name("(anonymous namespace)::k(int)") != normal_name("(anonymous namespace)::j(int)")
+def test_ncus_mangled_names_are_read_as_the_tracer_spells_them(mangled: str, full: str, short: str) -> None:
+    csv = f'"ID","Kernel Name","Block Size","Grid Size"\n"","","",""\n"0","{mangled}","(64, 1, 1)","(8, 1, 1)"\n'
+    (launch,) = parse_csv(csv)
+    assert launch.kernel == full
+    assert short_name(launch.kernel) == short
 
 
 def test_few_launches_are_all_profiled_and_many_are_sampled_over_the_whole_run() -> None:
@@ -186,7 +183,7 @@ def test_without_counters_the_launch_and_the_trace_remain() -> None:
 
     trace = read_trace(FIXTURES / "trace" / "h200_naive_s01.jsonl")
     profiles = kernel_profiles(trace, (), SHOWN, theory)
-    assert [normal_name(profile.name) for profile in profiles] == ["output_kernel", "scores_kernel", "softmax_kernel"]
+    assert [short_name(profile.name) for profile in profiles] == ["output_kernel", "scores_kernel", "softmax_kernel"]
     assert profiles[0].share == pytest.approx(14144 / (6080 + 2080 + 14144))
     assert all(not profile.ranges and profile.achieved is None for profile in profiles)
     assert Demand(31, 256, 2048, 0) in demands

@@ -32,7 +32,7 @@ from grader.course.assignment import SourceRule
 from grader.emulator.ptx import PtxSyntaxError, parse
 from grader.emulator.ptxas import read_ptxas
 from grader.profiling import ncu
-from grader.profiling.kernel_profile import normal_name
+from grader.profiling.kernel_profile import short_name
 from grader.programs import compiler_calls, makefile
 from grader.programs import source_rules as rules
 from grader.programs.trace import read_received
@@ -154,7 +154,7 @@ def _trace(text: bytes) -> None:
 
 def _ncu(text: bytes) -> None:
     for launch in ncu.parse_csv(text.decode(errors="replace")):
-        normal_name(launch.kernel)
+        short_name(launch.kernel)
 
 
 def _sanitizer(text: bytes) -> None:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-import resource
-import shutil
-import subprocess
 from dataclasses import dataclass
-from functools import lru_cache
 
-_MAX_NAME = 64 << 10
-_MAX_DEMANGLER_BYTES = 48 << 20
+from grader.base.demangling import demangle
 
 
 @dataclass(frozen=True)
@@ -56,22 +51,3 @@ def read_ptxas(text: str) -> list[KernelInfo]:
             )
         )
     return result
-
-
-@lru_cache(maxsize=4096)
-def demangle(name: str) -> str:
-    """A C++ name as people read it; the name itself where c++filt is missing, or would write too much: a name of 200
-    characters can stand for one of many gigabytes, each part of it referring to those before."""
-    tool = shutil.which("c++filt")
-    if not tool or not name.startswith("_Z") or len(name) > _MAX_NAME:
-        return name
-    with subprocess.Popen([tool, name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=_bounded) as filt:
-        assert filt.stdout is not None
-        said = filt.stdout.read(_MAX_NAME + 1)
-        filt.kill()
-    return said.decode(errors="replace").strip() if 0 < len(said) <= _MAX_NAME else name
-
-
-def _bounded() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MAX_DEMANGLER_BYTES, _MAX_DEMANGLER_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))

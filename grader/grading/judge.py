@@ -13,7 +13,7 @@ from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.checking.diagnose import Diagnosis
 from grader.checking.suspects import suspect
-from grader.profiling.kernel_profile import normal_name
+from grader.profiling.kernel_profile import short_name
 from grader.programs.run import Run
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
@@ -183,7 +183,7 @@ def _last_seen(trace: Trace | None) -> str:
     if not trace.kernels:
         return "; no kernel had finished"
     count = len(trace.kernels)
-    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {normal_name(trace.kernels[-1].name)}"
+    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {short_name(trace.kernels[-1].name)}"
 
 
 def _warnings(run: Run, source_line: SourceLine) -> tuple[str, ...]:

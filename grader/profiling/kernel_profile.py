@@ -12,7 +12,6 @@ is launched for its occupancy alone changes nothing until it takes as long as al
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -100,7 +99,7 @@ def kernel_profiles(
     say remains."""
     found: dict[str, list[Launch]] = {}
     for launch in launches:
-        found.setdefault(normal_name(launch.kernel), []).append(launch)
+        found.setdefault(launch.kernel, []).append(launch)
     first: dict[str, KernelEvent] = {}
     for kernel in trace.kernels:
         first.setdefault(kernel.name, kernel)
@@ -110,7 +109,7 @@ def kernel_profiles(
             summary.launches,
             summary.total_ns,
             summary.share,
-            found.get(normal_name(summary.name), []),
+            found.get(summary.name, []),
             metrics,
             theory(_demand(first[summary.name])) if theory is not None else None,
         )
@@ -118,11 +117,9 @@ def kernel_profiles(
     )
 
 
-def normal_name(kernel: str) -> str:
-    """A kernel's name in a form that CUPTI's and ncu's have in common: `void attention<32, 4>(float const*)` and
-    `attention<(int)32, (int)4>(const float *)` are both `attention<32,4>`; ncu's `(bool)0` is `false`. Overloads cannot
-    be told apart, nor can namespaces, which ncu does not always print."""
-    name = re.sub(r"\((?:unsigned |signed )?(?:int|long|short|char|bool)\)(?=-?\w)", "", kernel.strip())
+def short_name(kernel: str) -> str:
+    """A kernel's name for people, without return type, namespaces and parameters: `attention<32,4>`."""
+    name = kernel.strip()
     if name.endswith(")"):
         depth = 0
         for place in range(len(name) - 1, -1, -1):
@@ -131,7 +128,6 @@ def normal_name(kernel: str) -> str:
                 name = name[:place]
                 break
     stem, bracket, arguments = name.removeprefix("void ").replace(" ", "").partition("<")
-    arguments = re.sub(r"\b(?:false|true)\b", lambda word: str(int(word[0] == "true")), arguments)
     return stem.rpartition("::")[2] + bracket + arguments
 
 
@@ -199,7 +195,7 @@ def scored_occupancy(profiles: Sequence[KernelProfile], kernels: Sequence[Kernel
     where that is lower. `kernels` are the launches as the trace has them: without them, none overlaps another."""
     said, working = [], []
     for profile in profiles:
-        short = normal_name(profile.name)
+        short = short_name(profile.name)
         if profile.share < LEAST_SHARE:
             said.append(f"{short}: left out, {profile.share:.2%} of the GPU time")
         elif profile.reads is False:
@@ -229,7 +225,7 @@ def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], s
         limit = f" of {profile.theoretical.theoretical:.3f} possible" if profile.theoretical else ""
         weight = times[profile.name] / total
         said.append(
-            f"{normal_name(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {weight:.1%}, "
+            f"{short_name(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {weight:.1%}, "
             f"{profile.profiled:,} of {profile.launches:,} launches profiled"
         )
     mean = sum(achieved[name] * time for name, time in times.items()) / total

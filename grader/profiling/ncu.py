@@ -21,10 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import sandbox
+from grader.base.demangling import demangle
 from grader.base.errors import MachineFault
+from grader.base.names import spelled_out
 from grader.course.assignment import Limits
 from grader.course.metrics import DURATION
 from grader.programs.engine.cuda import CudaEngine
+from grader.programs.trace.reader import MAX_TEXT
 from grader.sandbox import memory_share
 from grader.sandbox.scratch import scratch_folder
 
@@ -110,10 +113,10 @@ def run_ncu(
 
 def ncu_options(ncu: Path, metrics: Sequence[str], invocations: Sequence[int] | None) -> tuple[str, ...]:
     """The command line up to the program: raw numbers as CSV to stdout, of all processes, clocks and caches left
-    alone. `invocations` as in `run_ncu`."""
+    alone. Kernels are named, and their launches counted, by mangled names. `invocations` as in `run_ncu`."""
     options = [str(ncu), "--csv", "--page", "raw", "--print-units", "base"]
     options += ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
-    options += ["--metrics", ",".join(metrics)]
+    options += ["--kernel-name-base", "mangled", "--print-kernel-base", "mangled", "--metrics", ",".join(metrics)]
     if invocations is not None:
         options += ["--kernel-id", f":::{'|'.join(map(str, invocations))}"]
     return tuple(options)
@@ -138,8 +141,14 @@ def parse_csv(text: str) -> tuple[Launch, ...]:
         cells = dict(zip(names, row, strict=True))
         values = {name: number for name, cell in cells.items() if (number := _number(cell)) is not None}
         grid, block = _triple(cells.get("Grid Size", "")), _triple(cells.get("Block Size", ""))
-        launches.append(Launch(cells.get("Kernel Name", "?"), grid, block, values))
+        launches.append(Launch(_readable(cells.get("Kernel Name", "?")), grid, block, values))
     return tuple(launches)
+
+
+def _readable(name: str) -> str:
+    """A mangled name as the tracer and its reader spell it, so that equal names are the same kernel. (ncu's own
+    demangler writes `<unnamed>` and `(bool)0` where the C++ library has `(anonymous namespace)` and `false`.)"""
+    return spelled_out(demangle(name)[:MAX_TEXT])
 
 
 def _number(cell: str) -> float | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from grader.profiling.kernel_profile import normal_name
+from grader.profiling.kernel_profile import short_name
 from grader.programs.build import handed_in_name
 from grader.programs.trace import Diagnostic, Race
 
@@ -70,7 +70,7 @@ def sentence(found: Diagnostic, source_line: SourceLine = no_source) -> str:
         return _race(found, found.race, source_line)
     advice = f" {found.advice}" if found.advice else ""
     if refused := _REFUSED_LAUNCH.match(found.message):
-        kernel, why = normal_name(refused["kernel"]), refused["why"].rstrip(". ")
+        kernel, why = short_name(refused["kernel"]), refused["why"].rstrip(". ")
         return f"{place(found)}the launch of kernel {kernel} {why}.{advice}"
     message = _ALLOCATION.sub(lambda said: _allocated(said, source_line), found.message.rstrip(". "))
     message = _LONG_NUMBER.sub(lambda digits: f"{int(digits[0]):,}", message)
@@ -97,7 +97,7 @@ def place(found: Diagnostic) -> str:
     if not found.kernel:
         return where
     thread = f", thread {_dim(found.thread)} of block {_dim(found.block)}" if found.thread and found.block else ""
-    return f"{where}kernel {normal_name(found.kernel)}{thread}{' ' if found.message.startswith(_DID) else ': '}"
+    return f"{where}kernel {short_name(found.kernel)}{thread}{' ' if found.message.startswith(_DID) else ': '}"
 
 
 def _dim(dim: tuple[int, int, int]) -> str:

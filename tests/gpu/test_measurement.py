@@ -70,6 +70,15 @@ def test_the_tiled_kernels_profile_has_the_published_occupancy(tmp_path: Path, g
     assert "sampled: 12 of 12,800 launches" in said.out
 
 
+def test_a_kernel_of_any_name_is_profiled(tmp_path: Path, gpu: CudaEngine) -> None:
+    path = tmp_path / "profile.json"
+    said = grader("profile", ROOT / "tests/honest/programs/kernel_names.cu", "--test", "t23", "--json", path)
+    assert said.code == 0, said.err
+    profiled = {kernel["name"]: kernel["profiled"] for kernel in json.loads(path.read_text())["kernels"]}
+    assert any("(anonymous namespace)" in name for name in profiled)
+    assert min(profiled.values()) > 0, profiled
+
+
 def test_a_reference_solution_is_timed_on_this_gpu_in_the_same_session(tmp_path: Path, gpu: CudaEngine) -> None:
     """hw4 with a rubric of one part more: the ratio to flash2.cu, which is also what is handed in."""
     course = tmp_path / "course"

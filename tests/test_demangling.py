@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.emulator.ptxas import demangle
+from grader.base.demangling import demangle
 
 
 def doubling_name(levels: int) -> str:
