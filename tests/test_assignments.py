@@ -26,7 +26,7 @@ from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import load_suite
 from tests.conftest import ROOT
 from tests.records import made_record
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
 
 EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
 NAMES = assignment_names()

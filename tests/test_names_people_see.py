@@ -14,7 +14,7 @@ from grader.programs.engine.cuda import CudaEngine, Gpu
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
 
 TALKS = r"""
 #include "lib/check.cuh"

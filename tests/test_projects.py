@@ -11,8 +11,8 @@ import pytest
 from grader.course.assignment import Assignment
 from grader.programs.build import Build, build
 from grader.programs.submission import Submission, read_submission
+from tests.support.command_line import grader
 from tests.test_names_people_see import engine, foreign
-from tests.test_pipeline import grader
 
 KERNEL = r"""
 #include "scale.h"

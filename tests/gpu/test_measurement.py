@@ -21,7 +21,7 @@ from grader.gpu.state import nvml_reader, watching
 from grader.programs import gpu_oracle
 from grader.programs.engine.cuda import CudaEngine
 from tests.conftest import ROOT
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
 
 SANITIZE = ROOT / "tests" / "programs" / "hw4"
 

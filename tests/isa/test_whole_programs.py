@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 from tests.emulator import programs
 from tests.emulator.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in
 from tests.isa.machines import HERE, OTHERS, Machine
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
 from tools.emulator_fuzz.program import write_program
 
 CONFORMANCE = sorted((programs.HERE / "conformance").glob("*.cu"))

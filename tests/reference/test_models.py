@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.test_pipeline import graded
+from tests.support.command_line import graded
 
 
 @pytest.mark.parametrize("name", ["flash2", "tensor_cores", "hopper"])

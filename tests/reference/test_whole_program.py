@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.test_pipeline import Said, grader
+from tests.support.command_line import Said, grader
 
 PROGRAM = """
 #define ATTENTION_CHUNK_BYTES 100000    // two batches of 128 x 32
