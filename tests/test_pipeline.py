@@ -17,7 +17,7 @@ from tests.support.course import PROGRAMS, QUICK, ROOT, course_with_emulator_lim
 def test_the_model_solutions_pass_the_public_samples(name: str, tmp_path: Path) -> None:
     record = graded(ROOT / f"reference/hw4/{name}.cu", tmp_path, "public")
     assert [test["verdict"] for test in record["tests"]] == ["passed"] * 8
-    assert all(test["max_error"] < 1e-4 for test in record["tests"])
+    assert all(test["max_error"] < (1e-5 if name == "flash2" else 1e-4) for test in record["tests"])
     assert all(test["kernels"] > 0 for test in record["tests"])
     assert record["scores"]["correctness"] == 60
 

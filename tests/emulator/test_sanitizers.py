@@ -23,8 +23,7 @@ def lines_named(findings: list[dict[str, Any]]) -> set[int]:
     return own | {int(n) for d in findings for n in re.findall(r"at line (\d+)", d["message"])}
 
 
-def test_there_are_at_least_thirty_seeded_bugs_of_all_classes() -> None:
-    assert len(BUGS) >= 30
+def test_each_check_has_bugs_to_find() -> None:
     assert {bug.check for bug in BUGS} >= ALL_SANITIZERS
 
 

@@ -92,7 +92,7 @@ def test_a_generated_program_gives_the_hosts_results(
     machine: Machine, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.enter(monkeypatch)
-    program = build(write_program(tmp_path, 1, {kind: GENERATED[kind]}), flags=("-std=c++17", "-O3"))
+    program = build(write_program(tmp_path, 1, {kind: GENERATED[kind]}), flags=CONFORMANCE_FLAGS)
     done = execute(program, folder=tmp_path, timeout_s=60 * machine.slower)
     assert (done.exit_code, done.output, done.diagnostics()) == (0, "ok\n", [])
 

@@ -43,9 +43,8 @@ def test_attacks_of_every_kind_are_stopped(tmp_path: Path, monkeypatch: pytest.M
     assert [(result.attack.name, result.bypasses) for result in results] == [(name, ()) for name in sorted(QUICK)]
 
 
-def test_there_are_as_many_attacks_as_promised_and_each_says_what_must_become_of_it() -> None:
+def test_each_attack_says_what_must_become_of_it() -> None:
     attacks = read_attacks()
-    assert len(attacks) >= 130
     assert set(QUICK) <= {attack.name for attack in attacks}
     assert all(attack.what and attack.verdicts for attack in attacks)
 
