@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +12,7 @@ from grader.classes.batch import Setup
 from grader.course.assignment import Assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
-from tests.batch_engine import PlainC
-
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def goes(path: Path) -> bool:
-    """Whether what is being removed in the background is gone soon."""
-    for _ in range(500):
-        if not path.exists():
-            return True
-        time.sleep(0.01)
-    return False
+from tests.support.batch_engine import PlainC
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -58,7 +46,7 @@ def write(tmp_path: Path) -> Callable[[str, str], Path]:
 
 @pytest.fixture(scope="session")
 def setup(tmp_path_factory: pytest.TempPathFactory) -> Setup:
-    """A class's setup on one small testcase, for hand-ins in plain C (tests/batch_engine.py)."""
+    """A class's setup on one small testcase, for hand-ins in plain C (tests/support/batch_engine.py)."""
     rules = load_assignment("hw4")
     rules = rules.model_copy(update={"limits": rules.limits.model_copy(update={"emulator_wall_s": 1.0})})
     suite = load_suite(rules.testcases_file)

@@ -9,7 +9,7 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.course.assignment import assignment_for, load_assignment, load_assignment_file
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 Write = Callable[[str, str], Path]
 

@@ -23,9 +23,9 @@ from grader.programs.trace import Diagnostic, Race
 from grader.programs.trace.events import Between
 from grader.report import terminal
 from grader.sanitizers import cause_of, sentence, without_echoes
-from tests.records import made_record, made_test
 from tests.support.command_line import grader
 from tests.support.course import PROGRAMS, course_with_emulator_limit
+from tests.support.records import made_record, made_test
 
 LINES = {line.strip(): n for n, line in enumerate((PROGRAMS / "missing_barrier.cu").read_text().splitlines(), 1)}
 LOADS = next(number for line, number in LINES.items() if "vj[i] = v" in line)

@@ -12,7 +12,7 @@ from grader.base.errors import UsageError
 from grader.base.paths import course_root
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 RULES, CASES = "assignment/hw4/assignment.yaml", "testcases/hw4.yaml"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.test_projects import project
+from tests.support.builds import project
+from tests.support.course import ROOT
 from tools.foreign_suites.causes import cause_of
 from tools.foreign_suites.layouts import programs_of, suite_of
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.support.command_line import Said, grader, grader_process
+from tests.support.course import ROOT
 
 HELLO = '#include <cstdio>\nint main() { puts("hello"); }\n'
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.course.testcase import load_suite
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 from tools.wrong_kernels import main, read_wrong_kernels
 
 KERNELS = read_wrong_kernels(ROOT / "reference/hw4/wrong")

@@ -1,6 +1,6 @@
 """Grading a class: what is finished is stored, once; what goes wrong with one hand-in stays with it.
 
-The hand-ins are C programs that run on this CPU in place of CUDA programs (tests/batch_engine.py)."""
+The hand-ins are C programs that run on this CPU in place of CUDA programs (tests/support/batch_engine.py)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from grader.records.record import Record
 from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
 from grader.store.exchange import conditions_of
-from tests.batch_engine import PlainC
+from tests.support.batch_engine import PlainC
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
 SILENT = "int main() { return 0; }"

@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks.emulator import write_input
 from grader.programs.stubs import STUB_HEADERS
-from tests.conftest import ROOT
 from tests.emulator.programs import CONFORMANCE_FLAGS, HERE, build, execute, names_in
 from tests.emulator.seeded_bugs import ALL_SANITIZERS, CORRECT, SeededBug, programs_in, run, seeded_bugs
+from tests.support.course import ROOT
 
 BUGS = seeded_bugs()
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from grader.commands.cli import main
-from tests.report.test_outgoing import valid
+from tests.support.gradescope import valid
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reference/hw4"
 

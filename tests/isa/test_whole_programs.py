@@ -15,11 +15,11 @@ import pytest
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
-from tests.conftest import ROOT
 from tests.emulator import programs
 from tests.emulator.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in
 from tests.isa.machines import HERE, OTHERS, Machine
 from tests.support.command_line import grader
+from tests.support.course import ROOT
 from tools.emulator_fuzz.program import write_program
 
 CONFORMANCE = sorted((programs.HERE / "conformance").glob("*.cu"))

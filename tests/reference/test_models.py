@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.support.command_line import graded
+from tests.support.course import ROOT
 
 
 @pytest.mark.parametrize("name", ["tensor_cores", "hopper"])

@@ -23,8 +23,7 @@ import pytest
 
 from grader.base.paths import course_root
 from grader.commands.cli import main
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.course import QUICK, ROOT
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def grader_process(*words: str | Path, cwd: Path = ROOT, **environment: str) -> 
     return _without_traceback(Said(done.returncode, done.stdout, done.stderr))
 
 
-def graded(program: Path, folder: Path, tests: str = "s01,s02") -> dict[str, Any]:
+def graded(program: Path, folder: Path, tests: str = QUICK) -> dict[str, Any]:
     """The record of grading `program` on the emulator, written to `folder`; the command itself must succeed."""
     path = folder / "record.json"
     said = grader("grade", program, "--engine", "emulator", "--tests", tests, "--json", path)
