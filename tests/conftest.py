@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from grader.base.paths import course_root
 from grader.classes.batch import Setup
 from grader.course.assignment import Assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
 from tests.support.batch_engine import PlainC
+from tests.support.course import ROOT
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,6 +32,18 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None
 @pytest.fixture
 def hw4() -> Assignment:
     return load_assignment("hw4")
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of tests/course, for a test to change; commands and modules take it for the course."""
+    root = tmp_path / "course"
+    shutil.copytree(ROOT / "tests/course", root)
+    monkeypatch.setenv("GRADER_ROOT", str(root))
+    course_root.cache_clear()
+    yield root
+    monkeypatch.undo()
+    course_root.cache_clear()
 
 
 @pytest.fixture
