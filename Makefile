@@ -20,7 +20,7 @@ test: .venv/.ready-test
 	$(BIN)/ruff check grader tests tools benchmarks
 	$(BIN)/ruff format --check grader tests tools benchmarks
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 redteam: .venv/.ready-test
 	$(BIN)/python -m tests.redteam $(ARGS)

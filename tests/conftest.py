@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from grader.base.paths import course_root
 from grader.classes.batch import Setup
 from grader.course.assignment import Assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
-from tests.batch_engine import PlainC
-
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def goes(path: Path) -> bool:
-    """Whether what is being removed in the background is gone soon."""
-    for _ in range(500):
-        if not path.exists():
-            return True
-        time.sleep(0.01)
-    return False
+from tests.support.batch_engine import PlainC
+from tests.support.course import ROOT
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,6 +35,18 @@ def hw4() -> Assignment:
 
 
 @pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of tests/course, for a test to change; commands and modules take it for the course."""
+    root = tmp_path / "course"
+    shutil.copytree(ROOT / "tests/course", root)
+    monkeypatch.setenv("GRADER_ROOT", str(root))
+    course_root.cache_clear()
+    yield root
+    monkeypatch.undo()
+    course_root.cache_clear()
+
+
+@pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, str], Path]:
     """Writes a file below the test's folder and gives its path."""
 
@@ -58,7 +61,7 @@ def write(tmp_path: Path) -> Callable[[str, str], Path]:
 
 @pytest.fixture(scope="session")
 def setup(tmp_path_factory: pytest.TempPathFactory) -> Setup:
-    """A class's setup on one small testcase, for hand-ins in plain C (tests/batch_engine.py)."""
+    """A class's setup on one small testcase, for hand-ins in plain C (tests/support/batch_engine.py)."""
     rules = load_assignment("hw4")
     rules = rules.model_copy(update={"limits": rules.limits.model_copy(update={"emulator_wall_s": 1.0})})
     suite = load_suite(rules.testcases_file)

@@ -9,9 +9,12 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.course.assignment import assignment_for, load_assignment, load_assignment_file
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 Write = Callable[[str, str], Path]
+
+
+YAML = (ROOT / "tests/course/assignment/attention/assignment.yaml").read_text()
 
 
 def test_the_handout_of_hw4_promises_what_its_yaml_holds() -> None:
@@ -25,27 +28,27 @@ def test_the_handout_of_hw4_promises_what_its_yaml_holds() -> None:
     ("right", "wrong", "says"),
     [
         ("tolerance: 5.0e-3", "tolerence: 5.0e-3", ["tolerence", "did you mean 'tolerance'", "rubric"]),
-        ("per_failure: 3", "per_fail: 3", ["rubric[0].per_fail", "per_failure"]),
+        ("per_failure: 15", "per_fail: 15", ["rubric[0].per_fail", "per_failure"]),
         ("points: 60", "points: sixty", ["rubric[0].points", "'sixty'"]),
         ("limit_s: 120", "limit_s: -1", ["build.limit_s", "greater than 0", "-1"]),
         ("kind: manual", "kind: manuel", ["rubric[3]", "manuel", "'manual'"]),
         ("full_at: 1000", "full_at: 1", ["full_at (1)", "zero_at (10)"]),
-        ("name: hw4", "name: [hw4", ["line", "not YAML"]),
+        ("name: attention", "name: [attention", ["line", "not YAML"]),
         ("part: speedup", "part: correctness", ["'correctness' appears twice"]),
-        ("points: 60", "points: yes", ["line 63", "rubric[0].points: expected a number, found true"]),
+        ("points: 60", "points: yes", ["line {line}", "rubric[0].points: expected a number, found true"]),
         ("points: 60", "points: .inf", ["rubric[0].points", "finite number"]),
         ("points: 60", "points: 1" + "0" * 30, ["rubric[0].points: expected a number of at most"]),
         ("tolerance: 5.0e-3", "tolerance: .inf", ["tolerance: expected a number greater than 0"]),
         ("default: true", "default: 1", ["default: expected true or false, found 1"]),
-        ("title: Flash attention", 'title: ""', ["title", "found ''"]),
-        ("seconds: 6}", "seconds: 1e12}", ["line 23: limits.wall_s[1].seconds", "86400"]),
+        ("title: Attention", 'title: ""', ["title", "found ''"]),
+        ("seconds: 6}", "seconds: 1e12}", ["line {line}: limits.wall_s[1].seconds", "86400"]),
         ("default_flags: [-O3, -std=c++17]", "default_flags: -O3", ["default_flags: expected a list", "'-O3'"]),
         (
             "tolerance: 5.0e-3",
             "tolerance: 5.0e-3\ntolerance: 1.0",
-            ["line 19", "the key 'tolerance' is already on line 18"],
+            ["line {next}", "the key 'tolerance' is already on line {line}"],
         ),
-        ("title: Flash attention", "? [title]\n: x", ["a key must be a word"]),
+        ("title: Attention", "? [title]\n: x", ["a key must be a word"]),
         ("metrics:", "deadline: {due: 2026-12-01}\nmetrics:", ["deadline.due", "found 2026-12-01.", "with its zone"]),
         ("metrics:", "deadline: {due: 2026-13-01T00:00:00Z}\nmetrics:", ["month must be in 1..12"]),
         ("metrics:", "deadline: {due: 20261201}\nmetrics:", ["deadline.due: expected a time", "found 20261201."]),
@@ -56,12 +59,13 @@ def test_the_handout_of_hw4_promises_what_its_yaml_holds() -> None:
 def test_a_wrong_key_or_value_is_named_with_the_file_and_what_is_allowed(
     write: Write, right: str, wrong: str, says: list[str]
 ) -> None:
-    text = (ROOT / "assignment/hw4/assignment.yaml").read_text()
-    assert right in text
-    path = write("assignment.yaml", text.replace(right, wrong, 1))
+    before, found, after = YAML.partition(right)
+    assert found
+    path = write("assignment.yaml", before + wrong + after)
     with pytest.raises(UsageError) as raised:
         load_assignment_file(path)
-    for word in [str(path), *says]:
+    line = before.count("\n") + 1
+    for word in [str(path), *(word.format(line=line, next=line + 1) for word in says)]:
         assert word in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -76,8 +80,7 @@ def test_a_small_file_that_unfolds_to_a_huge_one_is_refused_before_it_does(write
 
 
 def test_numbers_and_files_are_read_as_people_write_them(write: Write) -> None:
-    text = (ROOT / "assignment/hw4/assignment.yaml").read_text()
-    path = write("assignment.yaml", "\ufeff" + text.replace("5.0e-3", "5e-3").replace("\n", "\r\n"))
+    path = write("assignment.yaml", "\ufeff" + YAML.replace("5.0e-3", "5e-3").replace("\n", "\r\n"))
     assert load_assignment_file(path).tolerance == 5e-3
 
 

@@ -21,29 +21,15 @@ from grader.base.errors import UsageError
 from grader.checking.check import check_output
 from grader.commands.classroom import keep
 from grader.commands.course_files import list_testcases
-from grader.course.assignment import assignment_for, assignment_names, default_assignment, load_assignment
+from grader.course.assignment import assignment_for, default_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import load_suite
-from tests.conftest import ROOT
-from tests.records import made_record
-from tests.test_pipeline import grader
+from tests.support.assignments import NAMES, SAYS, WITH_WRONGS, models, shown, template, wrongs
+from tests.support.command_line import grader
+from tests.support.course import ROOT
+from tests.support.records import made_record
 
 EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
-NAMES = assignment_names()
-SAYS = re.compile(r"^// expect: wrong_answer on most: (.+)$", re.MULTILINE)
-
-
-def models(name: str) -> list[Path]:
-    return sorted((ROOT / "reference" / name).glob("*.cu"))
-
-
-def wrongs(name: str) -> list[Path]:
-    """Wrong solutions that say what the grader must find on most tests they fail; others have tests of their own."""
-    return sorted(path for path in (ROOT / "reference" / name / "wrong").glob("*.cu") if SAYS.search(path.read_text()))
-
-
-def template(name: str) -> Path:
-    return ROOT / "student_template" / name / load_assignment(name).submission.main
 
 
 def first(paths: list[Path]) -> list[Path]:
@@ -51,11 +37,6 @@ def first(paths: list[Path]) -> list[Path]:
     return paths if EVERYTHING else sorted(paths, key=lambda path: path.stat().st_size)[:1]
 
 
-def shown(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-WITH_WRONGS = [name for name in NAMES if wrongs(name)]
 TRIED = WITH_WRONGS if EVERYTHING else WITH_WRONGS[1:2]
 MODELS = [path for name in WITH_WRONGS for path in first(models(name))]
 WRONGS = [path for name in TRIED for path in first(wrongs(name))]
@@ -70,11 +51,6 @@ def graded(path: Path, tmp_path: Path, tests: str = "public") -> dict[str, Any]:
 
 
 # ---- what an assignment consists of ---------------------------------------------------------------------------
-
-
-def test_there_are_several() -> None:
-    assert len(NAMES) >= 6
-    assert len(WITH_WRONGS) >= 5
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Grading with times, from build to record, with an engine that needs no GPU (tests/timed_engine.py)."""
+"""Grading with times, from build to record, with an engine that needs no GPU (tests/support/timed_engine.py)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from grader.programs.submission import read_submission
 from grader.programs.trace import read_trace
 from grader.records.record import ProfileRecord, Record
 from grader.report.explain import differences, explain
-from tests.timed_engine import TimedC, program, tool
+from tests.support.timed_engine import TimedC, program, tool
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
 HEADER = (course_root() / "reference/sequential.h").read_text()

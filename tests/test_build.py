@@ -16,8 +16,8 @@ from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
-from tests.batch_engine import PlainC
-from tests.timed_engine import GPU
+from tests.support.batch_engine import PlainC
+from tests.support.timed_engine import GPU
 
 NEW_LIBRARY = "/usr/include/bits/mathcalls.h(79): error: exception specification is incompatible with cospi"
 

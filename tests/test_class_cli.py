@@ -1,4 +1,4 @@
-"""The commands for a class from the command line. Hand-ins are C programs that run on this CPU (batch_engine.py)."""
+"""The commands for a class from the command line. Hand-ins are C programs that run on this CPU (tests/support)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from grader.commands.cli import main
 from grader.course.assignment import Deadline, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.store import HandIn, open_store
-from tests.batch_engine import PlainC
-from tests.records import made_record
+from tests.support.batch_engine import PlainC
+from tests.support.records import made_record
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
 

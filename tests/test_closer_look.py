@@ -23,9 +23,9 @@ from grader.programs.trace import Diagnostic, Race
 from grader.programs.trace.events import Between
 from grader.report import terminal
 from grader.sanitizers import cause_of, sentence, without_echoes
-from tests.conftest import ROOT
-from tests.records import made_record, made_test
-from tests.test_pipeline import PROGRAMS, grader
+from tests.support.command_line import grader
+from tests.support.course import PROGRAMS, course_with_emulator_limit
+from tests.support.records import made_record, made_test
 
 LINES = {line.strip(): n for n, line in enumerate((PROGRAMS / "missing_barrier.cu").read_text().splitlines(), 1)}
 LOADS = next(number for line, number in LINES.items() if "vj[i] = v" in line)
@@ -186,15 +186,8 @@ def test_a_write_past_the_end_is_said_in_one_sentence_with_the_pointer_s_name() 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The root of a course whose emulator stops programs after eight seconds."""
-    root = tmp_path_factory.mktemp("course")
-    (root / "assignment/hw4").mkdir(parents=True)
-    rules = (ROOT / "assignment/hw4/assignment.yaml").read_text()
-    (root / "assignment/hw4/assignment.yaml").write_text(rules.replace("emulator_wall_s: 60", "emulator_wall_s: 8"))
-    (root / "reference").symlink_to(ROOT / "reference")
-    (root / "testcases").mkdir()
-    (root / "testcases/hw4.yaml").write_text((ROOT / "testcases/hw4.yaml").read_text())
-    return str(root)
+    """The root of a course whose emulator stops programs after three seconds."""
+    return str(course_with_emulator_limit(tmp_path_factory.mktemp("course"), 3))
 
 
 LAUNCHES = """
@@ -229,6 +222,7 @@ def test_check_stops_at_the_first_loop_that_never_ends_and_names_it(
     tests = json.loads(path.read_text())["tests"]
     assert [test["verdict"] for test in tests] == ["time_limit", "not_run", "not_run"]
     assert tests[0]["reason"].startswith(where)
+    assert "emulator's own limit (not the assignment's) of 3 s" in tests[0]["reason"]
     assert tests[1]["reason"] == "Not run: s01 ran into its time limit."
     assert tests[1]["fault"] is None
     assert "s02, s03: Not run: s01 ran into its time limit." in said.out

@@ -16,8 +16,7 @@ from grader.course.assignment import load_assignment
 from grader.records.record import BaselineRecord, PartRecord, Record
 from grader.store import HandIn, open_store
 from grader.store.database import Points
-from tests.records import made_record, made_test
-from tests.report.test_leaderboard import line_of
+from tests.support.records import line_of, made_record, made_test
 
 OLD, NEW = "0" * 64, "1" * 64
 

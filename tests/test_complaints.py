@@ -15,7 +15,7 @@ from grader.commands.cli import main
 from grader.records.record import Record, write_records
 from grader.store import HandIn, Store, open_store
 from grader.store.database import Points
-from tests.records import made_record, made_test
+from tests.support.records import made_record, made_test
 
 
 def keep(store: Store, record: Record, sha256: str, day: int, *, days_late: int = 0, penalty: float = 0.0) -> None:

@@ -17,8 +17,7 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
 from grader.report import profile as profile_report
-from tests.conftest import ROOT
-from tests.test_pipeline import PROGRAMS
+from tests.support.course import PROGRAMS, ROOT
 
 ENGINE = replace(EmulatorEngine(find_toolkit(), "sm_80"), count=True)
 

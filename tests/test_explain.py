@@ -27,7 +27,7 @@ from grader.records.record import (
 )
 from grader.records.score import Evidence, log_speedup, reference_ratio
 from grader.report.explain import compare, differences, explain, render_timings
-from tests.test_record import a_record
+from tests.support.records import practice_record
 
 BASE = BaselineRecord(seconds=43.0, description="measured on one core", source_sha256="a" * 64, cpu="Xeon")
 
@@ -52,7 +52,7 @@ def final(*tests: TestRecord, **changes: object) -> Record:
         PartRecord(part="report", points=None, max=10, how="entered by an assistant"),
     )
     scores = Scores(total=80, max=90, correctness=60, speedup=20, report=None)
-    return a_record(tests=tests, practice=False, parts=parts, scores=scores, **changes)
+    return practice_record(tests=tests, practice=False, parts=parts, scores=scores, **changes)
 
 
 def test_every_number_is_led_back_to_its_inputs() -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.test_projects import project
+from tests.support.builds import project
+from tests.support.course import ROOT
 from tools.foreign_suites.causes import cause_of
 from tools.foreign_suites.layouts import programs_of, suite_of
 
+LIMIT_S = "25"  # a build needs a part of it
 USES_COMMON = '#include <cstdio>\n#include <helper_mini.h>\nint main() { printf("%s\\n", VERDICT); return CODE; }\n'
 CMAKE = "include_directories(../../../Common)\nadd_executable({0} {0}.cu)\n"
 SAMPLES = {
@@ -64,15 +65,15 @@ def table_of(root: Path, *words: str) -> tuple[str, str]:
 
 def test_samples_are_run_with_what_they_share_and_told_apart_by_cause(tmp_path: Path) -> None:
     root = project(tmp_path / "checkout", SAMPLES)
-    out, err = table_of(root, "--limit", "60", "--write", str(tmp_path / "table.md"))
+    out, err = table_of(root, "--limit", LIMIT_S, "--write", str(tmp_path / "table.md"))
     assert "# cuda-samples: 4 programs" in out
     assert "## passes\n\n- mini\n" in out
     assert '## does not build\n\n- broken.cu(1): error: identifier "nothing" is undefined: broken\n' in out
-    assert "## hang\n\n- stopped after 60 s: waits\n" in out
+    assert "## hang\n\n- stopped after 25 s: waits\n" in out
     assert "## out of scope\n\n- needs a library: library\n" in out
     assert (tmp_path / "table.md").read_text() in out
     assert "mini passes (" in err
-    again, nothing_run = table_of(root, "--limit", "60")
+    again, nothing_run = table_of(root, "--limit", LIMIT_S)
     assert again == out and nothing_run == "", "kept results are not made again"
 
 

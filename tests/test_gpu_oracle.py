@@ -18,7 +18,7 @@ from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case, Suite, load_suite
 from grader.programs import gpu_oracle
 from grader.programs.gpu_oracle import CudaOracle
-from tests.timed_engine import GPU, TimedC, tool
+from tests.support.timed_engine import GPU, TimedC, tool
 
 NVCC = 'echo "$all" > "$out"'
 

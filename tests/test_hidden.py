@@ -18,8 +18,8 @@ from grader.grading.pipeline import Grading, grade
 from grader.programs.submission import read_submission
 from grader.records.disclosure import disclosed, disclosed_profile
 from grader.records.record import ProfileRecord, TestRecord
-from tests.batch_engine import PlainC
-from tests.conftest import goes
+from tests.support.batch_engine import PlainC
+from tests.support.machine import goes
 
 YAML = """
 assignment: hw4

@@ -22,7 +22,7 @@ from grader.report import gradescope, junit, leaderboard, terminal
 from grader.report.explain import explain
 from grader.site.class_site import build_site
 from grader.store import HandIn, Store
-from tests.records import made_record
+from tests.support.records import made_record
 
 NAMES = {
     "escape": b"\x1b[2J\x1b]0;title\x07",

@@ -15,7 +15,7 @@ import pytest
 
 from grader.sandbox import Job, Limits, bubblewrap, cgroup, run
 from grader.sandbox.watcher import prefix_of
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 PLAYED = """
 import sys

@@ -13,7 +13,7 @@ import pytest
 
 from grader.base.errors import MachineFault
 from grader.sandbox import Job, Limits, Outcome, bubblewrap, confinement, landlock, require, run, tool_problem
-from tests.test_sandbox import running
+from tests.support.machine import running
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from grader.programs.run import Run
 from grader.programs.toolkit import find_toolkit
 from grader.programs.trace import ApiError, Trace
 from grader.sandbox import Outcome
-from tests.batch_engine import PlainC
+from tests.support.batch_engine import PlainC
 
 ENDED = Outcome(0, None, "", 0.1, 0.1, 1, "", "")
 

@@ -23,7 +23,7 @@ from grader.timing.evidence import Outside
 from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
 from grader.timing.measurement import TimedRun, Timing, measure_case, repeat
 from grader.timing.stopping import Rule
-from tests.conftest import goes
+from tests.support.machine import goes
 
 SLOWED = GpuState(5, 1500, 1400, 3201, 80, 690.0, ("power cap",))
 FINE = GpuState(5, 1980, 1980, 3201, 40, 200.0, ())

@@ -9,12 +9,9 @@ import pytest
 
 from grader.course.assignment import Assignment
 from grader.programs.build import Build, build
-from grader.programs.engine import Engine
-from grader.programs.engine.cuda import CudaEngine, Gpu
-from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
-from grader.programs.toolkit import find_toolkit
-from tests.test_pipeline import grader
+from tests.support.builds import engine, foreign
+from tests.support.command_line import grader
 
 TALKS = r"""
 #include "lib/check.cuh"
@@ -56,23 +53,11 @@ WRONG = {
 }
 
 
-def engine(name: str) -> Engine:
-    """The GPU's compiles where there is no GPU, too."""
-    gpu = Gpu(0, "GPU-none", "a GPU of the tests", "580", (8, 0), 1 << 30)
-    return EmulatorEngine(find_toolkit(), "sm_80") if name == "emulator" else CudaEngine(find_toolkit(), gpu)
-
-
 def built(folder: Path, rules: Assignment, name: str, source: str) -> Build:
     (folder / "lib").mkdir()
     (folder / "lib" / "check.cuh").write_text(CHECK)
     (folder / "hw4.cu").write_text(source)
     return build(read_submission(folder / "hw4.cu", rules), rules, engine(name))
-
-
-def foreign(text: str) -> list[str]:
-    """Lines of `text` with a folder or a name in them that only the grader knows."""
-    signs = ("/tmp", "tmpxft", ".grader-", "builds/", "/source", "unit0", "m0_")
-    return [line for line in text.splitlines() if any(sign in line for sign in signs)]
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -86,9 +71,8 @@ def test_what_compilers_and_linkers_say_names_the_students_files(
     assert foreign(made.log + "\n" + made.reason) == []
 
 
-@pytest.mark.parametrize("name", ["cuda", "emulator"])
-def test_a_program_sees_its_sources_as_they_were_handed_in(name: str, tmp_path: Path, hw4: Assignment) -> None:
-    made = built(tmp_path, hw4, name, TALKS)
+def test_a_program_built_for_a_gpu_sees_its_sources_as_they_were_handed_in(tmp_path: Path, hw4: Assignment) -> None:
+    made = built(tmp_path, hw4, "cuda", TALKS)
     assert made.program is not None, made.log
     done = subprocess.run(["./hw4", "0"], executable=made.program, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("./hw4 of hw4.cu\nheader lib/check.cuh\n")

@@ -13,7 +13,7 @@ from grader.course.assignment import Assignment
 from grader.course.metrics import DURATION, OCCUPANCY
 from grader.profiling import ncu
 from grader.profiling.ncu import Launch, NotProfiled, ncu_options, parse_csv, run_ncu
-from tests.timed_engine import TimedC, tool
+from tests.support.timed_engine import TimedC, tool
 
 RECORDED = (Path(__file__).parent / "fixtures" / "ncu" / "naive_s05.csv").read_text()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 PACKAGE = ROOT / "grader"
 PACKAGES = sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file())

@@ -16,8 +16,8 @@ from grader.programs.trace import Trace
 from grader.programs.trace.events import KernelEvent, MemsetEvent
 from grader.records.record import CornerRecord
 from grader.timing.phases import phase_times
-from tests.conftest import ROOT
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
+from tests.support.course import ROOT
 
 PHASES = (Phase(name="forward", kernels="forward|fwd"), Phase(name="backward", kernels="backward|bwd"))
 KERNEL = KernelEvent("", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, 0, 0, 7)

@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
-
-PROGRAMS = ROOT / "tests" / "programs" / "hw4"
-QUICK = "s01,s02"
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command line ended with."""
-
-    code: int
-    out: str
-    err: str
-
-
-def grader(*words: str | Path, cwd: Path = ROOT, **environment: str) -> Said:
-    command = [sys.executable, "-m", "grader", *map(str, words)]
-    done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stdout + done.stderr
-    return Said(done.returncode, done.stdout, done.stderr)
-
-
-def graded(program: Path, tmp_path: Path, tests: str = QUICK) -> dict[str, Any]:
-    """The record of grading `program` on the emulator; the command itself must succeed."""
-    path = tmp_path / "record.json"
-    said = grader("grade", program, "--engine", "emulator", "--tests", tests, "--json", path)
-    assert said.code == 0, said.err
-    record: dict[str, Any] = json.loads(path.read_text())
-    return record
+from tests.support.command_line import graded, grader
+from tests.support.course import PROGRAMS, QUICK, ROOT, course_with_emulator_limit
 
 
 @pytest.mark.parametrize("name", ["naive", "tiled", "flash2"])
 def test_the_model_solutions_pass_the_public_samples(name: str, tmp_path: Path) -> None:
     record = graded(ROOT / f"reference/hw4/{name}.cu", tmp_path, "public")
     assert [test["verdict"] for test in record["tests"]] == ["passed"] * 8
-    assert all(test["max_error"] < 1e-4 for test in record["tests"])
+    assert all(test["max_error"] < (1e-5 if name == "flash2" else 1e-4) for test in record["tests"])
     assert all(test["kernels"] > 0 for test in record["tests"])
     assert record["scores"]["correctness"] == 60
 
@@ -90,42 +60,17 @@ def test_what_goes_wrong_is_named_and_is_the_students(program: str, verdict: str
     assert {test["fault"] for test in record["tests"]} == {"student"}
     for test in record["tests"]:
         assert reason in test["reason"]
+    if program == "device_fault":  # what follows from a fault is not said
+        assert test["reason"].startswith(reason)
+        assert "cudaError" not in test["reason"] and "no output file" not in test["reason"]
     assert record["scores"]["correctness"] == 0
 
 
-@pytest.mark.parametrize("program", ["hang", "kernel_hang"])
-def test_a_program_that_never_ends_is_stopped_at_the_emulators_own_limit(
-    program: str, tmp_path: Path, short_limit_root: Path
-) -> None:
-    path = tmp_path / "record.json"
-    words = ("grade", PROGRAMS / f"{program}.cu", "--engine", "emulator", "--tests", "s01", "--json", path)
-    said = grader(*words, GRADER_ROOT=str(short_limit_root))
-    assert said.code == 0
-    (test,) = json.loads(path.read_text())["tests"]
-    assert test["verdict"] == "time_limit"
-    assert "emulator's own limit" in test["reason"]
-    assert "2 s" in test["reason"]
-
-
-@pytest.fixture(scope="module")
-def short_limit_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course whose emulator limit is 2 s."""
-    root = tmp_path_factory.mktemp("course")
-    (root / "assignment/hw4").mkdir(parents=True)
-    rules = (ROOT / "assignment/hw4/assignment.yaml").read_text()
-    assert "emulator_wall_s: 60" in rules
-    rules = rules.replace("emulator_wall_s: 60", "emulator_wall_s: 2")
-    (root / "assignment/hw4/assignment.yaml").write_text(rules)
-    (root / "reference").symlink_to(ROOT / "reference")
-    (root / "testcases").mkdir()
-    (root / "testcases/hw4.yaml").write_text((ROOT / "testcases/hw4.yaml").read_text())
-    return root
-
-
-def test_failing_on_a_damaged_testcase_is_the_machines_fault(tmp_path: Path, short_limit_root: Path) -> None:
-    path, root = tmp_path / "record.json", str(short_limit_root)
+def test_failing_on_a_damaged_testcase_is_the_machines_fault(tmp_path: Path) -> None:
+    path, course = tmp_path / "record.json", course_with_emulator_limit(tmp_path / "course", 60)
+    root = str(course)
     assert grader("testcases", "generate", "s02", GRADER_ROOT=root).code == 0
-    with (short_limit_root / "testcases/hw4/s02.in").open("r+b") as file:  # the header stays, values change
+    with (course / "testcases/hw4/s02.in").open("r+b") as file:  # the header stays, values change
         file.seek(4096)
         file.write(bytes(8192))
     words = ("grade", ROOT / "reference/hw4/naive.cu", "--engine", "emulator", "--tests", "s02", "--json", path)
@@ -153,12 +98,6 @@ def test_only_the_output_decides(program: str, warning: str | None, tmp_path: Pa
         assert bool(test["warnings"]) == bool(warning)
         if warning:
             assert warning in test["warnings"][0]
-
-
-def test_a_fault_leads_with_its_line_and_what_follows_from_it_is_not_said(tmp_path: Path) -> None:
-    for test in graded(PROGRAMS / "device_fault.cu", tmp_path)["tests"]:
-        assert test["reason"].startswith("device_fault.cu:2: kernel ")
-        assert "cudaError" not in test["reason"] and "no output file" not in test["reason"]
 
 
 def test_check_exits_1_when_a_test_fails_and_0_when_all_pass() -> None:

@@ -10,7 +10,7 @@ import pytest
 from grader.base.verdict import Verdict
 from grader.records.points import enter, sum_of, total_of
 from grader.records.record import PartRecord
-from tests.records import made_record, made_test
+from tests.support.records import made_record, made_test
 
 
 def test_sums_are_exact_and_half_a_cent_is_rounded_up() -> None:

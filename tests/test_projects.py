@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,8 @@ import pytest
 from grader.course.assignment import Assignment
 from grader.programs.build import Build, build
 from grader.programs.submission import Submission, read_submission
-from tests.test_names_people_see import engine, foreign
-from tests.test_pipeline import grader
+from tests.support.builds import engine, foreign, project
+from tests.support.command_line import grader
 
 KERNEL = r"""
 #include "scale.h"
@@ -63,13 +62,6 @@ add_executable(demo src/main.cpp src/kernel.cu src/c.c)
 """
 FILES = {"src/kernel.cu": KERNEL, "src/main.cpp": MAIN, "src/c.c": C, "include/scale.h": HEADER}
 OLD = {"old.cu": "int main() { return 1; }\n"}
-
-
-def project(folder: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
 
 
 def read(path: Path, rules: Assignment) -> Submission:

@@ -20,8 +20,8 @@ from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.trace import PATH_VARIABLE
 from grader.records.record import EngineRecord, Record, TestRecord
 from grader.store import HandIn, open_store
-from tests.batch_engine import PlainC
-from tests.records import made_recheck, made_record, made_test
+from tests.support.batch_engine import PlainC
+from tests.support.records import made_recheck, made_record, made_test
 
 # ---- what is looked at, and what passes ---------------------------------------------------------------------------
 

@@ -10,48 +10,16 @@ import pytest
 from grader.base.errors import MachineFault, UsageError
 from grader.base.verdict import Fault, Verdict
 from grader.records.record import (
-    BuildRecord,
-    EngineRecord,
-    MachineRecord,
-    PartRecord,
-    Record,
-    Scores,
-    SubmissionRecord,
     TestRecord,
     read_record,
     write_records,
 )
-
-
-def a_record(**changes: object) -> Record:
-    values: dict[str, object] = {
-        "created": "2026-11-21T00:00:00+00:00",
-        "grader": "0.1.0",
-        "assignment": "hw4",
-        "assignment_sha256": "0" * 64,
-        "submission": SubmissionRecord(id="alice", path="alice.cu", sha256="1" * 64, files=("alice.cu",)),
-        "engine": EngineRecord(name="emulator", device="emulated sm_80", facts={"compiler": "nvcc V13.0.88"}),
-        "machine": MachineRecord(host="here", cpu="a CPU", confinement="bubblewrap"),
-        "build": BuildRecord(ok=True, log="", seconds=1.5, flags=("-O3",), flags_from="the assignment", cached=False),
-        "tests": (
-            TestRecord(name="s01", shape=(2, 128, 32), verdict=Verdict.PASSED, fault=None, reason="", max_error=1e-6),
-            TestRecord(
-                name="s02", shape=(3, 128, 64), verdict=Verdict.TIME_LIMIT, fault=Fault.STUDENT, reason="Stopped."
-            ),
-        ),
-        "occupancy": None,
-        "scores": Scores(total=None, max=100, correctness=30.0, speedup=None, occupancy=None, report=None),
-        "parts": (PartRecord(part="correctness", points=30.0, max=60, how="because"),),
-        "practice": True,
-        "not_measured": ("speedup: no GPU",),
-        "notes": (),
-    }
-    return Record.model_validate(values | changes)
+from tests.support.records import practice_record
 
 
 def test_the_stable_keys_are_all_there(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
-    write_records([a_record()], path)
+    write_records([practice_record()], path)
     record = json.loads(path.read_text())
     assert record["schema"] == "grader-record-1"
     assert set(record["submission"]) >= {"id", "path", "sha256"}
@@ -70,20 +38,20 @@ def test_the_stable_keys_are_all_there(tmp_path: Path) -> None:
 
 def test_one_record_is_an_object_and_several_are_a_list(tmp_path: Path) -> None:
     path = tmp_path / "records.json"
-    write_records([a_record(), a_record()], path)
+    write_records([practice_record(), practice_record()], path)
     assert [record["submission"]["id"] for record in json.loads(path.read_text())] == ["alice", "alice"]
 
 
 def test_a_record_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
-    write_records([a_record()], path)
-    assert read_record(path) == a_record()
+    write_records([practice_record()], path)
+    assert read_record(path) == practice_record()
 
 
 def test_an_older_result_stays_when_the_new_one_cannot_be_written(tmp_path: Path) -> None:
     missing = tmp_path / "no such folder" / "record.json"
     with pytest.raises(MachineFault, match=r"could not be written to .*record\.json"):
-        write_records([a_record()], missing)
+        write_records([practice_record()], missing)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -96,8 +64,8 @@ def test_a_file_that_is_no_record_is_refused_by_name(tmp_path: Path, text: str) 
 
 
 def test_only_faults_of_grader_or_machine_make_a_grading_fail() -> None:
-    assert not a_record().infrastructure_failed
+    assert not practice_record().infrastructure_failed
     broken = TestRecord(
         name="t01", shape=(1,), verdict=Verdict.GRADER_ERROR, fault=Fault.MACHINE, reason="The GPU is gone."
     )
-    assert a_record(tests=(broken,)).infrastructure_failed
+    assert practice_record(tests=(broken,)).infrastructure_failed

@@ -12,8 +12,8 @@ from grader.profiling.roofline import Mark, Roof, Roofline, roofline_of
 from grader.records.record import FloorRecord, Record, TestRecord
 from grader.site import pictures, report_page
 from grader.timing.floors import peak_flops
-from tests.records import made_record
 from tests.site.made_class import H200, SHAPES, timed_test
+from tests.support.records import made_record
 
 
 def graded(*tests: TestRecord, **facts: str) -> Record:

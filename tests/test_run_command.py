@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.commands import cli, submissions
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
 
 ECHO = """
 #include <cstdio>

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +11,11 @@ import pytest
 from grader.base.errors import GraderFault, UsageError
 from grader.sandbox import Job, Limits, Outcome, apart, run, runner
 from grader.sandbox.streams import Receiver
+from tests.support.machine import running
 
 
 def shell(script: str, folder: Path, limits: Limits | None = None, **environment: str) -> Outcome:
     return run(Job(("sh", "-c", script), folder, environment), limits or Limits(wall_s=20))
-
-
-def running(words: str) -> bool:
-    """Whether any process of this machine has `words` in its command line."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                if words in command and f"/{os.getpid()}" not in str(entry):
-                    return True
-    return False
 
 
 def test_exit_code_and_both_streams_are_told(tmp_path: Path) -> None:

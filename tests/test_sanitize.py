@@ -15,8 +15,8 @@ from grader.commands.inspection import sample_to_sanitize
 from grader.programs.engine.interface import Compiled
 from grader.programs.trace import Diagnostic
 from grader.sanitizers import CHECKS, Check, Report, by_place, parse_checks, parse_report, render, run_check
-from tests.records import made_record, made_test
-from tests.timed_engine import TimedC, tool
+from tests.support.records import made_record, made_test
+from tests.support.timed_engine import TimedC, tool
 
 FIXTURES = Path(__file__).parent / "fixtures" / "sanitizer"
 

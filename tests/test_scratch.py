@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from grader.sandbox.scratch import scratch_folder
-from tests.conftest import ROOT, goes
+from tests.support.course import ROOT
+from tests.support.machine import goes
 
 Usage = namedtuple("Usage", "total used free")
 

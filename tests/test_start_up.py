@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 
 def test_help_waits_for_none_of_what_grading_takes() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_pipeline import ROOT, Said, grader
+from tests.support.command_line import Said, grader, grader_process
+from tests.support.course import ROOT
 
 HELLO = '#include <cstdio>\nint main() { puts("hello"); }\n'
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -41,14 +42,14 @@ def test_a_cache_that_cannot_be_written_is_the_machines_matter(place: str, hello
 
 
 def test_an_empty_path_is_answered_with_what_is_missing_from_it(hello: Path) -> None:
-    said = grader("run", "hello.cu", "--engine", "emulator", cwd=hello, PATH="/nonexistent")
+    said = grader_process("run", "hello.cu", "--engine", "emulator", cwd=hello, PATH="/nonexistent")
     assert said.code == 1
     assert "apt install g++" in said.err
     assert "free some space" not in said.err
 
 
 def test_output_that_a_locale_cannot_write_does_not_stop_the_command(hello: Path) -> None:
-    said = grader("doctor", cwd=hello, **ASCII)
+    said = grader_process("doctor", cwd=hello, **ASCII)
     assert said.code in (0, 1)
     assert "UnicodeEncodeError" not in said.err
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
 
 PROGRAM = r"""
 #include <helper_cuda.h>

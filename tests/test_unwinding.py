@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 PROGRAM = """
 import os, signal, sys

@@ -17,7 +17,7 @@ from grader.programs.engine import select_engine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
 from grader.sandbox import runner
-from tests.batch_engine import PlainC
+from tests.support.batch_engine import PlainC
 
 
 @dataclass(frozen=True)

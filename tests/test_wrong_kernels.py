@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from grader.course.testcase import load_suite
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 from tools.wrong_kernels import main, read_wrong_kernels
 
 KERNELS = read_wrong_kernels(ROOT / "reference/hw4/wrong")
 
 
-def test_there_are_as_many_as_promised_and_each_is_wrong_somewhere() -> None:
+def test_each_says_what_becomes_of_it_and_is_wrong_somewhere() -> None:
     suite = load_suite(ROOT / "testcases/hw4.yaml")
-    assert len(KERNELS) >= 24
     for kernel in KERNELS:
         assert kernel.words
         assert any(kernel.is_wrong_on(case, suite.operator) for case in suite.cases.values()), kernel.name

@@ -1,17 +1,18 @@
 """Grading a class: what is finished is stored, once; what goes wrong with one hand-in stays with it.
 
-The hand-ins are C programs that run on this CPU in place of CUDA programs (tests/batch_engine.py)."""
+The hand-ins are C programs that run on this CPU in place of CUDA programs (tests/support/batch_engine.py)."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from grader.records.record import Record
 from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
 from grader.store.exchange import conditions_of
-from tests.batch_engine import PlainC
+from tests.support.batch_engine import PlainC
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
 SILENT = "int main() { return 0; }"
@@ -66,7 +67,36 @@ def records(store: Store) -> dict[str, Record]:
     return {attempt.student.id: attempt.record for attempt in store.attempts("hw4")}
 
 
-def test_an_extension_that_the_roster_gave_is_not_forgotten_in_silence(
+@dataclass(frozen=True)
+class Graded:
+    """A class that was graded, and what is in its store's file."""
+
+    folder: Path
+    store: Path
+    outcome: Outcome
+    log: list[str]
+
+
+@pytest.fixture(scope="module")
+def once(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Graded:
+    """Alice's hand-in passes, bob's does not compile and carol's writes nothing; read only, `again` is a copy."""
+    home = tmp_path_factory.mktemp("graded once")
+    folder = a_class(home / "class", alice=RIGHT, bob=BROKEN, carol=SILENT)
+    with open_store(home / "class.sqlite", create=True) as opened, (home / "log").open("w") as log:
+        outcome = graded(setup, opened, folder, view=Log(Console(file=log, width=300)))
+    return Graded(folder, home / "class.sqlite", outcome, (home / "log").read_text().splitlines())
+
+
+@pytest.fixture
+def again(once: Graded, tmp_path: Path) -> Iterator[tuple[Store, Path]]:
+    """The store of the class that was graded once, and the class's folder."""
+    shutil.copy(once.store, tmp_path / "again.sqlite")
+    shutil.copytree(once.folder, tmp_path / "class")
+    with open_store(tmp_path / "again.sqlite") as opened:
+        yield opened, tmp_path / "class"
+
+
+def test_a_roster_says_who_is_missing_and_its_extensions_are_not_forgotten_in_silence(
     setup: Setup, store: Store, tmp_path: Path
 ) -> None:
     folder = a_class(tmp_path / "class", alice=BROKEN, bob=BROKEN)
@@ -74,8 +104,13 @@ def test_an_extension_that_the_roster_gave_is_not_forgotten_in_silence(
         os.utime(folder / name / "hw4.cu", (86_400 * 3, 86_400 * 3))
     due = Deadline(due=datetime.fromtimestamp(86_400, UTC), penalty_per_day=0.1)
     setup = replace(setup, assignment=setup.assignment.model_copy(update={"deadline": due}))
-    roster = {"alice": Student("alice", extension_days=2), "bob": Student("bob")}
+    roster = {"alice": Student("alice", nickname="fox", extension_days=2), "carol": Student("carol")}
     first = graded(setup, store, folder, roster=roster)
+    assert "1 of the roster handed in nothing: carol." in first.notes
+    concerns = needs_attention(gradebook(store, "hw4"), absent(store, "hw4"))
+    assert [concern.why for concern in concerns if concern.student.id == "alice"] == [Why.NOT_BUILT]
+    assert [concern.student.id for concern in concerns if concern.why is Why.NOT_ON_ROSTER] == ["bob"]
+    assert next(store.attempts("hw4", "alice")).student.nickname == "fox"
     assert {attempt.student.id: attempt.penalty for attempt in store.attempts("hw4")} == {"alice": 0, "bob": 0.2}
     assert not [note for note in first.notes if "lateness" in note]
     again = graded(setup, store, folder)
@@ -117,40 +152,28 @@ def test_every_kind_of_hand_in_gets_its_own_record(setup: Setup, store: Store, t
     assert outcome.faulted == ()
 
 
-def test_a_second_run_grades_nothing_again_and_a_changed_hand_in_is_another_attempt(
-    setup: Setup, store: Store, tmp_path: Path
-) -> None:
-    folder = a_class(tmp_path / "class", alice=BROKEN, bob=SILENT)
-    graded(setup, store, folder)
-    assert graded(setup, store, folder).tally.kept == 2
-    a_class(folder, alice=SILENT)
+def test_a_second_run_grades_what_changed_alone_as_another_attempt(setup: Setup, again: tuple[Store, Path]) -> None:
+    store, folder = again
+    a_class(folder, bob=SILENT)
     outcome = graded(setup, store, folder)
-    assert (outcome.tally.kept, outcome.tally.graded) == (1, 1)
+    assert (outcome.tally.kept, outcome.tally.graded) == (2, 1)
     attempts = [(attempt.student.id, attempt.number) for attempt in store.attempts("hw4")]
-    assert Counter(student for student, _ in attempts) == {"alice": 2, "bob": 1}
+    assert Counter(student for student, _ in attempts) == {"alice": 1, "bob": 2, "carol": 1}
 
 
-def test_other_rules_mean_grading_again(setup: Setup, store: Store, tmp_path: Path) -> None:
-    folder = a_class(tmp_path / "class", alice=BROKEN, bob=BROKEN)
-    graded(setup, store, folder)
+def test_other_rules_or_another_shape_mean_grading_again(setup: Setup, again: tuple[Store, Path]) -> None:
+    store, folder = again
     stricter = replace(setup, assignment=setup.assignment.model_copy(update={"tolerance": 1e-6}))
-    assert graded(stricter, store, folder).tally.graded == 2
-
-
-def test_a_testcase_of_another_shape_means_grading_again(setup: Setup, store: Store, tmp_path: Path) -> None:
-    folder = a_class(tmp_path / "class", alice=BROKEN)
-    graded(setup, store, folder)
     (case,) = setup.cases
     larger = replace(setup, cases=(replace(case, shape=(3, *case.shape[1:])),))
-    assert larger.conditions != setup.conditions
-    assert graded(larger, store, folder).tally.graded == 1
-    (attempt,) = store.attempts("hw4")
-    assert conditions_of(attempt.record) == larger.conditions, "a record that is imported is known by its own"
+    shutil.rmtree(folder / "alice")
+    for changed in (stricter, larger):
+        assert graded(changed, store, folder).tally.graded == 2
+        assert conditions_of(records(store)["bob"]) == changed.conditions, "what is imported is known by its own"
 
 
-def test_rerun_grades_again_what_it_names(setup: Setup, store: Store, tmp_path: Path) -> None:
-    folder = a_class(tmp_path / "class", alice=RIGHT, bob=BROKEN, carol=BROKEN)
-    graded(setup, store, folder)
+def test_rerun_grades_again_what_it_names(setup: Setup, again: tuple[Store, Path]) -> None:
+    store, folder = again
     assert graded(setup, store, folder, policy=Policy(rerun="failed")).tally.graded == 2
     assert graded(setup, store, folder, policy=Policy(rerun="carol")).tally.graded == 1
     assert graded(setup, store, folder, policy=Policy(rerun="machine-faults")).tally.graded == 0
@@ -168,17 +191,6 @@ def test_several_hand_ins_of_one_student_are_attempts(setup: Setup, store: Store
     assert records(store)["alice"].tests[0].verdict is Verdict.COMPILE_ERROR
     graded(setup, store, folder, policy=Policy(Which.BEST))
     assert [attempt.number for attempt in store.attempts("hw4", "alice")] == [1, 2]
-
-
-def test_who_handed_in_nothing_is_listed(setup: Setup, store: Store, tmp_path: Path) -> None:
-    folder = a_class(tmp_path / "class", alice=BROKEN, mallory=BROKEN)
-    roster = {name: Student(name, nickname=f"{name}'s nickname") for name in ("alice", "bob")}
-    notes = graded(setup, store, folder, roster=roster).notes
-    assert "1 of the roster handed in nothing: bob." in notes
-    concerns = needs_attention(gradebook(store, "hw4"), absent(store, "hw4"))
-    assert [concern.why for concern in concerns if concern.student.id == "alice"] == [Why.NOT_BUILT]
-    assert [concern.student.id for concern in concerns if concern.why is Why.NOT_ON_ROSTER] == ["mallory"]
-    assert next(store.attempts("hw4", "alice")).student.nickname == "alice's nickname"
 
 
 def test_a_file_that_may_not_be_read_is_the_machines_fault(
@@ -271,20 +283,20 @@ def test_two_lanes_work_on_different_hand_ins(setup: Setup, store: Store, tmp_pa
     assert set(outcome.busy) == {"plain-c 0", "plain-c 1"}
 
 
-def test_a_log_has_a_line_per_hand_in_with_counts_and_pace(setup: Setup, store: Store, tmp_path: Path) -> None:
-    folder = a_class(tmp_path / "class", alice=SILENT, bob=BROKEN)
-    with (tmp_path / "log").open("w+") as file:
-        graded(setup, store, folder, view=Log(Console(file=file, width=300)))
-        file.seek(0)
-        lines = file.read().splitlines()
-    assert len(lines) == 2
-    assert lines[1].startswith("[2/2] ")
-    assert any("bob: not built: It does not compile" in line for line in lines)
-    assert any("alice: 0 of 1 passed, " in line and " a minute, " in line for line in lines)
+def test_a_log_has_a_line_per_hand_in_with_counts_and_pace(once: Graded) -> None:
+    assert [line.split()[0] for line in once.log] == ["[1/3]", "[2/3]", "[3/3]"]
+    assert any("bob: not built: It does not compile" in line for line in once.log)
+    assert any("carol: 0 of 1 passed, " in line and " a minute, " in line for line in once.log)
 
 
-def test_a_terminal_shows_counts_lanes_and_what_went_wrong(setup: Setup, store: Store, tmp_path: Path) -> None:
-    folder = a_class(tmp_path / "class", alice=SILENT, bob=BROKEN)
+def test_a_terminal_shows_counts_lanes_and_what_went_wrong_and_obeys_no_hand_in(
+    setup: Setup, store: Store, tmp_path: Path
+) -> None:
+    folder = a_class(
+        tmp_path / "class",
+        broken="#error \x1b[31mred\x07\n",
+        noisy='int puts(const char *);\nint main() { puts("\\x1b[2Jgone"); return 0; }',
+    )
     with (tmp_path / "screen").open("w+") as file:
         console = Console(file=file, width=200, force_terminal=True)
         with Live(console=console, auto_refresh=False) as live:
@@ -294,8 +306,12 @@ def test_a_terminal_shows_counts_lanes_and_what_went_wrong(setup: Setup, store: 
         text = file.read()
     assert "2 of 2" in text
     assert "1 not built" in text
-    assert "bob: not built: It does not compile" in text
+    assert "broken: not built: It does not compile" in text
     assert "plain-c 0" in text
+    kept = records(store)
+    assert "\\x1b[31mred\\x07" in kept["broken"].build.log and "\x1b" not in kept["broken"].build.log
+    assert "\x1b" not in kept["broken"].tests[0].reason
+    assert kept["noisy"].tests[0].output == "\\x1b[2Jgone\n"
 
 
 def test_durations_are_told_as_people_say_them() -> None:
@@ -391,33 +407,22 @@ def _state(pid: int) -> str:
         return "Z"
 
 
-def test_the_state_of_an_attempt_says_what_to_do_with_it(setup: Setup, store: Store, tmp_path: Path) -> None:
-    graded(setup, store, a_class(tmp_path / "class", alice=RIGHT, bob=SILENT))
+def test_the_state_of_an_attempt_says_what_to_do_with_it(setup: Setup, again: tuple[Store, Path]) -> None:
+    store, _ = again
     states = {
         attempt.student.id: store.state(attempt.submission, setup.conditions) for attempt in store.attempts("hw4")
     }
-    assert states == {"alice": State.PASSED, "bob": State.FAILED}
-
-
-def test_what_a_compiler_or_a_program_prints_commands_no_terminal(setup: Setup, store: Store, tmp_path: Path) -> None:
-    folder = a_class(
-        tmp_path / "class",
-        broken="#error \x1b[31mred\x07\n",
-        noisy='int puts(const char *);\nint main() { puts("\\x1b[2Jgone"); return 0; }',
-    )
-    graded(setup, store, folder)
-    kept = records(store)
-    assert "\\x1b[31mred\\x07" in kept["broken"].build.log and "\x1b" not in kept["broken"].build.log
-    assert "\x1b" not in kept["broken"].tests[0].reason
-    assert kept["noisy"].tests[0].output == "\\x1b[2Jgone\n"
+    assert states == {"alice": State.PASSED, "bob": State.FAILED, "carol": State.FAILED}
 
 
 def test_asking_for_the_same_rules_again_makes_their_results_count_again(
-    setup: Setup, store: Store, tmp_path: Path
+    setup: Setup, again: tuple[Store, Path]
 ) -> None:
-    folder = a_class(tmp_path / "class", right=RIGHT)
+    store, folder = again
+    shutil.rmtree(folder / "bob")
+    shutil.rmtree(folder / "carol")
     tried = replace(setup, assignment=setup.assignment.model_copy(update={"tolerance": 1e-30}))
-    for conditions, passes in ((setup, True), (tried, False), (setup, True)):
+    for conditions, passes in ((tried, False), (setup, True)):
         outcome = graded(conditions, store, folder)
-        assert (records(store)["right"].tests[0].verdict is Verdict.PASSED) is passes
-    assert (outcome.tally.graded, outcome.tally.kept, store.counts()["records"]) == (0, 1, 2)
+        assert (records(store)["alice"].tests[0].verdict is Verdict.PASSED) is passes
+    assert (outcome.tally.graded, outcome.tally.kept) == (0, 1)

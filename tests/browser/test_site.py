@@ -19,8 +19,8 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from grader.report.leaderboard import number
 from grader.site import build_site, report_page
-from tests.records import made_record
 from tests.site.made_class import made_store
+from tests.support.records import made_record
 
 STUDENTS = 200
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"

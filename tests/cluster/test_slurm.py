@@ -24,7 +24,7 @@ from grader.classes.cluster.elsewhere import engine_of_jobs
 from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import JobState
 from grader.programs.submission import Submission
-from tests.records import made_record, made_test
+from tests.support.records import made_record, made_test
 
 ONE = "JobId=12 ArrayJobId=12 ArrayTaskId=3 JobState=RUNNING Reason=None NodeList=node1"
 REST = "JobId=12 ArrayJobId=12 ArrayTaskId=0-1,4-6:2%2 JobState=PENDING Reason=Resources NodeList="

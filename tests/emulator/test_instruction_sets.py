@@ -14,7 +14,7 @@ from grader.emulator.native import compile_c, template_objects
 from grader.emulator.translate import Template
 from tests.emulator import runtime_functions
 from tests.emulator.programs import run
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
 
 
 def possible() -> list[InstructionSet]:

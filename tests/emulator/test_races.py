@@ -29,10 +29,6 @@ def cause(source: Path, name: str, folder: Path) -> str:
     return said.replace(f"{source.parent}/", "")
 
 
-def test_there_are_at_least_26_races() -> None:
-    assert len(RACES) >= 26
-
-
 @pytest.mark.parametrize(("source", "name"), RACES, ids=[name for _, name in RACES])
 def test_the_cause_of_a_racing_program_is_the_race_with_both_its_lines(source: Path, name: str, tmp_path: Path) -> None:
     said = cause(source, name, tmp_path)

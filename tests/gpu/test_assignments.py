@@ -13,8 +13,8 @@ import pytest
 
 from grader.course.assignment import load_assignment
 from grader.programs.engine.cuda import CudaEngine
-from tests.test_assignments import SAYS, WITH_WRONGS, models, shown, template, wrongs
-from tests.test_pipeline import grader
+from tests.support.assignments import SAYS, WITH_WRONGS, models, shown, template, wrongs
+from tests.support.command_line import grader
 
 MODELS = [path for name in WITH_WRONGS for path in models(name)]
 WRONGS = [path for name in WITH_WRONGS for path in wrongs(name)]

@@ -97,9 +97,8 @@ def test_a_fault_program_gives_the_emulators_error_codes(name: str, programs: di
     assert _codes(real.text) == _codes(emulated.output)
 
 
-def test_most_fault_programs_make_sense_on_a_gpu() -> None:
+def test_what_the_emulator_alone_runs_are_fault_programs() -> None:
     assert EMULATOR_ONLY.keys() <= set(FAULT_NAMES)
-    assert len(FAULT_NAMES) - len(EMULATOR_ONLY) >= 18
 
 
 def _codes(output: str) -> list[str]:

@@ -10,10 +10,10 @@ import pytest
 from grader.base.verdict import Verdict
 from grader.commands import submissions
 from grader.programs.engine.cuda import CudaEngine
-from tests.conftest import ROOT
 from tests.honest.__main__ import complaints, hand_in, variants
 from tests.redteam.__main__ import read_attacks, run_all
 from tests.redteam.arena import SECRET
+from tests.support.course import ROOT
 
 TRACED = {"forge_trace", "no_kernel", "end_without_tracer", "read_back_trace", "read_descriptors", "fork_bomb"}
 TRACED |= {"blame_the_machine", "trace_flood", "trace_of_odd_shapes"}

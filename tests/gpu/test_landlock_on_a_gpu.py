@@ -13,8 +13,8 @@ from grader.profiling.ncu import NotProfiled, run_ncu
 from grader.programs.engine.cuda import CudaEngine
 from grader.sandbox import bubblewrap
 from grader.sanitizers import run_check
-from tests.conftest import ROOT
 from tests.honest.__main__ import complaints
+from tests.support.course import ROOT
 
 METRIC = "sm__cycles_elapsed.max"
 LIMITS = Limits(wall_s=())

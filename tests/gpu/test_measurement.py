@@ -20,8 +20,8 @@ from grader.gpu.idle import use_reader, wait_until_idle
 from grader.gpu.state import nvml_reader, watching
 from grader.programs import gpu_oracle
 from grader.programs.engine.cuda import CudaEngine
-from tests.conftest import ROOT
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
+from tests.support.course import ROOT
 
 SANITIZE = ROOT / "tests" / "programs" / "hw4"
 

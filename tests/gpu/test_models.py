@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from grader.programs.engine.cuda import CudaEngine
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 MODELS = ("flash2", "tensor_cores", "hopper")
 EVERY_FILE = ("naive", "tiled", *MODELS)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from grader.programs.engine.cuda import CudaEngine
-from tests.conftest import ROOT
-from tests.test_pipeline import PROGRAMS, QUICK, grader
+from tests.support.command_line import grader
+from tests.support.course import PROGRAMS, QUICK, ROOT
 
 
 def graded(program: Path, tmp_path: Path, tests: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from grader.base.verdict import Verdict
 from grader.commands.cli import main
 from grader.programs.engine.cuda import CudaEngine
 from grader.store import open_store
-from tests.conftest import ROOT
+from tests.support.course import ROOT
 
 TESTS = "t01,t10"
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from grader.commands.cli import main
-from tests.report.test_outgoing import valid
+from tests.support.gradescope import valid
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reference/hw4"
 
@@ -63,11 +63,10 @@ def test_a_right_solution_has_its_points(autograder: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("int main( {", "It does not compile"),
         ("template <int n> struct A { A<n + 1> a; }; A<0> a; int main() {}", "It does not compile"),
         ("int main() { return *(volatile int *)0; }", "0 of 1 tests passed"),
     ],
-    ids=["syntax", "endless template", "crash"],
+    ids=["endless template", "crash"],
 )
 def test_whatever_the_code_does_to_the_build_there_are_results(autograder: Path, source: str, words: str) -> None:
     results = handed_in(autograder, hw4_cu=source)

@@ -15,11 +15,11 @@ import pytest
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
-from tests.conftest import ROOT
 from tests.emulator import programs
 from tests.emulator.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in
 from tests.isa.machines import HERE, OTHERS, Machine
-from tests.test_pipeline import grader
+from tests.support.command_line import grader
+from tests.support.course import ROOT
 from tools.emulator_fuzz.program import write_program
 
 CONFORMANCE = sorted((programs.HERE / "conformance").glob("*.cu"))
@@ -92,7 +92,7 @@ def test_a_generated_program_gives_the_hosts_results(
     machine: Machine, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.enter(monkeypatch)
-    program = build(write_program(tmp_path, 1, {kind: GENERATED[kind]}), flags=("-std=c++17", "-O3"))
+    program = build(write_program(tmp_path, 1, {kind: GENERATED[kind]}), flags=CONFORMANCE_FLAGS)
     done = execute(program, folder=tmp_path, timeout_s=60 * machine.slower)
     assert (done.exit_code, done.output, done.diagnostics()) == (0, "ok\n", [])
 

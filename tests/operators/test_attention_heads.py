@@ -95,7 +95,7 @@ def test_every_alternate_differs_from_the_right_answer_by_more_than_the_toleranc
     shape, tensors = (1, 1, 150, 32, causal, 0.25), head(150, 32)
     (right,) = HEADS.oracle(shape, tensors)
     tried = [alternate for alternate in HEADS.alternates() if not alternate.unless(shape)]
-    assert len(tried) >= 10
+    assert {"no_scale", "mask_ignored" if causal else "mask_not_asked_for"} <= {each.name for each in tried}
     for alternate in tried:
         wrong = alternate.compute(shape, tensors, slice(None))
         assert not (np.abs(wrong - right) <= 5e-4).all(), alternate.name

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
-from tests.test_pipeline import Said, grader
+from tests.support.command_line import Said, grader
+from tests.support.course import ROOT
 
 PROGRAM = """
 #define ATTENTION_CHUNK_BYTES 100000    // two batches of 128 x 32

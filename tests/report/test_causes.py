@@ -8,7 +8,7 @@ from grader.records.record import TestRecord
 from grader.report import gradescope, junit, terminal
 from grader.report.causes import causes, reasons
 from grader.site.record_page import report_of
-from tests.records import made_record, made_test
+from tests.support.records import made_record, made_test
 
 SCALE = "It matches attention without the scale. Look at hw4.cu:40: `const float scale = 1;`."
 

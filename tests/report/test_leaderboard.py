@@ -7,30 +7,18 @@ import io
 import json
 import math
 import random
-from datetime import UTC, datetime
 
 import pytest
 
 from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
-from grader.classes.final_points import Line, standing
+from grader.classes.final_points import Line
 from grader.records import measured_times as timing
 from grader.records.measured_times import Measured
-from grader.records.record import BaselineRecord, FloorRecord, OutsideRecord, Record, TestRecord, TimingRecord
+from grader.records.record import BaselineRecord, FloorRecord, OutsideRecord, TestRecord, TimingRecord
 from grader.report import leaderboard as board_module
 from grader.report.leaderboard import Names, display_name, leaderboard, render
-from grader.store import Attempt
-from grader.store.database import Points, Student
-from tests.records import made_record, made_test
-
-
-def line_of(record: Record, nickname: str = "", penalty: float = 0.0, **entered: float) -> Line:
-    student = Student(record.submission.id, "", nickname, "", f"page of {record.submission.id}")
-    attempt = Attempt(
-        1, student, 1, record.submission.sha256, datetime(2026, 11, 20, tzinfo=UTC), 0, penalty, 1, record
-    )
-    points = {part: Points(student.id, part, value, "") for part, value in entered.items()}
-    return standing(attempt, points, 1)
+from tests.support.records import line_of, made_record, made_test
 
 
 def named(*speedups: tuple[str, list[float]]) -> list[Line]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import jsonschema
 import pytest
 from gradescope_utils.autograder_utils import decorators
 from gradescope_utils.autograder_utils.json_test_runner import JSONTestRunner
@@ -28,15 +27,8 @@ from grader.gradescope import grade_there
 from grader.records.record import Record
 from grader.report import gradebook, gradescope, junit
 from grader.store.database import Student
-from tests.records import made_record, made_test
-from tests.report.test_leaderboard import line_of
-
-SCHEMA = json.loads((Path(__file__).parent / "gradescope_results.schema.json").read_text())
-
-
-def valid(results: dict[str, Any]) -> dict[str, Any]:
-    jsonschema.Draft202012Validator(SCHEMA).validate(results)
-    return results
+from tests.support.gradescope import valid
+from tests.support.records import line_of, made_record, made_test
 
 
 def on_gradescope(record: Record, hw4: Assignment) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from grader.base.verdict import Fault, Verdict
 from grader.records.record import PartRecord, Scores, TestRecord
 from grader.report.terminal import render, render_check, summary
-from tests.records import made_record, made_test
-from tests.test_record import a_record
+from tests.support.records import made_record, made_test, practice_record
 
 
 def failing(name: str, reason: str, fault: Fault = Fault.STUDENT) -> TestRecord:
@@ -20,25 +19,25 @@ def passing(name: str, **times: float) -> TestRecord:
 
 def test_tests_that_fail_alike_share_one_reason() -> None:
     tests = (*(failing(f"t{n:02}", "All values are zero.") for n in range(1, 5)), failing("t05", "NaN."))
-    text = render(a_record(tests=tests))
+    text = render(practice_record(tests=tests))
     assert text.count("All values are zero.") == 1
     assert "t01 and 3 others: All values are zero." in text
     assert "t05: NaN." in text
 
 
 def test_a_fault_that_is_not_the_students_is_marked_so() -> None:
-    text = render(a_record(tests=(failing("t01", "The GPU is gone.", Fault.MACHINE),)))
+    text = render(practice_record(tests=(failing("t01", "The GPU is gone.", Fault.MACHINE),)))
     assert "not your fault: the machine's" in text
 
 
 def test_what_was_not_measured_is_a_dash_and_never_a_zero() -> None:
-    row = next(line for line in render(a_record(tests=(passing("t01"),))).splitlines() if line.startswith("t01"))
+    row = next(line for line in render(practice_record(tests=(passing("t01"),))).splitlines() if line.startswith("t01"))
     assert row.split() == ["t01", "2", "x", "128", "x", "32", "passed", "-", "-", "-", "-"]
 
 
 def test_times_and_speedups_stand_in_the_table() -> None:
     tests = (passing("t23", gpu_ms=6.194, wall_s=0.44, speedup=6962.4, max_error=1.5e-5),)
-    row = next(line for line in render(a_record(tests=tests)).splitlines() if line.startswith("t23"))
+    row = next(line for line in render(practice_record(tests=tests)).splitlines() if line.startswith("t23"))
     assert row.split()[7:] == ["1.5e-05", "0.44", "6.194", "6,962x"]
 
 
@@ -47,7 +46,7 @@ def test_a_final_run_ends_with_its_total_and_what_is_still_to_come() -> None:
         PartRecord(part="correctness", points=57, max=60, how="1 of 30 tests failed"),
         PartRecord(part="report", points=None, max=10, how="entered by an assistant"),
     )
-    record = a_record(practice=False, parts=parts, scores=Scores(total=57, max=70))
+    record = practice_record(practice=False, parts=parts, scores=Scores(total=57, max=70))
     assert render(record).endswith("Total: 57 of 60 (report not entered yet).")
 
 
@@ -56,7 +55,7 @@ def test_a_score_with_an_unmeasured_part_has_no_total() -> None:
         PartRecord(part="correctness", points=60, max=60, how="0 of 30 tests failed"),
         PartRecord(part="speedup", points=None, max=20, how="not measured: no trace"),
     )
-    text = render(a_record(practice=False, parts=parts, scores=Scores(total=None, max=80)))
+    text = render(practice_record(practice=False, parts=parts, scores=Scores(total=None, max=80)))
     assert text.endswith("So far 60 of 60 points; no total, since a part of the score was not measured.")
 
 
@@ -66,8 +65,8 @@ def test_a_test_that_could_not_be_judged_is_no_passed_one_in_the_total() -> None
 
 
 def test_a_compilers_long_log_is_cut_unless_asked_for() -> None:
-    build = a_record().build.model_copy(update={"ok": False, "log": "\n".join(f"error {n}" for n in range(50))})
-    short, long = render(a_record(build=build)), render(a_record(build=build), verbose=True)
+    build = practice_record().build.model_copy(update={"ok": False, "log": "\n".join(f"error {n}" for n in range(50))})
+    short, long = render(practice_record(build=build)), render(practice_record(build=build), verbose=True)
     assert "error 19" in short
     assert "error 20" not in short
     assert "30 more lines with --verbose" in short
@@ -75,29 +74,29 @@ def test_a_compilers_long_log_is_cut_unless_asked_for() -> None:
 
 
 def test_check_closes_with_how_many_passed_and_where_to_start() -> None:
-    record = a_record(tests=(passing("s01"), failing("s02", "NaN."), failing("s03", "NaN.")))
+    record = practice_record(tests=(passing("s01"), failing("s02", "NaN."), failing("s03", "NaN.")))
     assert summary(record) == "1 of 3 tests passed; start with s02."
     assert render_check(record).endswith("1 of 3 tests passed; start with s02.")
-    assert render_check(a_record(tests=(passing("s01"),))).endswith("The test passed.")
+    assert render_check(practice_record(tests=(passing("s01"),))).endswith("The test passed.")
 
 
 def test_warnings_that_differ_in_an_address_are_said_once() -> None:
     tests = tuple(
         passing(f"t0{n}").model_copy(update={"warnings": (f"cudaFree(0x7f0{n}): it was freed before",)}) for n in (1, 2)
     )
-    assert render_check(a_record(tests=tests)).count("it was freed before") == 1
+    assert render_check(practice_record(tests=tests)).count("it was freed before") == 1
 
 
 def test_a_warning_that_many_tests_share_is_said_once() -> None:
     tests = tuple(passing(f"t0{n}").model_copy(update={"warnings": ("It ended with exit code 3.",)}) for n in (1, 2))
-    text = render(a_record(tests=tests))
+    text = render(practice_record(tests=tests))
     assert text.count("It ended with exit code 3.") == 1
     assert "warning (t01 and others)" in text
 
 
 def test_what_a_terminal_would_obey_does_not_reach_it() -> None:
     log = "error: \x1b[2J\x1b[1;1HTotal: 100 of 100\r\u202e\udcff\tindented"
-    record = a_record(tests=(failing("t01", f"It says {log}"),))
+    record = practice_record(tests=(failing("t01", f"It says {log}"),))
     record = record.model_copy(update={"build": record.build.model_copy(update={"ok": False, "log": log})})
     for text in (render(record, verbose=True), render_check(record, verbose=True)):
         assert "Total: 100 of 100" in text

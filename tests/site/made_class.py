@@ -15,7 +15,7 @@ from grader.records.record import BaselineRecord, KernelRecord, ProfileRecord, R
 from grader.store import HandIn, Store
 from grader.store.database import Points
 from grader.timing.floors import least_time
-from tests.records import made_record, made_test
+from tests.support.records import made_record, made_test
 
 SOURCE = "\n".join(["#include <cstdio>", "__global__ void attend(float *o) { o[0] = 1; }", "int main() { return 0 }"])
 LOG = "hw4.cu(3): error: expected a ';' </script><b>bold</b>\nhw4.cu(2): warning #177-D: variable was never used"

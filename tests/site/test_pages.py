@@ -14,8 +14,8 @@ from grader.site import build_site, report_page
 from grader.site.annotate import annotated, messages_of
 from grader.site.charts import Bar, Point, bars, scatter
 from grader.store import open_store
-from tests.records import made_record, made_test
 from tests.site.made_class import LOG, SOURCE, made_store
+from tests.support.records import made_record, made_test
 
 VOID = {"meta", "link", "input", "br", "hr", "img"}
 

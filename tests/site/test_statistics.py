@@ -12,8 +12,7 @@ import pytest
 from grader.base.verdict import Verdict
 from grader.records.record import PartRecord
 from grader.site.statistics import statistics
-from tests.records import made_record, made_test
-from tests.report.test_leaderboard import line_of
+from tests.support.records import line_of, made_record, made_test
 
 
 def scored(name: str, points: float, **changes: object) -> object:

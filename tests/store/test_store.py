@@ -28,7 +28,7 @@ from grader.store import (
     vacuum_store,
 )
 from grader.store.database import Points
-from tests.records import made_record, made_test
+from tests.support.records import made_record, made_test
 
 
 def keep(store: Store, record: Record, conditions: str = "c", **facts: object) -> int:
@@ -140,7 +140,7 @@ def test_two_processes_storing_the_same_class_at_once_leave_every_record_once(tm
     path = tmp_path / "s"
     script = (
         "import sys\nfrom pathlib import Path\nfrom grader.store import open_store\n"
-        "from tests.store.test_store import keep\nfrom tests.records import made_record\n"
+        "from tests.store.test_store import keep\nfrom tests.support.records import made_record\n"
         f"with open_store(Path({str(path)!r}), create=True) as store:\n"
         "    for number in range(40): keep(store, made_record(f'student{number}'))\n"
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from grader.base.verdict import Fault, Verdict
+from grader.classes.final_points import Line, standing
 from grader.records.record import (
     BuildRecord,
     EngineRecord,
@@ -18,6 +20,8 @@ from grader.records.record import (
     SubmissionRecord,
     TestRecord,
 )
+from grader.store import Attempt
+from grader.store.database import Points, Student
 
 
 def made_test(name: str, verdict: Verdict = Verdict.PASSED, **changes: object) -> TestRecord:
@@ -96,3 +100,40 @@ def made_record(
         "recheck": made_recheck([test.name for test in chosen if test.gpu_ms is not None]),
     }
     return Record.model_validate(values | changes)
+
+
+def practice_record(**changes: object) -> Record:
+    """A record of the emulator: one public test passed, the other ran into its time limit."""
+    values: dict[str, object] = {
+        "created": "2026-11-21T00:00:00+00:00",
+        "grader": "0.1.0",
+        "assignment": "hw4",
+        "assignment_sha256": "0" * 64,
+        "submission": SubmissionRecord(id="alice", path="alice.cu", sha256="1" * 64, files=("alice.cu",)),
+        "engine": EngineRecord(name="emulator", device="emulated sm_80", facts={"compiler": "nvcc V13.0.88"}),
+        "machine": MachineRecord(host="here", cpu="a CPU", confinement="bubblewrap"),
+        "build": BuildRecord(ok=True, log="", seconds=1.5, flags=("-O3",), flags_from="the assignment", cached=False),
+        "tests": (
+            TestRecord(name="s01", shape=(2, 128, 32), verdict=Verdict.PASSED, fault=None, reason="", max_error=1e-6),
+            TestRecord(
+                name="s02", shape=(3, 128, 64), verdict=Verdict.TIME_LIMIT, fault=Fault.STUDENT, reason="Stopped."
+            ),
+        ),
+        "occupancy": None,
+        "scores": Scores(total=None, max=100, correctness=30.0, speedup=None, occupancy=None, report=None),
+        "parts": (PartRecord(part="correctness", points=30.0, max=60, how="because"),),
+        "practice": True,
+        "not_measured": ("speedup: no GPU",),
+        "notes": (),
+    }
+    return Record.model_validate(values | changes)
+
+
+def line_of(record: Record, nickname: str = "", penalty: float = 0.0, **entered: float) -> Line:
+    """The gradebook's line of a student whose only attempt has this record."""
+    student = Student(record.submission.id, "", nickname, "", f"page of {record.submission.id}")
+    attempt = Attempt(
+        1, student, 1, record.submission.sha256, datetime(2026, 11, 20, tzinfo=UTC), 0, penalty, 1, record
+    )
+    points = {part: Points(student.id, part, value, "") for part, value in entered.items()}
+    return standing(attempt, points, 1)

@@ -1,0 +1,32 @@
+"""The programs of every assignment of the course: model solutions, wrong ones and the template."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from grader.course.assignment import assignment_names, load_assignment
+from tests.support.course import ROOT
+
+NAMES = assignment_names()
+SAYS = re.compile(r"^// expect: wrong_answer on most: (.+)$", re.MULTILINE)
+
+
+def models(name: str) -> list[Path]:
+    return sorted((ROOT / "reference" / name).glob("*.cu"))
+
+
+def wrongs(name: str) -> list[Path]:
+    """Wrong solutions that say what the grader must find on most tests they fail; others have tests of their own."""
+    return sorted(path for path in (ROOT / "reference" / name / "wrong").glob("*.cu") if SAYS.search(path.read_text()))
+
+
+def template(name: str) -> Path:
+    return ROOT / "student_template" / name / load_assignment(name).submission.main
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+WITH_WRONGS = [name for name in NAMES if wrongs(name)]
