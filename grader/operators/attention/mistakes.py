@@ -19,86 +19,45 @@ TILES = (32, 64, 16, 128)
 # ---- attention, changed in one place --------------------------------------------------------------------------
 
 
-def _scaled(scale: Callable[[int], float]) -> Compute:
-    return _scaled_for_shape(lambda shape: scale(int(shape[2])))
+def _attention(
+    change: Callable[[F32, F32, F32], tuple[F32, F32, F32]] = lambda q, k, v: (q, k, v),
+    scale: Callable[[Shape], float] = lambda shape: 1.0 / float(np.sqrt(shape[2])),
+) -> Compute:
+    """Attention of what `change` makes of Q, K and V, with the scores multiplied by `scale`."""
 
-
-def _scaled_for_shape(scale: Callable[[Shape], float]) -> Compute:
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
+        q, k, v = change(*tensors)
         return softmax_attention(q[rows].astype(np.float64) * scale(shape), k, v)
 
     return compute
 
 
-def _with(order: tuple[int, int, int]) -> Compute:
-    """Attention with the roles of Q, K, V given to tensors number `order`."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (tensors[i] for i in order)
-        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k, v)
-
-    return compute
+def _scaled(scale: Callable[[int], float]) -> Compute:
+    return _attention(scale=lambda shape: scale(int(shape[2])))
 
 
-def _some_keys(keys: Callable[[int], slice]) -> Compute:
-    """Attention over a part of the keys."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        used = keys(int(shape[1]))
-        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[used], v[used])
-
-    return compute
+def _some_keys(some: Callable[[F32], F32]) -> Compute:
+    """Attention over a part of the keys: `some` takes it out of K, and out of V."""
+    return _attention(lambda q, k, v: (q, some(k), some(v)))
 
 
 def _without(dropped: Callable[[int], NDArray[np.intp]]) -> Compute:
     """Attention over all keys but those numbered `dropped(N)`."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        kept = np.delete(np.arange(int(shape[1])), dropped(int(shape[1])))
-        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[kept], v[kept])
-
-    return compute
+    return _some_keys(lambda matrix: np.delete(matrix, dropped(len(matrix)), axis=0))
 
 
-def _rearranged(
-    k_of: Callable[[F32], F32],
-    v_of: Callable[[F32], F32],
-) -> Compute:
-    """Attention that sees K as `k_of(K)` and V as `v_of(V)`."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k_of(k), v_of(v))
-
-    return compute
-
-
-def _as_it_is(matrix: F32) -> F32:
-    return matrix
-
-
-def _tiles_transposed(tile: int) -> Callable[[F32], F32]:
+def _tiles_transposed(matrix: F32, tile: int) -> F32:
     """Every tile of `tile` rows, stored row after row and read column after column."""
-    return lambda matrix: np.ascontiguousarray(matrix.reshape(-1, matrix.shape[1], tile).transpose(0, 2, 1)).reshape(
-        matrix.shape
-    )
+    tiles = matrix.reshape(-1, matrix.shape[1], tile).transpose(0, 2, 1)
+    return np.ascontiguousarray(tiles).reshape(matrix.shape)
 
 
-def _first_tile_again(tile: int) -> Callable[[F32], F32]:
-    return lambda matrix: np.tile(matrix[:tile], (len(matrix) // tile, 1))
+def _first_tile_again(matrix: F32, tile: int) -> F32:
+    return np.tile(matrix[:tile], (len(matrix) // tile, 1))
 
 
-def _columns_of_scores(columns: int) -> Compute:
-    """Scores summed over the first columns only."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        return softmax_attention(q[rows, :columns].astype(np.float64) / np.sqrt(shape[2]), k[:, :columns], v)
-
-    return compute
+def _taken_for_its_transpose(matrix: F32) -> F32:
+    return matrix.reshape(matrix.shape[::-1]).T
 
 
 def _mean_of_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
@@ -212,7 +171,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"last_{tile}_keys_dropped",
             f"It matches attention that ignores the last {tile} keys: the loop over tiles of K and V ends "
             "one tile early.",
-            _some_keys(lambda n: slice(0, n - tile)),
+            _some_keys(lambda matrix: matrix[:-tile]),
             whole,
             steps=("keys",),
         ),
@@ -220,7 +179,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"first_{tile}_keys_dropped",
             f"It matches attention that ignores the first {tile} keys: the loop over tiles of K and V "
             "starts one tile late.",
-            _some_keys(lambda n: slice(tile, n)),
+            _some_keys(lambda matrix: matrix[tile:]),
             whole,
             steps=("keys",),
         ),
@@ -228,7 +187,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"first_{tile}_keys_only",
             f"It matches attention over the first {tile} keys only: the loop over tiles of K and V runs "
             "once, or each tile overwrites the one before.",
-            _some_keys(lambda n: slice(0, tile)),
+            _some_keys(lambda matrix: matrix[:tile]),
             whole,
             steps=("keys",),
         ),
@@ -236,7 +195,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"last_{tile}_keys_only",
             f"It matches attention over the last {tile} keys only: O, l or m is overwritten by each tile "
             "instead of being carried on.",
-            _some_keys(lambda n: slice(n - tile, n)),
+            _some_keys(lambda matrix: matrix[-tile:]),
             whole,
             steps=("output_sum",),
         ),
@@ -282,14 +241,14 @@ def _keys_one_at_a_time() -> list[Alternate]:
             "first_key_only",
             "It matches attention over the first key only: the loop over the keys runs once, or every key uses the "
             "same row of V.",
-            _some_keys(lambda n: slice(0, 1)),
+            _some_keys(lambda matrix: matrix[:1]),
             steps=("keys",),
         ),
         Alternate(
             "last_key_only",
             "It matches attention over the last key only: O, l or m is overwritten by each key instead of being "
             "carried on.",
-            _some_keys(lambda n: slice(n - 1, n)),
+            _some_keys(lambda matrix: matrix[-1:]),
             steps=("output_sum",),
         ),
         Alternate(
@@ -369,33 +328,32 @@ def _every_so_many_keys(step: int, first: int) -> Alternate:
     )
 
 
-def _tile_in_shared_memory(tile: int) -> list[Alternate]:
-    """A tile of K or V is read in another way than it was written."""
-    found = []
-    for name, transposed, again in (
-        ("K", (_tiles_transposed(tile), _as_it_is), (_first_tile_again(tile), _as_it_is)),
-        ("V", (_as_it_is, _tiles_transposed(tile)), (_as_it_is, _first_tile_again(tile))),
-    ):
-        load: Step = "load_k" if name == "K" else "load_v"
-        found += [
-            Alternate(
-                f"{name}_tile_of_{tile}_transposed",
-                f"It matches attention in which each tile of {name} of {tile} rows is read with rows and columns "
-                "exchanged: look at how the tile is written to shared memory and how it is read.",
-                _rearranged(*transposed),
-                _at_most(tile),
-                steps=(load, "scores" if name == "K" else "output_sum"),
-            ),
-            Alternate(
-                f"{name}_tile_of_{tile}_not_reloaded",
-                f"It matches attention in which every tile uses the same {tile} rows of {name}, the first: look at "
-                f"the offset from which the tile of {name} is loaded.",
-                _rearranged(*again),
-                _at_most(tile),
-                steps=(load,),
-            ),
-        ]
-    return found
+def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[Alternate]:
+    """A tile of K or V, `name`, is read in another way than it was written."""
+
+    def seen_as(change: Callable[[F32, int], F32]) -> Compute:
+        if name == "K":
+            return _attention(lambda q, k, v: (q, change(k, tile), v))
+        return _attention(lambda q, k, v: (q, k, change(v, tile)))
+
+    return [
+        Alternate(
+            f"{name}_tile_of_{tile}_transposed",
+            f"It matches attention in which each tile of {name} of {tile} rows is read with rows and columns "
+            "exchanged: look at how the tile is written to shared memory and how it is read.",
+            seen_as(_tiles_transposed),
+            _at_most(tile),
+            steps=(load, use),
+        ),
+        Alternate(
+            f"{name}_tile_of_{tile}_not_reloaded",
+            f"It matches attention in which every tile uses the same {tile} rows of {name}, the first: look at "
+            f"the offset from which the tile of {name} is loaded.",
+            seen_as(_first_tile_again),
+            _at_most(tile),
+            steps=(load,),
+        ),
+    ]
 
 
 def _at_most(keys: int) -> Callable[[Shape], bool]:
@@ -437,7 +395,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "scale_1_over_sqrt_n",
         "It matches attention with the scale 1/√N: it should be 1/√d.",
-        _scaled_for_shape(lambda shape: 1.0 / float(np.sqrt(shape[1]))),
+        _attention(scale=lambda shape: 1.0 / float(np.sqrt(shape[1]))),
         steps=("scale",),
     ),
     Alternate(
@@ -456,7 +414,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "32_columns_of_scores",
         "It matches scores summed over the first 32 columns of Q and K only: here d is 64.",
-        _columns_of_scores(32),
+        _attention(lambda q, k, v: (q[:, :32], k[:, :32], v)),
         lambda shape: shape[2] <= 32,
         steps=("scores",),
     ),
@@ -469,32 +427,32 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "k_not_transposed",
         "It matches attention with K taken for its transpose: Kᵀ is d × N, and its element (x, key) is k[key * d + x].",
-        _rearranged(lambda k: k.reshape(k.shape[::-1]).T, _as_it_is),
+        _attention(lambda q, k, v: (q, _taken_for_its_transpose(k), v)),
         steps=("scores",),
     ),
     Alternate(
         "v_not_transposed",
         "It matches attention with V taken for its transpose: element x of a key is v[key * d + x].",
-        _rearranged(_as_it_is, lambda v: v.reshape(v.shape[::-1]).T),
+        _attention(lambda q, k, v: (q, k, _taken_for_its_transpose(v))),
         steps=("output_sum",),
     ),
     Alternate(
         "q_k_swapped",
         "It matches attention with Q and K exchanged: look at which is indexed by the output's row, and at the "
         "order Q, K, V in the input file.",
-        _with((1, 0, 2)),
+        _attention(lambda q, k, v: (k, q, v)),
         steps=("scores",),
     ),
     Alternate(
         "k_v_swapped",
         "It matches attention with K and V exchanged: the input file has Q, K, V in this order.",
-        _with((0, 2, 1)),
+        _attention(lambda q, k, v: (q, v, k)),
         steps=("launch",),
     ),
     Alternate(
         "q_v_swapped",
         "It matches attention with Q and V exchanged: the input file has Q, K, V in this order.",
-        _with((2, 1, 0)),
+        _attention(lambda q, k, v: (v, k, q)),
         steps=("launch",),
     ),
     Alternate(
@@ -544,7 +502,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "half_of_keys",
         "It matches attention over the first half of the keys: the loop over K and V covers N/2 of N keys.",
-        _some_keys(lambda n: slice(0, n // 2)),
+        _some_keys(lambda matrix: matrix[: len(matrix) // 2]),
         steps=("keys",),
     ),
     *(mistake for tile in TILES for mistake in _keys_of_a_loop(tile)),
@@ -554,6 +512,13 @@ ALTERNATES: tuple[Alternate, ...] = (
     *_key_at_the_end_of_a_loop(),
     *(mistake for tile in (*TILES, 8) for mistake in _key_of_each_tile(tile)),
     *(_every_so_many_keys(step, first) for step in (100, 10, 1000) for first in (step - 1, 0)),
-    *(mistake for tile in TILES for mistake in _tile_in_shared_memory(tile)),
+    *(
+        mistake
+        for tile in TILES
+        for mistake in (
+            *_tile_in_shared_memory(tile, "K", "load_k", "scores"),
+            *_tile_in_shared_memory(tile, "V", "load_v", "output_sum"),
+        )
+    ),
     *(_scores_transposed(tile) for tile in TILES),
 )
