@@ -57,7 +57,7 @@ from grader.records.record import (
 from grader.timing.evidence import Outside, other_kernel
 from grader.timing.floors import Floor, least_time
 from grader.timing.fresh_inputs import FreshInput, fresh_input
-from grader.timing.measurement import TimedRun, Timing, measure_case, rule_of
+from grader.timing.measurement import TimedRun, Timing, measure_case
 
 SCORED_LAUNCHES = 24
 """Launches profiled for the score: achieved occupancy hardly differs between launches of a kernel."""
@@ -251,7 +251,7 @@ def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
     """A timing as a record has it; None when there is no time."""
     if timing.median_ms is None:
         return None
-    interval, rule = timing.interval, rule_of(rules.timing)
+    interval, rule = timing.interval, rules.timing
     return TimingRecord(
         runs=tuple(_run_record(run) for run in timing.runs),
         median_ms=timing.median_ms,
