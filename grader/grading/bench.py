@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 
@@ -282,7 +282,6 @@ def _outside_record(outside: Outside | None) -> OutsideRecord | None:
 
 
 def _run_record(run: TimedRun) -> TimedRunRecord:
-    state = run.state
     return TimedRunRecord(
         gpu_ms=run.gpu_ms,
         copy_ms=run.copy_ms,
@@ -291,11 +290,7 @@ def _run_record(run: TimedRun) -> TimedRunRecord:
         wall_s=round(run.wall_s, 4),
         use=run.use,
         outlier=run.outlier,
-        sm_mhz=state.sm_mhz if state else None,
-        memory_mhz=state.memory_mhz if state else None,
-        temperature_c=state.temperature_c if state else None,
-        power_w=state.power_w if state else None,
-        slowed=state.slowed if state else (),
+        **(asdict(run.state) if run.state else {}),
     )
 
 
