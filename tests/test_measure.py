@@ -198,7 +198,7 @@ def test_an_input_that_cannot_be_written_is_the_machines_fault(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     assert fresh.path.exists()
-    monkeypatch.setattr("grader.timing.fresh_inputs._write", full)
+    monkeypatch.setattr("grader.timing.fresh_inputs.write_bytes_at", full)
     with pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"):
         fresh.renew()
 
