@@ -90,6 +90,7 @@ def _grade_built(
 ) -> Record:
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
+    grading = replace(grading, submission=submission)
     bench, waited = grading.bench, Waited(None, "")
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
         if bench is not None and built.program is not None:
