@@ -33,7 +33,7 @@ from tabulate import tabulate
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grader.base.progress import Silent  # noqa: E402
+from grader.base.progress import Progress  # noqa: E402
 from grader.base.workers import cores  # noqa: E402
 from grader.course.assignment import Assignment, load_assignment  # noqa: E402
 from grader.course.catalogue import TestcaseFiles, ensure  # noqa: E402
@@ -73,7 +73,7 @@ def grade_rounds(options: argparse.Namespace, place: Path, until: float, into: P
             for path in paths:
                 if time.monotonic() > until:
                     return
-                record = grade(grading, read_submission(path, rules), Silent())
+                record = grade(grading, read_submission(path, rules), Progress())
                 kept.write(record.model_dump_json() + "\n")
                 kept.flush()
                 print(turn, *row(path.stem, [record]), sep="  ", file=sys.stderr, flush=True)

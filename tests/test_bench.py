@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from grader.base.errors import GraderFault, UsageError
 from grader.base.paths import course_root
-from grader.base.progress import Silent
+from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.course.assignment import Assignment, FailedTests, ReferenceRatio, TimingRules
 from grader.course.catalogue import TestcaseFiles, generate
@@ -67,7 +67,7 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
         engine = TimedC(tmp_path)
         with open_bench(engine, rules, suite, files) as bench:
             grading = Grading(rules, suite, files, cases, engine, None, bench)
-            return grade(grading, read_submission(hand_in, rules), Silent())
+            return grade(grading, read_submission(hand_in, rules), Progress())
 
     return run
 
@@ -251,7 +251,7 @@ def test_in_one_session_the_reference_is_timed_once(
     monkeypatch.setattr("grader.grading.bench.use_reader", lambda uuid: nullcontext(lambda: Use((), 0, 0)))
     with open_bench(engine, rules, suite, files) as bench:
         grading = Grading(rules, suite, files, cases, engine, None, bench)
-        first, second = (grade(grading, hand_in, Silent()) for _ in range(2))
+        first, second = (grade(grading, hand_in, Progress()) for _ in range(2))
     assert first.tests[0].reference == second.tests[0].reference is not None
     for record in (first, second):
         assert record.machine.gpu_prepared == "idle"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.progress import Silent
+from grader.base.progress import Progress
 from grader.commands.inspection import profile_program
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
@@ -50,4 +50,4 @@ def _counted(source: Path, test: str, rules: Assignment) -> counting.CountedRun:
     built = build(read_submission(source, rules), rules, ENGINE)
     assert built.program is not None, built.log
     case = suite_of(rules).cases[test]
-    return counting.counted_run(ENGINE, built.program, case, rules.limits, Silent(), "hw4")
+    return counting.counted_run(ENGINE, built.program, case, rules.limits, Progress(), "hw4")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import MachineFault
-from grader.base.progress import Silent
+from grader.base.progress import Progress
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
 from grader.course.assignment import HiddenInputs, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, state
@@ -127,7 +127,7 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
     (tmp_path / "alice").mkdir()
     shutil.copyfile(source, tmp_path / "alice" / rules.submission.main)
     submission = read_submission(tmp_path / "alice", rules)
-    record = grade(Grading(rules, suite, usual, cases, PlainC(), None), submission, Silent())
+    record = grade(Grading(rules, suite, usual, cases, PlainC(), None), submission, Progress())
     assert [test.verdict for test in record.tests] == [Verdict.PASSED] * 3
     assert record.hidden_inputs.startswith(f"{room} of 3 hidden testcases")
     assert record.hidden_inputs.endswith("The machine could not run the others: The disk is full; free some space.")

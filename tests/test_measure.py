@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from grader.base.errors import MachineFault
-from grader.course.assignment import Assignment, load_assignment
+from grader.course.assignment import Assignment, TimingRules, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import Case, Suite, load_suite
 from grader.gpu.outside_clock import Busy
@@ -22,11 +22,10 @@ from grader.timing import measurement
 from grader.timing.evidence import Outside
 from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
 from grader.timing.measurement import TimedRun, Timing, measure_case, repeat
-from grader.timing.stopping import Rule
 from tests.support.machine import goes
 
-SLOWED = GpuState(5, 1500, 1400, 3201, 80, 690.0, ("power cap",))
-FINE = GpuState(5, 1980, 1980, 3201, 40, 200.0, ())
+SLOWED = GpuState(1500, 3201, 80, 690.0, ("power cap",))
+FINE = GpuState(1980, 3201, 40, 200.0, ())
 
 
 def a_run(gpu_ms: float, state: GpuState | None = FINE) -> TimedRun:
@@ -48,7 +47,7 @@ def frozen() -> float:
 
 
 def test_the_graded_run_warms_up_and_six_that_agree_are_enough() -> None:
-    timing = repeat(of(*[10.0] * 6), Rule(), first=a_run(12.0), clock=frozen)
+    timing = repeat(of(*[10.0] * 6), TimingRules(), first=a_run(12.0), clock=frozen)
     assert timing.stopped == "stable"
     assert timing.median_ms == 10.0
     assert [run.use for run in timing.runs] == ["warm-up"] + ["counted"] * 6
@@ -56,26 +55,26 @@ def test_the_graded_run_warms_up_and_six_that_agree_are_enough() -> None:
 
 
 def test_without_a_graded_run_the_first_is_the_warm_up() -> None:
-    timing = repeat(of(15.0, *[10.0] * 6), Rule(), clock=frozen)
+    timing = repeat(of(15.0, *[10.0] * 6), TimingRules(), clock=frozen)
     assert [run.gpu_ms for run in timing.counted] == [10.0] * 6
 
 
 def test_a_slow_run_stays_in_the_result_marked_and_the_median_does_not_move() -> None:
-    timing = repeat(of(10.0, 10.0, 14.0, *[10.01] * 9), Rule(), first=a_run(10.0), clock=frozen)
+    timing = repeat(of(10.0, 10.0, 14.0, *[10.01] * 9), TimingRules(), first=a_run(10.0), clock=frozen)
     assert timing.stopped == "stable"
     assert [run.gpu_ms for run in timing.runs if run.outlier] == [14.0]
     assert timing.median_ms == pytest.approx(10.01, abs=0.01)
 
 
 def test_a_throttled_run_is_repeated_and_said_so() -> None:
-    timing = repeat(of(10.0, a_run(13.0, SLOWED), *[10.0] * 5), Rule(), first=a_run(10.0), clock=frozen)
+    timing = repeat(of(10.0, a_run(13.0, SLOWED), *[10.0] * 5), TimingRules(), first=a_run(10.0), clock=frozen)
     assert [run.use for run in timing.runs] == ["warm-up", "counted", "throttled"] + ["counted"] * 5
     assert timing.notes == ("a run was repeated because the GPU was slowed (power cap)",)
     assert timing.median_ms == 10.0
 
 
 def test_a_gpu_that_is_always_throttled_is_timed_in_the_end_and_said_so() -> None:
-    timing = repeat(of(*[a_run(13.0, SLOWED)] * 9), Rule(), first=a_run(13.0), throttled_retries=3, clock=frozen)
+    timing = repeat(of(*[a_run(13.0, SLOWED)] * 9), TimingRules(), first=a_run(13.0), clock=frozen)
     assert timing.stopped == "stable"
     assert sum(run.use == "throttled" for run in timing.runs) == 3
     assert any("repeating did not help" in note for note in timing.notes)
@@ -83,7 +82,7 @@ def test_a_gpu_that_is_always_throttled_is_timed_in_the_end_and_said_so() -> Non
 
 def test_the_budget_ends_what_does_not_settle() -> None:
     now = iter(range(100))
-    timing = repeat(of(*[10.0, 12.0] * 20), Rule(budget_s=9), first=a_run(10.0), clock=lambda: float(next(now)))
+    timing = repeat(of(*[10.0, 12.0] * 20), TimingRules(budget_s=9), first=a_run(10.0), clock=lambda: float(next(now)))
     assert timing.stopped == "budget"
     assert 6 <= len(timing.counted) <= 9
     assert timing.interval is not None
@@ -92,13 +91,15 @@ def test_the_budget_ends_what_does_not_settle() -> None:
 
 def test_a_budget_for_a_few_runs_gives_a_median_without_an_interval() -> None:
     now = iter(range(100))
-    timing = repeat(of(10.0, 11.0, 12.0, 13.0), Rule(budget_s=3), first=a_run(10.0), clock=lambda: float(next(now)))
+    timing = repeat(
+        of(10.0, 11.0, 12.0, 13.0), TimingRules(budget_s=3), first=a_run(10.0), clock=lambda: float(next(now))
+    )
     assert timing.median_ms == 10.5  # of 10 and 11: the budget was spent before a third run
     assert timing.interval is None
 
 
 def test_a_run_that_fails_on_a_fresh_input_ends_the_timing() -> None:
-    timing = repeat(of(10.0, "on a fresh input its output is wrong: batch 0, row 3"), Rule(), clock=frozen)
+    timing = repeat(of(10.0, "on a fresh input its output is wrong: batch 0, row 3"), TimingRules(), clock=frozen)
     assert timing.median_ms is None
     assert "fresh input" in timing.problem
 
@@ -197,7 +198,7 @@ def test_an_input_that_cannot_be_written_is_the_machines_fault(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     assert fresh.path.exists()
-    monkeypatch.setattr("grader.timing.fresh_inputs._write", full)
+    monkeypatch.setattr("grader.timing.fresh_inputs.write_bytes_at", full)
     with pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"):
         fresh.renew()
 

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from grader.timing.stopping import LEAST_RUNS, Rule, decide, median_interval, outliers
+from grader.course.assignment import TimingRules
+from grader.timing.stopping import LEAST_RUNS, decide, median_interval, outliers
 
 
 def test_fewer_than_six_runs_have_no_interval() -> None:
@@ -37,20 +38,20 @@ def test_the_interval_holds_the_median_of_a_skewed_distribution_at_least_95_time
 
 
 def test_runs_that_agree_stop_after_the_sixth() -> None:
-    rule = Rule(budget_s=100)
+    rule = TimingRules(budget_s=100)
     values = [10.0, 10.01, 9.99, 10.02, 10.0, 10.01]
     assert [decide(values[:n], 0.0, rule) for n in range(1, 7)] == ["more"] * 5 + ["stable"]
 
 
 def test_runs_that_do_not_agree_go_on_until_the_budget_or_the_count() -> None:
     values = [10.0, 11.0] * 10
-    assert decide(values[:8], 5.0, Rule(budget_s=10, most=20)) == "more"
-    assert decide(values[:8], 10.0, Rule(budget_s=10, most=20)) == "budget"
-    assert decide(values, 5.0, Rule(budget_s=10, most=20)) == "count"
+    assert decide(values[:8], 5.0, TimingRules(budget_s=10, most=20)) == "more"
+    assert decide(values[:8], 10.0, TimingRules(budget_s=10, most=20)) == "budget"
+    assert decide(values, 5.0, TimingRules(budget_s=10, most=20)) == "count"
 
 
 def test_a_spent_budget_still_needs_one_run() -> None:
-    assert decide([], 99.0, Rule(budget_s=1)) == "more"
+    assert decide([], 99.0, TimingRules(budget_s=1)) == "more"
 
 
 def test_one_slow_run_is_marked_and_does_not_move_the_median() -> None:

@@ -169,16 +169,15 @@ def test_a_seed_is_not_shown_by_printing_it():
 # ---- the secret -----------------------------------------------------------------------------------------------
 
 
-def test_the_secret_is_made_once_private_and_with_a_notice(tmp_path):
+def test_the_secret_is_made_once_and_private(tmp_path):
     suite = suite_from(tmp_path, SMALL)
     path = tmp_path / "secret"
     assert not path.exists()
     secret = suite.secret
-    assert "keep it private" in secret.notice
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(path.read_text().strip()) == 64
     again = load_secret(tmp_path)
-    assert again.id == secret.id and again.notice == ""
+    assert again.id == secret.id
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".secret")] == []
 
 

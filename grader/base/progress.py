@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 
 
-class Progress(Protocol):
-    """Receives reports from long work."""
+class Progress:
+    """Receives reports from long work, and shows nothing of them; subclasses do."""
 
     def stage(self, text: str, total: int | None = None) -> None:
         """A new stage begins, of `total` steps if that is known."""
@@ -24,17 +23,7 @@ class Progress(Protocol):
         """Something worth a line of its own."""
 
 
-class Silent:
-    """For callers that show nothing."""
-
-    def stage(self, text: str, total: int | None = None) -> None: ...
-
-    def advance(self, done: int) -> None: ...
-
-    def line(self, text: str) -> None: ...
-
-
-class _Plain:
+class _Plain(Progress):
     """One line per stage, for logs."""
 
     def __init__(self, console: Console) -> None:
@@ -43,13 +32,11 @@ class _Plain:
     def stage(self, text: str, total: int | None = None) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def advance(self, done: int) -> None: ...
-
     def line(self, text: str) -> None:
         self.stage(text)
 
 
-class _Live:
+class _Live(Progress):
     """One bar that changes its text from stage to stage."""
 
     def __init__(self, bar: RichProgress) -> None:

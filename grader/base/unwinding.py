@@ -10,24 +10,6 @@ import os
 import signal
 import sys
 import threading
-from types import TracebackType
-from typing import Protocol
-
-
-class _Dropped(Protocol):
-    """The argument of `sys.unraisablehook`: the fields used here."""
-
-    @property
-    def exc_type(self) -> type[BaseException]: ...
-    @property
-    def exc_value(self) -> BaseException | None: ...
-    @property
-    def exc_traceback(self) -> TracebackType | None: ...
-    @property
-    def err_msg(self) -> str | None: ...
-    @property
-    def object(self) -> object: ...
-
 
 _SOON_S = 0.02
 _SIGNALS = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
@@ -38,10 +20,10 @@ def never_drop_a_signal() -> None:
     sys.unraisablehook = _ask_again
 
 
-def _ask_again(dropped: _Dropped) -> None:
+def _ask_again(dropped: sys.UnraisableHookArgs) -> None:
     again = _SIGNALS.get(dropped.exc_type)
     if again is None:
-        sys.__unraisablehook__(dropped)  # type: ignore[arg-type]
+        sys.__unraisablehook__(dropped)
     else:
         timer = threading.Timer(_SOON_S, os.kill, (os.getpid(), again))  # after the callback returns
         timer.daemon = True

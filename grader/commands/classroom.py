@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader.base.errors import MachineFault, UsageError
+from grader.base.errors import UsageError
 from grader.base.paths import course_root, shown
 from grader.base.progress import shown_progress
 from grader.base.workers import cores
@@ -24,8 +24,7 @@ from grader.classes.cluster.elsewhere import engine_of_jobs
 from grader.classes.comparable import mixed
 from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook, students_only
 from grader.classes.points_file import read_points
-from grader.commands import complaints
-from grader.commands.report_files import write_junit
+from grader.commands import complaints, report_files
 from grader.commands.second_draw import recheck_leaders, second_draw
 from grader.commands.submissions import grade_paths
 from grader.course.assignment import Assignment, assignment_names, chosen_assignment, load_assignment
@@ -170,7 +169,7 @@ def grade(
         if json is not None:
             write_records(counting, json)
         if junit is not None:
-            write_junit(counting, junit)
+            report_files.write_junit(counting, junit)
     return summary(outcome, path, notes, concerns), not unjudged
 
 
@@ -410,10 +409,7 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
     if left_out:
         text += f"\n{len(left_out)} left out, which hold nothing to compare: {', '.join(left_out)}."
     if html is not None:
-        try:
-            html.write_text(similarity_page(resembling), encoding="utf-8")
-        except OSError as error:
-            raise MachineFault(f"The page could not be written to {shown(html)}: {error.strerror}.") from error
+        report_files.write(html, similarity_page(resembling), "page")
         text += f"\nSide by side in {shown(html)}."
     return text
 

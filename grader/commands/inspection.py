@@ -21,9 +21,8 @@ from grader.grading.closer_look import case_to_look_at
 from grader.profiling.advice import advice, by_line
 from grader.profiling.counted_run import counted_run
 from grader.profiling.counters import counted_launches, instruction_mix
-from grader.profiling.kernel_profile import KernelProfile, Theory, kernel_profiles, plan
+from grader.profiling.kernel_profile import KernelProfile, ProfileStudy, Theory, kernel_profiles, plan
 from grader.profiling.ncu import Launch, NotProfiled, run_ncu
-from grader.profiling.profile_study import ProfileStudy
 from grader.programs.build import Build, build, handed_in_name
 from grader.programs.engine import Engine, select_engine
 from grader.programs.engine.cuda import CudaEngine

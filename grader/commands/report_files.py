@@ -14,15 +14,17 @@ from grader.site import report_page
 
 def write_html(records: Sequence[Record], path: Path) -> None:
     """Write records as one page that needs no other file."""
-    try:
-        path.write_text(report_page(records), encoding="utf-8")
-    except OSError as error:
-        raise MachineFault(f"The page could not be written to {shown(path)}: {error.strerror}.") from error
+    write(path, report_page(records), "page")
 
 
 def write_junit(records: Sequence[Record], path: Path) -> None:
     """Write records as JUnit XML."""
+    write(path, junit.render(records), "JUnit file")
+
+
+def write(path: Path, text: str, what: str) -> None:
+    """Write `text`; `what` names it. Raises MachineFault."""
     try:
-        path.write_text(junit.render(records), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise MachineFault(f"The JUnit file could not be written to {shown(path)}: {error.strerror}.") from error
+        raise MachineFault(f"The {what} could not be written to {shown(path)}: {error.strerror}.") from error

@@ -182,7 +182,8 @@ class TimingRules(StrictModel):
     """How often a test that earns points for its time is run, and when that is enough (see grader.timing.stopping).
 
     `tests` names those that are repeated; by default those that the rubric times. `warm_up` runs are not counted,
-    the graded run is the first of them. A throttled run is repeated up to `throttled_retries` times.
+    the graded run is the first of them. `budget_s` is of wall time, for all runs of a test. A throttled run is repeated
+    up to `throttled_retries` times.
     """
 
     tests: str | None = None

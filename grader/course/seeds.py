@@ -140,28 +140,14 @@ def draw_unit(seed: Seed, identity: str, unit: int, count: int, distribution: Di
 # ---- the secret -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Secret:
-    """The seed of hidden cases, its source, and a notice if it was just created."""
-
-    seed: Seed
-    source: str
-    notice: str = ""
-
-    @property
-    def id(self) -> str:
-        """What a record may reveal of it."""
-        return self.seed.id
-
-
-def load_secret(folder: Path) -> Secret:
-    """The secret: GRADER_SECRET, else the file GRADER_SECRET_FILE, else the file `secret` in `folder`. The last is
-    created when it is missing (32 random bytes in hexadecimal, readable by its owner only); `notice` then says so.
+def load_secret(folder: Path) -> Seed:
+    """The seed of hidden cases, from GRADER_SECRET, else the file GRADER_SECRET_FILE, else the file `secret` in
+    `folder`. The last is created when it is missing (32 random bytes in hexadecimal, readable by its owner only).
     Raises UsageError for an empty or short secret or an unreadable file, MachineFault where none can be written.
     """
     text = os.environ.get("GRADER_SECRET")
     if text is not None:
-        return Secret(hidden_seed(_checked(text, "GRADER_SECRET")), "GRADER_SECRET")
+        return hidden_seed(_checked(text, "GRADER_SECRET"))
     named = os.environ.get("GRADER_SECRET_FILE")
     path = Path(named).expanduser() if named else folder / "secret"
     if named or path.exists():
@@ -173,7 +159,7 @@ def load_secret(folder: Path) -> Secret:
                 f"{path}: the secret of the hidden testcases cannot be read ({reason}); "
                 f"{'correct GRADER_SECRET_FILE' if named else 'make the file readable'} or set GRADER_SECRET."
             ) from error
-        return Secret(hidden_seed(_checked(text, shown(path))), shown(path))
+        return hidden_seed(_checked(text, shown(path)))
     return _make_secret(path)
 
 
@@ -187,7 +173,7 @@ def _checked(text: str, source: str) -> str:
     return text
 
 
-def _make_secret(path: Path) -> Secret:
+def _make_secret(path: Path) -> Seed:
     text = secrets.token_hex(32)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -208,8 +194,4 @@ def _make_secret(path: Path) -> Secret:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
-    notice = (
-        f"A new secret for the hidden testcases was written to {shown(path)}: keep it, and keep it private; without it "
-        f"the same hidden testcases cannot be generated again."
-    )
-    return Secret(hidden_seed(text), shown(path), notice)
+    return hidden_seed(text)

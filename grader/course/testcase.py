@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from grader.base.errors import UsageError
 from grader.base.yaml_model import StrictModel, place, read_yaml_model
-from grader.course.seeds import Constant, Secret, Seed, Uniform, load_secret, public_seed
+from grader.course.seeds import Constant, Seed, Uniform, load_secret, public_seed
 from grader.operators import Operator, Shape, load_operator
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -98,14 +98,14 @@ class Suite:
     """Not empty: the same testcases on other values, determined by their usual seeds and this word."""
 
     @cached_property
-    def secret(self) -> Secret:
+    def secret(self) -> Seed:
         """Read (or created) on first use: grading on public cases needs none."""
         return load_secret(self.path.parent)
 
     def seed(self, case: Case) -> Seed:
         """The seed that a case's values are drawn with."""
         assert case.hidden or case.public_seed is not None
-        usual = self.secret.seed if case.hidden else public_seed(case.public_seed or "")
+        usual = self.secret if case.hidden else public_seed(case.public_seed or "")
         return usual.fresh(self.nonce) if self.nonce else usual
 
     def redrawn(self, nonce: str) -> Suite:

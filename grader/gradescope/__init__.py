@@ -5,5 +5,3 @@ May import `report` and what is below it; how to grade is handed to it.
 
 from grader.gradescope.bundle import build_bundle
 from grader.gradescope.harness import grade_there
-
-__all__ = ["build_bundle", "grade_there"]

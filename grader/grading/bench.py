@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 
@@ -57,7 +57,7 @@ from grader.records.record import (
 from grader.timing.evidence import Outside, other_kernel
 from grader.timing.floors import Floor, least_time
 from grader.timing.fresh_inputs import FreshInput, fresh_input
-from grader.timing.measurement import TimedRun, Timing, measure_case, rule_of
+from grader.timing.measurement import TimedRun, Timing, measure_case
 
 SCORED_LAUNCHES = 24
 """Launches profiled for the score: achieved occupancy hardly differs between launches of a kernel."""
@@ -251,7 +251,7 @@ def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
     """A timing as a record has it; None when there is no time."""
     if timing.median_ms is None:
         return None
-    interval, rule = timing.interval, rule_of(rules.timing)
+    interval, rule = timing.interval, rules.timing
     return TimingRecord(
         runs=tuple(_run_record(run) for run in timing.runs),
         median_ms=timing.median_ms,
@@ -282,7 +282,6 @@ def _outside_record(outside: Outside | None) -> OutsideRecord | None:
 
 
 def _run_record(run: TimedRun) -> TimedRunRecord:
-    state = run.state
     return TimedRunRecord(
         gpu_ms=run.gpu_ms,
         copy_ms=run.copy_ms,
@@ -291,11 +290,7 @@ def _run_record(run: TimedRun) -> TimedRunRecord:
         wall_s=round(run.wall_s, 4),
         use=run.use,
         outlier=run.outlier,
-        sm_mhz=state.sm_mhz if state else None,
-        memory_mhz=state.memory_mhz if state else None,
-        temperature_c=state.temperature_c if state else None,
-        power_w=state.power_w if state else None,
-        slowed=state.slowed if state else (),
+        **(asdict(run.state) if run.state else {}),
     )
 
 

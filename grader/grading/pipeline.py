@@ -1,35 +1,27 @@
-"""Grades one submission: build, then every testcase through run, check and measure, then the score → Record."""
+"""Grades one submission: build, then every testcase, then the score → Record."""
 
 from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
 
 from grader import __version__, sandbox
 from grader.base.errors import MachineFault
 from grader.base.machine import cpu_model
-from grader.base.names import printable_name, spelled_out
+from grader.base.names import printable_name
 from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Fault, Verdict
-from grader.checking.check import Check, check_output
-from grader.checking.corners import read_corners
-from grader.checking.diagnose import diagnose
-from grader.course.assignment import Assignment, LogSpeedup, Occupancy, ReferenceRatio
-from grader.course.catalogue import TestcaseFiles, changed_files, read_sidecar
-from grader.course.testcase import Case, Suite
+from grader.course.assignment import LogSpeedup, Occupancy, ReferenceRatio
+from grader.course.catalogue import TestcaseFiles
+from grader.course.testcase import Case
 from grader.gpu.idle import Waited
-from grader.gpu.state import watching
-from grader.grading.bench import Bench, floor_record, mean_occupancy, timing_record
-from grader.grading.closer_look import CloserLook, case_to_look_at, explained, failed_by_itself, with_cause
+from grader.grading.bench import mean_occupancy
+from grader.grading.closer_look import CloserLook, case_to_look_at, failed_by_itself, with_cause
 from grader.grading.hidden_testcases import (
-    NO_TIMES,
     both,
     drawn_sentence,
     fresh_files,
@@ -37,17 +29,13 @@ from grader.grading.hidden_testcases import (
     shuffled,
     to_draw_again,
 )
-from grader.grading.judge import Judgement, judge
+from grader.grading.one_test import Grading, Tested, grade_case, input_of
 from grader.programs.build import Build, build
-from grader.programs.engine import Engine
-from grader.programs.run import Run, run_program
 from grader.programs.source_rules import violations
 from grader.programs.submission import Submission
-from grader.programs.trace import Trace
-from grader.records.disclosure import disclosed, disclosed_profile
+from grader.records.disclosure import disclosed_profile
 from grader.records.points import total_of
 from grader.records.record import (
-    BaselineRecord,
     BuildRecord,
     CloserLookRecord,
     EngineRecord,
@@ -59,51 +47,8 @@ from grader.records.record import (
     TestRecord,
 )
 from grader.records.score import Evidence, is_practice, score
-from grader.timing.baseline import Baseline
-from grader.timing.evidence import Witness, computed_on_the_host, doubts, flags_of, witness_of
-from grader.timing.fresh_inputs import FreshInput, one_ahead
-from grader.timing.measurement import TimedRun, timed
-from grader.timing.phases import phase_times
-
-_MACHINE_RETRIES = 1
-"""How often a test that a machine fault spoilt is run again before the fault is reported."""
-
-
-@dataclass(frozen=True)
-class Grading:
-    """What every submission of one grading has in common.
-
-    `baseline` gives the sequential time of a case on this machine; None where times are not compared.
-    """
-
-    assignment: Assignment
-    suite: Suite
-    files: TestcaseFiles
-    cases: tuple[Case, ...]
-    engine: Engine
-    baseline: Callable[[Case], Baseline] | None
-    bench: Bench | None = None
-    submission: Submission | None = None
-    """The one that is graded, to name its lines; None where there is none yet."""
-    prepared_s: float = 0.0
-    """What making testcases took before this grading, for its timings."""
-    show: int = 0
-    """Rows and columns of every output tensor to keep in the record, where a student may see them."""
-    quick: bool = False
-    """A student's own look: in the order of the testcases, none after the first that ran into its time limit, and
-    with a look for races also where all passed."""
-
-
-@dataclass(frozen=True)
-class _Tested:
-    """A test's record, and its trace where the score needs a profile of it."""
-
-    record: TestRecord
-    trace: Trace | None = None
-    compared: str = ""
-    """What comparing the output said."""
-    explained: bool = False
-    """Whether the engine itself saw, in this run, which line is wrong."""
+from grader.timing.evidence import flags_of
+from grader.timing.fresh_inputs import one_ahead
 
 
 def grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
@@ -145,23 +90,24 @@ def _grade_built(
 ) -> Record:
     with watch.stage("source rules"):
         submission, built = _within_rules(grading, submission, built)
+    grading = replace(grading, submission=submission)
     bench, waited = grading.bench, Waited(None, "")
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
         if bench is not None and built.program is not None:
             with watch.stage("waiting for an idle GPU"):
                 waited = bench.wait_until_idle(progress.line)
-        by_case: dict[Case, _Tested] = {}
+        by_case: dict[Case, Tested] = {}
         looks = closer.possible and built.program is not None
         # Its place in the order tells a program nothing.
         order = grading.cases if grading.quick else shuffled(grading.cases)
-        with contextlib.closing(one_ahead(order, lambda case: _input_of(grading, case))) as opened:
+        with contextlib.closing(one_ahead(order, lambda case: input_of(grading, case))) as opened:
             for number, (case, fresh) in enumerate(opened):
                 progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
                 progress.advance(number)
                 if grading.quick and (stopped := _first_over_time(by_case)):
                     by_case[case] = _not_run(case, stopped)
                     continue
-                by_case[case] = _grade_case(grading, built, case, watch, fresh)
+                by_case[case] = grade_case(grading, built, case, watch, fresh)
                 if looks and _needs_a_look(grading, case, by_case[case]):
                     closer.prepare()
         again = to_draw_again(
@@ -185,31 +131,17 @@ def _grade_built(
     return record.model_copy(update={"machine": machine, "closer_look": look})
 
 
-@contextlib.contextmanager
-def _input_of(grading: Grading, case: Case) -> Iterator[FreshInput | MachineFault | None]:
-    """Inputs for timed runs of `case`, or why there are none; None where it isn't timed."""
-    bench = grading.bench
-    with contextlib.ExitStack() as stack:
-        fresh: FreshInput | MachineFault | None = None
-        if bench is not None and bench.is_timed(case):
-            try:
-                fresh = stack.enter_context(bench.fresh_input(case))
-            except MachineFault as fault:  # raised when it is this case's turn
-                fresh = fault
-        yield fresh
-
-
-def _first_over_time(tested: Mapping[Case, _Tested]) -> str:
+def _first_over_time(tested: Mapping[Case, Tested]) -> str:
     """The name of the test that ran into its time limit; '' while none has."""
     return next((case.name for case, test in tested.items() if test.record.verdict is Verdict.TIME_LIMIT), "")
 
 
-def _not_run(case: Case, stopped: str) -> _Tested:
+def _not_run(case: Case, stopped: str) -> Tested:
     reason = f"Not run: {stopped} ran into its time limit."
-    return _Tested(TestRecord(name=case.name, shape=case.shape, verdict=Verdict.NOT_RUN, fault=None, reason=reason))
+    return Tested(TestRecord(name=case.name, shape=case.shape, verdict=Verdict.NOT_RUN, fault=None, reason=reason))
 
 
-def _needs_a_look(grading: Grading, case: Case, test: _Tested) -> bool:
+def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
     """Whether the test failed and nothing says yet which line is wrong; in a student's own look, whether the report
     has no cause to lead with."""
     shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
@@ -218,8 +150,8 @@ def _needs_a_look(grading: Grading, case: Case, test: _Tested) -> bool:
 
 
 def _looked_at(
-    grading: Grading, closer: CloserLook, tested: list[_Tested], watch: Stopwatch, progress: Progress
-) -> tuple[CloserLookRecord | None, list[_Tested]]:
+    grading: Grading, closer: CloserLook, tested: list[Tested], watch: Stopwatch, progress: Progress
+) -> tuple[CloserLookRecord | None, list[Tested]]:
     """A second run of one test with checks, where a test failed without a cause, or where all passed a student's own
     look; and the tests, with what it found in the reason or a warning of that one."""
     by_case = dict(zip(grading.cases, tested, strict=True))
@@ -238,7 +170,7 @@ def _looked_at(
 def _on_fresh_draws(
     grading: Grading,
     built: Build,
-    tested: dict[Case, _Tested],
+    tested: dict[Case, Tested],
     drawn: Iterator[tuple[Case, TestcaseFiles]],
     watch: Stopwatch,
     progress: Progress,
@@ -250,7 +182,7 @@ def _on_fresh_draws(
         try:
             for case, files in drawn:
                 progress.stage(f"{case.name} on fresh values")
-                again = _grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch).record
+                again = grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch).record
                 tested[case] = replace(tested[case], record=both(tested[case].record, again))
                 if again.verdict is Verdict.GRADER_ERROR:
                     missed = again.reason
@@ -261,190 +193,8 @@ def _on_fresh_draws(
     return done, missed
 
 
-def _grade_case(
-    grading: Grading, built: Build, case: Case, watch: Stopwatch, fresh: FreshInput | MachineFault | None = None
-) -> _Tested:
-    """`fresh`: its input, opened ahead, for the first try."""
-    if built.program is None:
-        verdict = Verdict.COMPILE_ERROR if built.fault is Fault.STUDENT else Verdict.GRADER_ERROR
-        return _Tested(
-            TestRecord(
-                name=case.name,
-                shape=case.shape,
-                verdict=verdict,
-                fault=built.fault,
-                reason=built.reason,
-                cause=built.reason if built.fault is Fault.STUDENT else "",
-            )
-        )
-    for left in reversed(range(1 + _MACHINE_RETRIES)):
-        ahead = contextlib.nullcontext(fresh) if left == _MACHINE_RETRIES else _input_of(grading, case)
-        test = _try_case(grading, built.program, case, ahead, watch, last=left == 0)
-        if test.record.fault is not Fault.MACHINE:
-            break
-    return test
-
-
-def _try_case(
-    grading: Grading,
-    program: Path,
-    case: Case,
-    ahead: AbstractContextManager[FreshInput | MachineFault | None],
-    watch: Stopwatch,
-    *,
-    last: bool,
-) -> _Tested:
-    try:
-        with ahead as fresh:
-            if isinstance(fresh, MachineFault):
-                raise fresh
-            return _run_case(grading, program, case, fresh, watch, last=last)
-    except MachineFault as fault:
-        return _Tested(
-            TestRecord(
-                name=case.name, shape=case.shape, verdict=Verdict.GRADER_ERROR, fault=Fault.MACHINE, reason=str(fault)
-            )
-        )
-
-
-def _run_case(
-    grading: Grading, program: Path, case: Case, fresh: FreshInput | None, watch: Stopwatch, *, last: bool
-) -> _Tested:
-    """`last`: it is not tried again, so what the program says of the machine is not taken on trust."""
-
-    def machine_fails() -> bool:
-        return not last or bool(grading.engine.problem())
-
-    limit_s, limit_name = wall_limit(grading, case)
-    files, bench = grading.files, grading.bench
-    with (
-        watching(bench.read if bench is not None else None) as watched,
-        run_program(
-            grading.engine,
-            program,
-            fresh.path if fresh is not None else files.input(case),
-            output_bytes=case.output_bytes,
-            wall_s=limit_s,
-            limits=grading.assignment.limits,
-        ) as run,
-    ):
-        watched.stop()
-        watch.add("graded runs", run.outcome.wall_s)
-        with watch.stage("check"):
-            tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
-            check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
-            diagnosis = None
-            if shows_diagnosis(grading.assignment.hidden_inputs, case):
-                diagnosis = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
-            judgement = judge(
-                run,
-                check,
-                limit_s=limit_s,
-                limit_name=limit_name,
-                diagnosis=diagnosis,
-                submission=grading.submission,
-                machine_fails=machine_fails,
-            )
-            if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
-                _see_programs_start(grading.engine)
-            if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
-                # Nobody is to blame for failing on a file that is not what was generated.
-                judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
-        record = _test_record(grading, case, run, check, judgement, limit_s)
-        if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
-            corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
-            record = record.model_copy(update={"corners": corners})
-        credible = judgement.verdict is Verdict.PASSED and not record.flags
-        first = timed(run, watched.state) if credible else ""
-        trace, witness = run.trace, witness_of(grading.engine.name, case, run)
-    if isinstance(first, TimedRun):
-        record = _timed(grading, program, case, record, first, fresh, limit_s, watch)
-        record = _compared(grading, case, record, limit_s, watch)
-        record = _computed_on_the_gpu(grading, record, trace, witness)
-    keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
-    seen = trace.diagnostics if trace is not None else ()
-    return _Tested(
-        disclosed(record, grading.assignment.hidden_inputs, case),
-        trace if keep else None,
-        check.reason,
-        explained(seen, judgement.verdict),
-    )
-
-
-@cache
-def _see_programs_start(engine: Engine) -> None:
-    """Raises MachineFault where no program at all can run; where one can, that is remembered."""
-    if problem := engine.problem():
-        raise MachineFault(f"No CUDA program can run on this machine as it is: {problem}. `grader doctor` says more.")
-
-
-def _timed(
-    grading: Grading,
-    program: Path,
-    case: Case,
-    record: TestRecord,
-    first: TimedRun,
-    fresh: FreshInput | None,
-    limit_s: float,
-    watch: Stopwatch,
-) -> TestRecord:
-    """The record of a passed test with its time: repeated where there are inputs for that, and compared with the
-    least time the GPU could need."""
-    bench = grading.bench
-    if bench is None or record.gpu_ms is None:
-        return record
-    changes: dict[str, object] = {}
-    gpu_ms, refused, notes = record.gpu_ms, "", tuple[str, ...]()
-    if fresh is not None:
-        with watch.stage("fresh inputs and their checks"):
-            timing = bench.time(program, case, fresh, wall_s=limit_s, first=first)
-            watch.add("timed runs", timing.run_wall_s)
-        if timing.problem:
-            refused = f"It passed, but {timing.problem}: its time is refused and earns no points."
-        elif timing.median_ms is not None:
-            gpu_ms, notes = timing.median_ms, timing.notes
-        changes |= {"timing": timing_record(timing, grading.assignment)}
-    floor = bench.floor(case)
-    if floor is not None:
-        refused = refused or floor.refusal(gpu_ms)
-        changes |= {"floor": floor_record(floor, gpu_ms)}
-    warnings = (*record.warnings, *notes, *((refused,) if refused else ()))
-    flags = (*record.flags, *((refused,) if refused else ()))
-    changes |= {"gpu_ms": gpu_ms, "timing_refused": refused, "warnings": warnings, "flags": flags}
-    return record.model_copy(update=changes)
-
-
-def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, watch: Stopwatch) -> TestRecord:
-    """The record with the times it is compared with: the sequential program's and a reference solution's."""
-    if not record.gpu_ms or record.timing_refused:
-        return record
-    changes: dict[str, object] = {}
-    if grading.baseline is not None:
-        with watch.stage("baseline"):
-            baseline = grading.baseline(case)
-        changes |= {"baseline": _baseline_record(baseline), "speedup": baseline.seconds * 1e3 / record.gpu_ms}
-    if grading.bench is not None:
-        with watch.stage("reference solution"):
-            reference = grading.bench.reference(case, limit_s)
-        if reference is not None:
-            changes |= {"reference": reference, "reference_ms": reference.timing.median_ms}
-    return record.model_copy(update=changes)
-
-
-def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
-    """The record without its times where the host's processor may have done the work."""
-    if trace is None or record.baseline is None:
-        return record
-    runs = record.timing.runs if record.timing is not None else ()
-    startup_cpu_s = grading.bench.starting.result() if grading.bench is not None and runs else None
-    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs, startup_cpu_s)
-    if not why:
-        return record
-    return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})
-
-
 def _profiles(
-    grading: Grading, built: Build, tested: Sequence[_Tested], watch: Stopwatch, progress: Progress
+    grading: Grading, built: Build, tested: Sequence[Tested], watch: Stopwatch, progress: Progress
 ) -> tuple[ProfileRecord, ...]:
     """Profiles of the tests that the rubric wants the occupancy of, as far as they were graded and passed."""
     bench, profiles = grading.bench, []
@@ -457,67 +207,6 @@ def _profiles(
                 made = bench.profile(built.program, case, test.trace, outside, watch)
             profiles.append(disclosed_profile(made, grading.assignment.hidden_inputs, case))
     return tuple(profiles)
-
-
-def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:
-    """Seconds of wall time that `case` may take, and whose limit that is."""
-    limits = grading.assignment.limits
-    if not grading.engine.measures_time:
-        return limits.emulator_wall_s, f"the {grading.engine.name}'s own limit (not the assignment's)"
-    for limit in limits.wall_s:
-        if case in grading.suite.select(limit.tests):
-            return limit.seconds, "the assignment's limit"
-    return limits.emulator_wall_s, "the general limit"
-
-
-def _test_record(
-    grading: Grading, case: Case, run: Run, check: Check, judgement: Judgement, limit_s: float
-) -> TestRecord:
-    passed = judgement.verdict is Verdict.PASSED
-    flags = doubts(run.trace, witness_of(grading.engine.name, case, run)) if passed and not run.untraced_reason else ()
-    trace = run.trace if grading.engine.measures_time and not flags else None
-    gpu_ms = trace.gpu_ns / 1e6 if trace is not None and trace.complete else None
-    sidecar = read_sidecar(case, grading.files) or {}
-    tracer_failed = run.trace is not None and bool(run.trace.dropped or run.trace.tracer_errors)
-    refused = flags[0] if flags and grading.engine.measures_time and not tracer_failed else ""
-    return TestRecord(
-        name=case.name,
-        shape=case.shape,
-        verdict=judgement.verdict,
-        fault=judgement.fault,
-        reason=judgement.reason,
-        cause=judgement.cause,
-        max_error=check.max_error,
-        wrong_elements=check.wrong if check.kind in ("passed", "values") else None,
-        wall_s=round(run.outcome.wall_s, 4),
-        limit_s=limit_s,
-        cpu_s=round(run.outcome.cpu_s, 4),
-        gpu_ms=gpu_ms,
-        copy_ms=trace.copy_ns / 1e6 if trace is not None and trace.complete else None,
-        phases_ms=phase_times(trace, grading.assignment.phases) if trace is not None and trace.complete else {},
-        kernels=len(run.trace.kernels) if run.trace is not None else None,
-        input_digest=sidecar.get("input", {}).get("sha256"),
-        seed=_seed_name(sidecar),
-        exit=run.outcome.ending,
-        output=spelled_out(run.outcome.stdout + run.outcome.stderr)[-4000:],
-        warnings=judgement.warnings,
-        flags=flags,
-        timing_refused=refused,
-    )
-
-
-def _seed_name(sidecar: dict[str, dict[str, str]]) -> str | None:
-    seed = sidecar.get("seed")
-    return f"{seed['kind']} {seed['id']}" if seed else None
-
-
-def _baseline_record(baseline: Baseline) -> BaselineRecord:
-    return BaselineRecord(
-        seconds=baseline.seconds,
-        description=baseline.describe(),
-        source_sha256=baseline.source_sha256,
-        cpu=baseline.cpu,
-    )
 
 
 def _record(

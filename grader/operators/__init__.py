@@ -16,20 +16,6 @@ import traceback
 from grader.base.errors import GraderFault, UsageError
 from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor, shape_words
 
-__all__ = [
-    "Alternate",
-    "Dimension",
-    "GpuOracle",
-    "Location",
-    "Operator",
-    "Run",
-    "Shape",
-    "Tensor",
-    "known_operators",
-    "load_operator",
-    "shape_words",
-]
-
 
 def known_operators() -> tuple[str, ...]:
     """Names of all operators, sorted."""

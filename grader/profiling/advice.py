@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from grader.programs.trace import AccessEvent, BranchEvent, KernelEvent, Trace
 
@@ -23,12 +23,6 @@ _SAME_ADDRESS = 4
 
 Named = Callable[[str], str]
 """A source file by the name the student knows."""
-
-
-@dataclass(frozen=True)
-class _Place:
-    file: str
-    line: int
 
 
 def advice(trace: Trace, kernel: str, named: Named) -> tuple[str, ...]:
@@ -164,17 +158,16 @@ def _divergence(branches: Iterable[BranchEvent], events: Iterable[KernelEvent], 
     lanes = sum(event.counters.get("thread_instructions", 0) for event in events)
     if not instructions or lanes / instructions >= 32 * _LEAST_EFFICIENCY:
         return
-    found: dict[_Place, tuple[int, int]] = {}
+    found: dict[tuple[str, int], tuple[int, int]] = {}
     for branch in branches:
-        place = _Place(branch.file, branch.line)
-        reached, divergent = found.get(place, (0, 0))
-        found[place] = (reached + branch.reached, divergent + branch.divergent)
+        reached, divergent = found.get((branch.file, branch.line), (0, 0))
+        found[branch.file, branch.line] = (reached + branch.reached, divergent + branch.divergent)
     total = sum(divergent for _, divergent in found.values())
     ordered = sorted(found.items(), key=lambda item: -item[1][1])
-    for place, (reached, divergent) in ordered[:_MOST_LINES]:
+    for (file, line), (reached, divergent) in ordered[:_MOST_LINES]:
         if divergent and divergent >= _LEAST_SHARE * total:
             yield (
-                f"{named(place.file)}:{place.line}: lanes of a warp part here {divergent:,} of {reached:,} times, and "
+                f"{named(file)}:{line}: lanes of a warp part here {divergent:,} of {reached:,} times, and "
                 f"on average {lanes / instructions:.1f} of 32 lanes work. Let whole warps take one way: decide by "
                 "threadIdx.x / 32, or sort the work."
             )

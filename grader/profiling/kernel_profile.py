@@ -77,6 +77,20 @@ class KernelProfile:
         return found is not None and self.theoretical is not None and found.mean > _SPARE * self.theoretical.theoretical
 
 
+@dataclass(frozen=True)
+class ProfileStudy:
+    """What `grader profile` reports. `notes` say what was sampled and what could not be measured."""
+
+    submission: str
+    test: str
+    shape: tuple[int | float, ...]
+    device: str
+    gpu_ms: float | None
+    metrics: tuple[Metric, ...]
+    kernels: tuple[KernelProfile, ...]
+    notes: tuple[str, ...]
+
+
 Theory = Callable[[Demand], Occupancy]
 
 

@@ -19,6 +19,7 @@ import pynvml
 
 from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault
+from grader.course.catalogue.piece import write_bytes_at
 from grader.course.testcase import Case
 from grader.operators import GpuOracle
 from grader.programs.engine.cuda import Gpu, find_gpu
@@ -86,10 +87,7 @@ class CudaOracle:
                     )
                     result = np.empty(count * unit_out, np.uint8)
                     driver.memcpy_dtoh(result, device_out)
-                    data, offset = result.data, operator.output_offset(shape, 0, first)
-                    while data:
-                        written = os.pwrite(descriptor, data, offset)
-                        data, offset = data[written:], offset + written
+                    write_bytes_at(descriptor, result.data, operator.output_offset(shape, 0, first))
                     done(count * unit_out)
         finally:
             os.close(descriptor)

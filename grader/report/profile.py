@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from tabulate import tabulate
 
 from grader.operators import shape_words
-from grader.profiling.kernel_profile import KernelProfile
-from grader.profiling.profile_study import ProfileStudy
+from grader.profiling.kernel_profile import KernelProfile, ProfileStudy
 from grader.programs.trace import AccessEvent
 
 WIDTH = 110

@@ -20,15 +20,13 @@ from functools import cache
 from pathlib import Path
 
 from grader.sandbox.job import Job
-from grader.sandbox.private import SYSTEM
+from grader.sandbox.private import ETC, GPU_FACTS, SYSTEM
 
-_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
 ACCOUNTS = {
     "/etc/passwd": b"student:x:1000:1000::/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
     "/etc/group": b"student:x:1000:\nnogroup:x:65534:\n",
 }
 """Files that a program finds in place of the machine's own: who has an account here is nobody's business."""
-_GPU_FACTS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/class/drm")
 _KERNEL_KNOBS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi")
 """What in /proc is not a process and takes writes; container engines protect the same."""
 _WRITABLE = (Path("/tmp"), Path("/dev/shm"))
@@ -76,7 +74,7 @@ def command_line(
         words += ["--symlink", str(link.readlink()), name] if link.is_symlink() else ["--ro-bind-try", name, name]
     for path in hidden:
         words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
-    for name in _ETC:
+    for name in ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for name, descriptor in accounts.items():
         words += ["--ro-bind-data", str(descriptor), name]
@@ -89,7 +87,7 @@ def command_line(
     for path in _parents_first(job.readable):
         words += ["--ro-bind", str(path), str(path)]
     if job.devices:
-        for name in _GPU_FACTS:
+        for name in GPU_FACTS:
             words += ["--ro-bind-try", name, name]
         for device in job.devices:
             words += ["--dev-bind", str(device), str(device)]

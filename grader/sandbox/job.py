@@ -12,17 +12,15 @@ class Limits:
     """Limits of one run; None is unlimited.
 
     `memory_bytes` and `processes` are of the whole process tree, `file_bytes` of any one file, `folder_bytes` of
-    all that lies in the writable folders. `cpu_s` is of any one process.
+    all that lies in the writable folders.
     """
 
     wall_s: float
-    cpu_s: float | None = None
     memory_bytes: int | None = None
     processes: int | None = 512
     file_bytes: int | None = None
     folder_bytes: int | None = None
     kept_output_bytes: int = 64 * 1024
-    open_files: int = 1024
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from grader.sandbox import seccomp
 from grader.sandbox.job import Job
-from grader.sandbox.private import SYSTEM
+from grader.sandbox.private import ETC, GPU_FACTS, SYSTEM
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on x86_64 and aarch64
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 22, 24, 38, 47
@@ -44,14 +44,12 @@ _RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # how many of the rights e
 _ANY_TCP = 3  # LANDLOCK_ACCESS_NET_BIND_TCP | CONNECT_TCP
 _ANY_SCOPE = 3  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | SIGNAL
 
-_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _OWN_THREADS = Path("/proc/self/task")
 """Where CUDA's driver writes the names of its threads; it does not start where it cannot. A rule cannot speak of
 processes that do not exist yet: those that a tool starts need all of /proc."""
 _ROOTS_SETTINGS = tuple(Path("/proc") / name for name in ("sys", "sysrq-trigger", "irq", "bus", "fs"))
 """What root may write there without any capability; containers mount these read-only."""
-_GPU_FACTS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/class/drm")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -104,8 +102,8 @@ def rules(job: Job) -> Rules:
     ruleset = _ruleset()
     if ruleset >= 0:
         everything = (1 << _RIGHTS_BY_ABI.get(version(), 16)) - 1
-        _allow(ruleset, [*map(Path, SYSTEM), *(Path("/etc") / name for name in _ETC), Path("/proc")], _READ_ONLY)
-        _allow(ruleset, [*job.readable, *(map(Path, _GPU_FACTS) if job.devices else ())], _READ_ONLY)
+        _allow(ruleset, [*map(Path, SYSTEM), *(Path("/etc") / name for name in ETC), Path("/proc")], _READ_ONLY)
+        _allow(ruleset, [*job.readable, *(map(Path, GPU_FACTS) if job.devices else ())], _READ_ONLY)
         _allow(ruleset, [*job.devices, *map(Path, _DEVICES)], _READ | _WRITE | _IOCTL)
         _allow(ruleset, [job.folder, *job.writable], everything)
         if job.starts_programs and not tool_problem():

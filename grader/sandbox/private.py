@@ -12,6 +12,9 @@ from grader.base.paths import cache_folder, course_root
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 """What is shown of the system: programs, headers and libraries. Not /opt, /home or /srv, where anything may be."""
 
+ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
+GPU_FACTS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/class/drm")
+
 
 def hidden_in_system() -> tuple[Path, ...]:
     """Private folders and files that lie inside what is shown of the system (a course under /usr/local, say)."""

@@ -41,6 +41,7 @@ from grader.sandbox.private import hidden_in_system, visible_folders
 from grader.sandbox.streams import Drain
 
 _PR_SET_CHILD_SUBREAPER = 36
+_OPEN_FILES = 1024
 
 _PASSED_ON = ("LANG", "TZ")
 """What a program sees of the grader's environment. Everything else, secrets first of all, stays outside."""
@@ -271,12 +272,9 @@ def _start(job: Job, limits: Limits, way: _Way, stdout: int) -> subprocess.Popen
 def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tuple[int, int]]:
     yield resource.RLIMIT_CORE, 0
     ceiling = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    files = limits.open_files if ceiling == resource.RLIM_INFINITY else min(limits.open_files, ceiling)
-    yield resource.RLIMIT_NOFILE, files
+    yield resource.RLIMIT_NOFILE, _OPEN_FILES if ceiling == resource.RLIM_INFINITY else min(_OPEN_FILES, ceiling)
     if limits.file_bytes is not None:
         yield resource.RLIMIT_FSIZE, limits.file_bytes
-    if limits.cpu_s is not None:
-        yield resource.RLIMIT_CPU, max(1, round(limits.cpu_s))
     if limits.processes is not None and not (group is not None and group.bounds_processes):
         ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         # The kernel counts a user's threads across all runs.

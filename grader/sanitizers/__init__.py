@@ -15,23 +15,3 @@ from grader.sanitizers.findings import CHECKS, Check, Finding, Report, by_place,
 from grader.sanitizers.log import parse_report
 from grader.sanitizers.text import render
 from grader.sanitizers.tool import LEAKS, run_check, with_lines
-
-__all__ = [
-    "CHECKS",
-    "LEAKS",
-    "Check",
-    "Finding",
-    "Report",
-    "SourceLine",
-    "by_place",
-    "cause_of",
-    "no_source",
-    "parse_checks",
-    "parse_report",
-    "race_of",
-    "render",
-    "run_check",
-    "sentence",
-    "with_lines",
-    "without_echoes",
-]

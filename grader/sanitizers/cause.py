@@ -96,11 +96,13 @@ def place(found: Diagnostic) -> str:
     where = f"{handed_in_name(found.file)}:{found.line}: " if found.file else ""
     if not found.kernel:
         return where
-    thread = f", thread {_dim(found.thread)} of block {_dim(found.block)}" if found.thread and found.block else ""
+    thread = (
+        f", thread {dim_text(found.thread)} of block {dim_text(found.block)}" if found.thread and found.block else ""
+    )
     return f"{where}kernel {short_name(found.kernel)}{thread}{' ' if found.message.startswith(_DID) else ': '}"
 
 
-def _dim(dim: tuple[int, int, int]) -> str:
+def dim_text(dim: tuple[int, int, int]) -> str:
     return f"({dim[0]},{dim[1]},{dim[2]})"
 
 

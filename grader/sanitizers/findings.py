@@ -46,11 +46,16 @@ def parse_checks(words: str) -> tuple[Check, ...]:
 def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Finding, ...]:
     """The emulator's diagnostics, one finding for each place and fault, errors first. Two accesses are one place only
     when both their lines are the same, whatever block, thread and address."""
-    found: dict[tuple[str, ...], Finding] = {}
-    for diagnostic in diagnostics:
-        kind = re.sub(r"0x[0-9a-f]+|(?<!line )\b\d+", "#", diagnostic.message)
-        place = (diagnostic.severity, kind, diagnostic.kernel or "", f"{diagnostic.file}:{diagnostic.line}")
-        seen = found.get(place)
-        found[place] = Finding(seen.first if seen else diagnostic, seen.times + 1 if seen else 1)
     rank = {"error": 0, "warning": 1}
-    return tuple(sorted(found.values(), key=lambda finding: rank.get(finding.first.severity, 2)))
+    found = counted(diagnostics, r"0x[0-9a-f]+|(?<!line )\b\d+")
+    return tuple(sorted(found, key=lambda finding: rank.get(finding.first.severity, 2)))
+
+
+def counted(diagnostics: Iterable[Diagnostic], differs: str) -> tuple[Finding, ...]:
+    """One finding for each place and fault, in order; `differs` are the parts of a message that no fault is told by."""
+    found: dict[tuple[str | int | None, ...], Finding] = {}
+    for each in diagnostics:
+        place = (each.severity, re.sub(differs, "#", each.message), each.kernel, each.file, each.line)
+        seen = found.get(place)
+        found[place] = Finding(seen.first if seen else each, seen.times + 1 if seen else 1)
+    return tuple(found.values())

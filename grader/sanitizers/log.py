@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from grader.programs.trace import Diagnostic
 from grader.programs.trace.events import Dim3
-from grader.sanitizers.findings import Check, Finding, Report
+from grader.sanitizers.findings import Check, Report, counted
 
 _PREFIX = "========="
 _AT = re.compile(r"(?:\bat|Device Frame:) (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>[^:]+):(?P<line>\d+))?$")
@@ -47,21 +47,19 @@ _ADVICE = {
 def parse_report(check: Check, text: str) -> Report:
     """A tool's log as a report."""
     summary = None
-    findings: dict[tuple[str, str | None, str | None, int | None], Finding] = {}
+    diagnostics = []
     for block in _blocks(text):
         if (found := _SUMMARY.search(block[0])) is not None:
             summary = summary if summary is not None else int((found.group(1) or found.group(2)).replace(",", ""))
             continue
-        diagnostic = _diagnostic(check, block)
-        if diagnostic is not None:
-            place = (_kind(diagnostic.message), diagnostic.kernel, diagnostic.file, diagnostic.line)
-            seen = findings.get(place)
-            findings[place] = Finding(seen.first if seen else diagnostic, seen.times + 1 if seen else 1)
+        if (diagnostic := _diagnostic(check, block)) is not None:
+            diagnostics.append(diagnostic)
+    findings = counted(diagnostics, r"\(?\d[\d,]*\)?")
     if (broken := _BROKEN.search(text)) is not None:
-        return Report(check, tuple(findings.values()), summary or 0, not_run=broken.group(1))
+        return Report(check, findings, summary or 0, not_run=broken.group(1))
     if summary is None:
-        return Report(check, tuple(findings.values()), 0, not_run="it ended without a summary")
-    return Report(check, tuple(findings.values()), summary)
+        return Report(check, findings, 0, not_run="it ended without a summary")
+    return Report(check, findings, summary)
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
@@ -154,8 +152,3 @@ def _dim(numbers: Sequence[int]) -> Dim3 | None:
 
 def _advice(text: str) -> str | None:
     return next((advice for pattern, advice in _ADVICE.items() if re.search(pattern, text)), None)
-
-
-def _kind(message: str) -> str:
-    """A message without what differs between occurrences of one fault."""
-    return re.sub(r"\(?\d[\d,]*\)?", "#", message)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from grader.programs.build import handed_in_name
 from grader.programs.trace import Diagnostic
-from grader.programs.trace.events import Dim3
+from grader.sanitizers.cause import dim_text
 from grader.sanitizers.findings import Report
 
 _SHOWN = 5
@@ -43,8 +43,8 @@ def describe(diagnostic: Diagnostic, times: int = 1) -> list[str]:
     """One finding in two or three lines: what, where, what to do."""
     where = [f"{handed_in_name(diagnostic.file)}:{diagnostic.line}"] if diagnostic.file else []
     where += [f"in {diagnostic.kernel}"] if diagnostic.kernel else []
-    where += [f"block {_dim_text(diagnostic.block)}"] if diagnostic.block else []
-    where += [f"thread {_dim_text(diagnostic.thread)}"] if diagnostic.thread else []
+    where += [f"block {dim_text(diagnostic.block)}"] if diagnostic.block else []
+    where += [f"thread {dim_text(diagnostic.thread)}"] if diagnostic.thread else []
     seen = f" (seen {times:,} times at this place)" if times > 1 else ""
     kind = "note: " if diagnostic.severity == "note" else ""
     lines = [f"  {kind}{diagnostic.message}{seen}"]
@@ -53,7 +53,3 @@ def describe(diagnostic: Diagnostic, times: int = 1) -> list[str]:
     if diagnostic.advice:
         lines.append(f"    {diagnostic.advice}")
     return lines
-
-
-def _dim_text(dim: Dim3) -> str:
-    return f"({dim[0]},{dim[1]},{dim[2]})"

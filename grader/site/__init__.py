@@ -5,5 +5,3 @@ May import `report` and what is below it.
 
 from grader.site.class_site import Built, build_site
 from grader.site.record_page import report_page
-
-__all__ = ["Built", "build_site", "report_page"]

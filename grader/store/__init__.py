@@ -6,16 +6,3 @@ May import `records`, `operators` and `base`; knows neither how a class is grade
 from grader.store.database import Attempt, HandIn, State, Store, default_store, open_store
 from grader.store.exchange import export_store, import_files
 from grader.store.upkeep import check_store, vacuum_store
-
-__all__ = [
-    "Attempt",
-    "HandIn",
-    "State",
-    "Store",
-    "check_store",
-    "default_store",
-    "export_store",
-    "import_files",
-    "open_store",
-    "vacuum_store",
-]

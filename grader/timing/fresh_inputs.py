@@ -33,6 +33,7 @@ from grader.base.workers import cores
 from grader.checking.check import Check, compare_output
 from grader.checking.scan import FileValues, read_values
 from grader.course.catalogue import TestcaseFiles
+from grader.course.catalogue.piece import write_bytes_at
 from grader.course.seeds import Seed, draw_unit
 from grader.course.testcase import Case
 from grader.operators.base import BYTES_PER_VALUE, tolerance_of
@@ -196,7 +197,7 @@ class FreshInput:
             def copy(first: int) -> None:
                 if not self._given_up.is_set():
                     data = os.pread(source.fileno(), min(_COPY_BYTES, size - first), first)
-                    _write(target.fileno(), memoryview(data), first)
+                    write_bytes_at(target.fileno(), memoryview(data), first)
 
             with ThreadPoolExecutor(min(8, cores())) as pool:
                 for _ in pool.map(copy, range(0, size, _COPY_BYTES)):
@@ -236,7 +237,7 @@ class FreshInput:
         return memoryview(os.pread(descriptor, operator.unit_input_bytes(shape), operator.input_offset(shape, unit)))
 
     def _put(self, descriptor: int, place: int, data: memoryview) -> None:
-        _write(descriptor, data, self._case.operator.input_offset(self._case.shape, place))
+        write_bytes_at(descriptor, data, self._case.operator.input_offset(self._case.shape, place))
 
     @contextlib.contextmanager
     def _room(self) -> Iterator[None]:
@@ -271,12 +272,6 @@ class FreshInput:
         each = operator.flops(shape) / len(self._order) / rows
         count = min(rows, max(MIN_CHECKED_ROWS, int(ORACLE_FLOPS / each)))
         return np.array(sorted(_CHOICE.sample(range(rows), count)), dtype=np.intp)
-
-
-def _write(descriptor: int, data: memoryview, offset: int) -> None:
-    while data:
-        written = os.pwrite(descriptor, data, offset)
-        data, offset = data[written:], offset + written
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from grader.programs.run import Run, run_program
 from grader.sandbox.scratch import scratch_folder
 from grader.timing.evidence import Outside, doubts, hidden_work, tells_runs_apart, witness_of
 from grader.timing.fresh_inputs import Answer, FreshInput
-from grader.timing.stopping import Interval, Rule, decide, median_interval, outliers
+from grader.timing.stopping import Interval, decide, median_interval, outliers
 
 Use = Literal["counted", "warm-up", "throttled"]
 
@@ -74,11 +74,6 @@ Once = Callable[[], TimedRun | str]
 """Makes one run; a sentence when it cannot be timed."""
 
 
-def rule_of(rules: TimingRules) -> Rule:
-    """The stopping rule that an assignment asks for."""
-    return Rule(budget_s=rules.budget_s, within=rules.within, warm_up=rules.warm_up, most=rules.most)
-
-
 def timed(run: Run, state: GpuState | None) -> TimedRun | str:
     """The times of a run that has ended."""
     trace = run.trace
@@ -100,16 +95,15 @@ def timed(run: Run, state: GpuState | None) -> TimedRun | str:
 
 def repeat(
     once: Once,
-    rule: Rule,
+    rule: TimingRules,
     *,
     first: TimedRun | None = None,
-    throttled_retries: int = 3,
     clock: Callable[[], float] = time.monotonic,
 ) -> Timing:
     """Run `once` until the rule is satisfied. `first` is a run made before that serves as the first warm-up."""
     began = clock()
     runs: list[TimedRun] = [replace(first, use="warm-up")] if first is not None else []
-    retries = throttled_retries
+    retries = rule.throttled_retries
     notes: list[str] = []
     wall_s = 0.0
     while True:
@@ -256,7 +250,7 @@ def _measure(
                 return wrong or found
 
         begin = clock.mark() if clock is not None else None
-        timing = repeat(once, rule_of(rules.timing), first=first, throttled_retries=rules.timing.throttled_retries)
+        timing = repeat(once, rules.timing, first=first)
         if wrong := comparison.result():
             timing = replace(timing, problem=timing.problem or wrong, median_ms=None)
         if timing.problem or clock is None:

@@ -27,22 +27,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from grader.course.assignment import TimingRules
+
 CONFIDENCE = 0.95
 LEAST_RUNS = 6
 """2 · 2^-6 = 3.1 % is the first probability below 5 % that the median lies outside of all n runs."""
 
 Verdict = Literal["more", "stable", "budget", "count"]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The numbers of the stopping rule; assignment.yaml sets them. `budget_s` is of wall time and counts the runs
-    of one testcase, warm-up included."""
-
-    budget_s: float = 10.0
-    within: float = 0.01
-    warm_up: int = 1
-    most: int = 40
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     return Interval(median(ordered), ordered[rank - 1], ordered[n - rank], 1 - 2 * tail)
 
 
-def decide(values: Sequence[float], spent_s: float, rule: Rule) -> Verdict:
+def decide(values: Sequence[float], spent_s: float, rule: TimingRules) -> Verdict:
     """Whether another run is needed after these `values` (warm-up not among them) and `spent_s` seconds."""
     if len(values) >= LEAST_RUNS:
         interval = median_interval(values)

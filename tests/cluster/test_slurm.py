@@ -17,7 +17,7 @@ from grader.base.verdict import Verdict
 from grader.classes.batch import Policy
 from grader.classes.batch.desk import Desk
 from grader.classes.batch.handins import Found
-from grader.classes.batch.view import Quiet
+from grader.classes.batch.view import View
 from grader.classes.cluster import job_states as queue
 from grader.classes.cluster import slurm, task
 from grader.classes.cluster.elsewhere import engine_of_jobs
@@ -65,7 +65,7 @@ class Scene:
         self.cancelled: list[str] = []
         self.submitted: list[int] = []
         self.said: list[str] = []
-        view = Quiet()
+        view = View()
         view.say = self.said.append  # type: ignore[method-assign]
         monkeypatch.setattr(slurm, "cancel", self.cancelled.extend)
         desk = Desk(setup, None, Policy(), {}, view)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.base.errors import UsageError
-from grader.base.progress import Silent
+from grader.base.progress import Progress
 from grader.base.workers import cores
 from grader.course.assignment import Assignment, Occupancy, SourceRule, load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure
@@ -239,7 +239,7 @@ def _read(attack: Attack, rules: Assignment, arena: Arena) -> Submission:
 
 def _attempt(attack: Attack, submission: Submission, grading: Grading, arena: Arena) -> Result:
     try:
-        record = grade(grading, submission, Silent())
+        record = grade(grading, submission, Progress())
     except Exception as error:  # whatever a program makes the grader raise, it has broken the grading
         return Result(attack, (), (f"the grader failed: {type(error).__name__}: {error}", *arena.damage()))
     return judge(attack, record, arena.damage())

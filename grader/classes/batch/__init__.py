@@ -4,5 +4,3 @@ from grader.classes.batch.class_run import Outcome, grade_class
 from grader.classes.batch.handins import Found, find_class, is_class
 from grader.classes.batch.policy import Policy, Which
 from grader.classes.batch.setup import Setup
-
-__all__ = ["Found", "Outcome", "Policy", "Setup", "Which", "find_class", "grade_class", "is_class"]

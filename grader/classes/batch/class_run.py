@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from grader.base.errors import GraderFault, MachineFault
-from grader.base.progress import Silent
+from grader.base.progress import Progress
 from grader.base.verdict import Fault
 from grader.base.workers import cores
 from grader.classes.batch.crew import Died, Worker, first_done
@@ -30,7 +30,7 @@ from grader.classes.batch.handins import Found
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
-from grader.classes.batch.view import Quiet, Tally, View, duration, first_line
+from grader.classes.batch.view import Tally, View, duration, first_line
 from grader.classes.batch.work import Answer, BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
 from grader.grading.pipeline import grade_built
 from grader.programs.build import Build
@@ -219,7 +219,7 @@ class _Coordinator:
 
     def _record_without_running(self, job: _Job, built: Build) -> None:
         assert job.submission is not None
-        record = grade_built(self.grading, job.submission, built, Silent())
+        record = grade_built(self.grading, job.submission, built, Progress())
         self._keep(job, record, "", time.monotonic() - job.began)
 
     def _take_from_lane(self, lane: _Lane, answer: Answer | Exception) -> None:
@@ -288,7 +288,7 @@ def grade_class(
 ) -> Outcome:
     """Grade the hand-ins `found` into `store`, one at a time on each of `engines`; the testcases' files must be
     there. Raises MachineFault when the machine or the store fails for good; all that was finished is stored then."""
-    desk = Desk(setup, store, policy or Policy(), roster or {}, view or Quiet())
+    desk = Desk(setup, store, policy or Policy(), roster or {}, view or View())
     coordinator = _Coordinator(
         desk=desk,
         setup=setup,

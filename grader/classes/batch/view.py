@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -90,8 +89,8 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 90 else f"{minutes} min"
 
 
-class View(Protocol):
-    """What the coordinator tells."""
+class View:
+    """Receives what the coordinator reports, and shows nothing of it; subclasses do."""
 
     def working(self, lane: str, student: str | None) -> None:
         """A lane runs a student's hand-in, or nothing."""
@@ -106,19 +105,7 @@ class View(Protocol):
         """Something worth a line."""
 
 
-class Quiet:
-    """Shows nothing."""
-
-    def working(self, lane: str, student: str | None) -> None: ...
-
-    def finished(self, tally: Tally, record: Record, where: str, seconds: float) -> None: ...
-
-    def kept(self, tally: Tally) -> None: ...
-
-    def say(self, text: str) -> None: ...
-
-
-class Log(Quiet):
+class Log(View):
     """Lines, for a log."""
 
     def __init__(self, console: Console) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.base.errors import MachineFault, UsageError
-from grader.base.progress import Silent
+from grader.base.progress import Progress
 from grader.base.verdict import Fault
 from grader.classes.batch.setup import Setup
 from grader.grading.pipeline import Grading, grade_built
@@ -69,7 +69,7 @@ class GradeTask:
     built: Build
 
     def __call__(self, setup: Setup, grading: Grading) -> Record:
-        return grade_built(grading, self.submission, self.built, Silent())
+        return grade_built(grading, self.submission, self.built, Progress())
 
 
 def failed_build(fault: Fault, problem: str) -> Build:

@@ -30,7 +30,7 @@ from pydantic import ValidationError
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import shown
-from grader.base.progress import Silent
+from grader.base.progress import Progress
 from grader.base.verdict import Fault
 from grader.classes.batch.class_run import Outcome
 from grader.classes.batch.desk import Desk
@@ -220,7 +220,7 @@ class _Cluster:
         return True
 
     def _finish_without_running(self, task: _Task, whose: Fault, problem: str) -> None:
-        record = grade_built(self.grading, task.submission, failed_build(whose, problem), Silent())
+        record = grade_built(self.grading, task.submission, failed_build(whose, problem), Progress())
         self.desk.keep(task.stored_as, record)
         self.desk.finish(task.found.student, record, "the submitting machine", 0.0)
 

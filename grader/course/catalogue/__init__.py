@@ -10,15 +10,3 @@ memory stays at one piece per process.
 from grader.course.catalogue.making import QuickOracle, ensure, generate
 from grader.course.catalogue.testcase_files import TestcaseFiles, changed_files, read_sidecar, state
 from grader.course.catalogue.verification import Verification, verify
-
-__all__ = [
-    "QuickOracle",
-    "TestcaseFiles",
-    "Verification",
-    "changed_files",
-    "ensure",
-    "generate",
-    "read_sidecar",
-    "state",
-    "verify",
-]

@@ -91,7 +91,11 @@ def make(piece: Piece) -> int:
 
 def write_at(descriptor: int, values: NDArray[np.float32], offset: int) -> None:
     """Writes all of `values` from byte `offset` on."""
-    data = values.data.cast("B")
+    write_bytes_at(descriptor, values.data.cast("B"), offset)
+
+
+def write_bytes_at(descriptor: int, data: memoryview, offset: int) -> None:
+    """Writes all of `data` from byte `offset` on."""
     while data:
         written = os.pwrite(descriptor, data, offset)
         data, offset = data[written:], offset + written

@@ -5,201 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from grader.operators.attention.softmax import F64, TILE_KEYS, softmax_attention
-from grader.operators.base import Alternate, Rows, Shape, Step, Tensors
-
-F32 = NDArray[np.float32]
-Compute = Callable[[Shape, Tensors, Rows], F64]
+from grader.operators.attention.wrong_ways import (
+    F32,
+    Compute,
+    attention,
+    causal,
+    first_tile_again,
+    mean_of_v,
+    normalised_without_l,
+    not_rescaled,
+    scaled,
+    scores_of_tile_transposed,
+    softmax_over_queries,
+    some_keys,
+    taken_for_its_transpose,
+    tiles_transposed,
+    unnormalised,
+    without,
+)
+from grader.operators.base import Alternate, Shape, Step
 
 TILES = (32, 64, 16, 128)
 """Sizes of tiles in rows, the likeliest first."""
-
-# ---- attention, changed in one place --------------------------------------------------------------------------
-
-
-def _scaled(scale: Callable[[int], float]) -> Compute:
-    return _scaled_for_shape(lambda shape: scale(int(shape[2])))
-
-
-def _scaled_for_shape(scale: Callable[[Shape], float]) -> Compute:
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        return softmax_attention(q[rows].astype(np.float64) * scale(shape), k, v)
-
-    return compute
-
-
-def _with(order: tuple[int, int, int]) -> Compute:
-    """Attention with the roles of Q, K, V given to tensors number `order`."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (tensors[i] for i in order)
-        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k, v)
-
-    return compute
-
-
-def _some_keys(keys: Callable[[int], slice]) -> Compute:
-    """Attention over a part of the keys."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        used = keys(int(shape[1]))
-        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[used], v[used])
-
-    return compute
-
-
-def _without(dropped: Callable[[int], NDArray[np.intp]]) -> Compute:
-    """Attention over all keys but those numbered `dropped(N)`."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        kept = np.delete(np.arange(int(shape[1])), dropped(int(shape[1])))
-        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k[kept], v[kept])
-
-    return compute
-
-
-def _rearranged(
-    k_of: Callable[[F32], F32],
-    v_of: Callable[[F32], F32],
-) -> Compute:
-    """Attention that sees K as `k_of(K)` and V as `v_of(V)`."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        return softmax_attention(q[rows].astype(np.float64) / np.sqrt(shape[2]), k_of(k), v_of(v))
-
-    return compute
-
-
-def _as_it_is(matrix: F32) -> F32:
-    return matrix
-
-
-def _tiles_transposed(tile: int) -> Callable[[F32], F32]:
-    """Every tile of `tile` rows, stored row after row and read column after column."""
-    return lambda matrix: np.ascontiguousarray(matrix.reshape(-1, matrix.shape[1], tile).transpose(0, 2, 1)).reshape(
-        matrix.shape
-    )
-
-
-def _first_tile_again(tile: int) -> Callable[[F32], F32]:
-    return lambda matrix: np.tile(matrix[:tile], (len(matrix) // tile, 1))
-
-
-def _columns_of_scores(columns: int) -> Compute:
-    """Scores summed over the first columns only."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = tensors
-        return softmax_attention(q[rows, :columns].astype(np.float64) / np.sqrt(shape[2]), k[:, :columns], v)
-
-    return compute
-
-
-def _mean_of_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    v = tensors[2].astype(np.float64)
-    return np.broadcast_to(v.mean(axis=0), v.shape)[rows]
-
-
-def _unnormalised(shifted: bool) -> Compute:
-    """exp(scores) V without the division by the sum; `shifted`: with the row's maximum taken off first."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (t.astype(np.float64) for t in tensors)
-        scores = q[rows] @ k.T / np.sqrt(shape[2])
-        if shifted:
-            scores -= scores.max(axis=1, keepdims=True)
-        return np.asarray(np.exp(scores) @ v)
-
-    return compute
-
-
-def _softmax_over_queries(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    q, k, v = (t.astype(np.float64) for t in tensors)
-    scale = 1.0 / np.sqrt(shape[2])
-    total = np.zeros(len(k))
-    for first in range(0, len(q), TILE_KEYS):
-        total += np.exp(q[first : first + TILE_KEYS] @ k.T * scale).sum(axis=0)
-    return np.asarray((np.exp(q[rows] @ k.T * scale) / total) @ v)
-
-
-def _causal(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    q, k, v = (t.astype(np.float64) for t in tensors)
-    numbers = np.arange(len(q))[rows]
-    scores = q[rows] @ k.T / np.sqrt(shape[2])
-    scores[np.arange(len(k))[None, :] > numbers[:, None]] = -np.inf
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray((weights @ v) / weights.sum(axis=1, keepdims=True))
-
-
-def _running_maxima(scores: F64, tile: int) -> F64:
-    """The running maximum as it is while each key's tile is merged."""
-    tops = np.maximum.accumulate(np.maximum.reduceat(scores, np.arange(0, scores.shape[1], tile), axis=1), axis=1)
-    return np.repeat(tops, tile, axis=1)[:, : scores.shape[1]]
-
-
-def _not_rescaled(tile: int, what: str) -> Compute:
-    """Online softmax over tiles of keys in which O, ℓ or both are not rescaled when the maximum grows: their terms stay
-    relative to the maximum of the time when they were added."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (t.astype(np.float64) for t in tensors)
-        scores = q[rows] @ k.T / np.sqrt(shape[2])
-        running = _running_maxima(scores, tile)
-        stale, right = np.exp(scores - running), np.exp(scores - running[:, -1:])
-        total = (right if what == "O" else stale).sum(axis=1, keepdims=True)
-        return np.asarray((right if what == "l" else stale) @ v / total)
-
-    return compute
-
-
-_TILES_THAT_COUNT = 64
-
-
-def _normalised_without_l(tile: int) -> Compute:
-    """Online softmax that divides O by the new ℓ after each tile and does not multiply it by the old one before: each
-    tile counts less by a factor of ℓ than the one after it, so the last ones are all there is."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (t.astype(np.float64) for t in tensors)
-        scores = q[rows] @ k.T / np.sqrt(shape[2])
-        running = _running_maxima(scores, tile)
-        sums = np.cumsum(np.exp(scores - running[:, -1:]), axis=1)
-        out = np.zeros((len(scores), v.shape[1]))
-        top = np.full(len(scores), -np.inf)
-        for first in range(max(0, len(k) - _TILES_THAT_COUNT * tile), len(k), tile):
-            last = min(first + tile, len(k)) - 1
-            new_top = running[:, last]
-            total = sums[:, last] * np.exp(running[:, -1] - new_top)
-            weights = np.exp(scores[:, first : last + 1] - new_top[:, None])
-            out = (out * np.exp(top - new_top)[:, None] + weights @ v[first : last + 1]) / total[:, None]
-            top = new_top
-        return out
-
-    return compute
-
-
-def _scores_of_tile_transposed(tile: int) -> Compute:
-    """Each square tile of scores is written and read with rows and columns exchanged."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (t.astype(np.float64) for t in tensors)
-        numbers = np.arange(len(q))[rows]
-        out = np.empty((len(numbers), v.shape[1]))
-        for place, row in enumerate(numbers):
-            first, inside = row - row % tile, row % tile
-            scores = (q[first : first + tile] @ k[inside::tile].T / np.sqrt(shape[2])).T.ravel()
-            weights = np.exp(scores - scores.max())
-            out[place] = weights @ v / weights.sum()
-        return out
-
-    return compute
-
 
 # ---- families of mistakes -------------------------------------------------------------------------------------
 
@@ -212,7 +40,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"last_{tile}_keys_dropped",
             f"It matches attention that ignores the last {tile} keys: the loop over tiles of K and V ends "
             "one tile early.",
-            _some_keys(lambda n: slice(0, n - tile)),
+            some_keys(lambda matrix: matrix[:-tile]),
             whole,
             steps=("keys",),
         ),
@@ -220,7 +48,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"first_{tile}_keys_dropped",
             f"It matches attention that ignores the first {tile} keys: the loop over tiles of K and V "
             "starts one tile late.",
-            _some_keys(lambda n: slice(tile, n)),
+            some_keys(lambda matrix: matrix[tile:]),
             whole,
             steps=("keys",),
         ),
@@ -228,7 +56,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"first_{tile}_keys_only",
             f"It matches attention over the first {tile} keys only: the loop over tiles of K and V runs "
             "once, or each tile overwrites the one before.",
-            _some_keys(lambda n: slice(0, tile)),
+            some_keys(lambda matrix: matrix[:tile]),
             whole,
             steps=("keys",),
         ),
@@ -236,7 +64,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"last_{tile}_keys_only",
             f"It matches attention over the last {tile} keys only: O, l or m is overwritten by each tile "
             "instead of being carried on.",
-            _some_keys(lambda n: slice(n - tile, n)),
+            some_keys(lambda matrix: matrix[-tile:]),
             whole,
             steps=("output_sum",),
         ),
@@ -244,7 +72,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
             f"every_second_tile_of_{tile}",
             f"It matches attention that ignores every second tile of {tile} keys: the loop over tiles of K and V goes "
             f"on by {2 * tile} keys instead of {tile}.",
-            _without(lambda n: np.flatnonzero(np.arange(n) // tile % 2)),
+            without(lambda n: np.flatnonzero(np.arange(n) // tile % 2)),
             whole,
             steps=("keys",),
         ),
@@ -263,7 +91,7 @@ def _rescaling(tile: int) -> list[Alternate]:
             f"{what}_not_rescaled_tile_{tile}",
             f"It matches an online softmax {_over_tiles(tile)} in which {sentence} multiplied by "
             "exp(m_old − m_new) when the running maximum grows.",
-            _not_rescaled(tile, what),
+            not_rescaled(tile, what),
             _at_most(tile),
             steps=("total",) if what == "l" else ("output_sum",),
         )
@@ -282,20 +110,20 @@ def _keys_one_at_a_time() -> list[Alternate]:
             "first_key_only",
             "It matches attention over the first key only: the loop over the keys runs once, or every key uses the "
             "same row of V.",
-            _some_keys(lambda n: slice(0, 1)),
+            some_keys(lambda matrix: matrix[:1]),
             steps=("keys",),
         ),
         Alternate(
             "last_key_only",
             "It matches attention over the last key only: O, l or m is overwritten by each key instead of being "
             "carried on.",
-            _some_keys(lambda n: slice(n - 1, n)),
+            some_keys(lambda matrix: matrix[-1:]),
             steps=("output_sum",),
         ),
         Alternate(
             "every_second_key",
             "It matches attention that ignores every second key: the loop over the keys goes on by 2.",
-            _without(lambda n: np.arange(1, n, 2)),
+            without(lambda n: np.arange(1, n, 2)),
             steps=("keys",),
         ),
     ]
@@ -306,7 +134,7 @@ def _normalising(tile: int) -> Alternate:
         f"normalised_without_l_tile_{tile}",
         f"It matches an online softmax {_over_tiles(tile)} that divides O by the new l each time without multiplying "
         "it by the old l first: O' = (exp(m − m') · l · O + …) / l'.",
-        _normalised_without_l(tile),
+        normalised_without_l(tile),
         _at_most(tile),
         steps=("output_sum",),
     )
@@ -317,7 +145,7 @@ def _scores_transposed(tile: int) -> Alternate:
         f"scores_of_{tile}_transposed",
         f"It matches attention in which each tile of {tile} x {tile} scores is written with rows and columns "
         "exchanged: look at how the scores are stored and how they are read.",
-        _scores_of_tile_transposed(tile),
+        scores_of_tile_transposed(tile),
         lambda shape: shape[1] % tile != 0,
         steps=("store_scores",),
     )
@@ -328,13 +156,13 @@ def _key_at_the_end_of_a_loop() -> list[Alternate]:
         Alternate(
             "last_key_dropped",
             "It matches attention that ignores the last key: a loop over the keys ends one too early.",
-            _without(lambda n: np.array([n - 1])),
+            without(lambda n: np.array([n - 1])),
             steps=("keys",),
         ),
         Alternate(
             "first_key_dropped",
             "It matches attention that ignores the first key: a loop over the keys starts one too late.",
-            _without(lambda n: np.array([0])),
+            without(lambda n: np.array([0])),
             steps=("keys",),
         ),
     ]
@@ -346,14 +174,14 @@ def _key_of_each_tile(tile: int) -> list[Alternate]:
             f"last_key_of_tiles_of_{tile}",
             f"It matches attention that ignores the last key of every tile of {tile}: the loop inside the tile "
             "ends one too early.",
-            _without(lambda n: np.arange(tile - 1, n, tile)),
+            without(lambda n: np.arange(tile - 1, n, tile)),
             steps=("tile",),
         ),
         Alternate(
             f"first_key_of_tiles_of_{tile}",
             f"It matches attention that ignores the first key of every tile of {tile}: the loop inside the tile "
             "starts one too late.",
-            _without(lambda n: np.arange(0, n, tile)),
+            without(lambda n: np.arange(0, n, tile)),
             steps=("tile",),
         ),
     ]
@@ -363,39 +191,38 @@ def _every_so_many_keys(step: int, first: int) -> Alternate:
     return Alternate(
         f"every_{step}th_key_dropped_from_{first}",
         f"It matches attention that ignores every {step}th key, from key {first} on.",
-        _without(lambda n: np.arange(first, n, step)),
+        without(lambda n: np.arange(first, n, step)),
         _at_most(first),
         steps=("keys",),
     )
 
 
-def _tile_in_shared_memory(tile: int) -> list[Alternate]:
-    """A tile of K or V is read in another way than it was written."""
-    found = []
-    for name, transposed, again in (
-        ("K", (_tiles_transposed(tile), _as_it_is), (_first_tile_again(tile), _as_it_is)),
-        ("V", (_as_it_is, _tiles_transposed(tile)), (_as_it_is, _first_tile_again(tile))),
-    ):
-        load: Step = "load_k" if name == "K" else "load_v"
-        found += [
-            Alternate(
-                f"{name}_tile_of_{tile}_transposed",
-                f"It matches attention in which each tile of {name} of {tile} rows is read with rows and columns "
-                "exchanged: look at how the tile is written to shared memory and how it is read.",
-                _rearranged(*transposed),
-                _at_most(tile),
-                steps=(load, "scores" if name == "K" else "output_sum"),
-            ),
-            Alternate(
-                f"{name}_tile_of_{tile}_not_reloaded",
-                f"It matches attention in which every tile uses the same {tile} rows of {name}, the first: look at "
-                f"the offset from which the tile of {name} is loaded.",
-                _rearranged(*again),
-                _at_most(tile),
-                steps=(load,),
-            ),
-        ]
-    return found
+def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[Alternate]:
+    """A tile of K or V, `name`, is read in another way than it was written."""
+
+    def seen_as(change: Callable[[F32, int], F32]) -> Compute:
+        if name == "K":
+            return attention(lambda q, k, v: (q, change(k, tile), v))
+        return attention(lambda q, k, v: (q, k, change(v, tile)))
+
+    return [
+        Alternate(
+            f"{name}_tile_of_{tile}_transposed",
+            f"It matches attention in which each tile of {name} of {tile} rows is read with rows and columns "
+            "exchanged: look at how the tile is written to shared memory and how it is read.",
+            seen_as(tiles_transposed),
+            _at_most(tile),
+            steps=(load, use),
+        ),
+        Alternate(
+            f"{name}_tile_of_{tile}_not_reloaded",
+            f"It matches attention in which every tile uses the same {tile} rows of {name}, the first: look at "
+            f"the offset from which the tile of {name} is loaded.",
+            seen_as(first_tile_again),
+            _at_most(tile),
+            steps=(load,),
+        ),
+    ]
 
 
 def _at_most(keys: int) -> Callable[[Shape], bool]:
@@ -409,26 +236,26 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "no_scale",
         "It matches attention without the scale: multiply the scores by 1/√d before the softmax.",
-        _scaled(lambda d: 1.0),
+        scaled(lambda d: 1.0),
         steps=("scale",),
     ),
     Alternate(
         "scale_1_over_d",
         "It matches attention with the scale 1/d: it should be 1/√d.",
-        _scaled(lambda d: 1.0 / d),
+        scaled(lambda d: 1.0 / d),
         steps=("scale",),
     ),
     Alternate(
         "scale_sqrt_d",
         "It matches attention with the scores multiplied by √d: they should be divided by it.",
-        _scaled(lambda d: float(np.sqrt(d))),
+        scaled(lambda d: float(np.sqrt(d))),
         steps=("scale",),
     ),
     *(
         Alternate(
             f"scale_for_d_{columns}",
             f"It matches attention with the scale 1/√{columns}, whatever d is: it should be 1/√d.",
-            _scaled(lambda d, columns=columns: 1.0 / float(np.sqrt(columns))),  # type: ignore[misc]
+            scaled(lambda d, columns=columns: 1.0 / float(np.sqrt(columns))),  # type: ignore[misc]
             lambda shape, columns=columns: shape[2] == columns,  # type: ignore[misc]
             steps=("scale",),
         )
@@ -437,84 +264,84 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "scale_1_over_sqrt_n",
         "It matches attention with the scale 1/√N: it should be 1/√d.",
-        _scaled_for_shape(lambda shape: 1.0 / float(np.sqrt(shape[1]))),
+        attention(scale=lambda shape: 1.0 / float(np.sqrt(shape[1]))),
         steps=("scale",),
     ),
     Alternate(
         "sign_of_scores",
         "It matches attention with the sign of the scores turned round: look at exp(m − s) where exp(s − m) is meant.",
-        _scaled(lambda d: -1.0 / float(np.sqrt(d))),
+        scaled(lambda d: -1.0 / float(np.sqrt(d))),
         steps=("weight",),
     ),
     Alternate(
         "base_two",
         "It matches attention with 2 instead of e as the base of the exponentials: multiply the scores by log2(e) "
         "where exp2 is used.",
-        _scaled(lambda d: float(np.log(2.0) / np.sqrt(d))),
+        scaled(lambda d: float(np.log(2.0) / np.sqrt(d))),
         steps=("weight",),
     ),
     Alternate(
         "32_columns_of_scores",
         "It matches scores summed over the first 32 columns of Q and K only: here d is 64.",
-        _columns_of_scores(32),
+        attention(lambda q, k, v: (q[:, :32], k[:, :32], v)),
         lambda shape: shape[2] <= 32,
         steps=("scores",),
     ),
     Alternate(
         "mean_of_v",
         "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key.",
-        _mean_of_v,
+        mean_of_v,
         steps=("scores",),
     ),
     Alternate(
         "k_not_transposed",
         "It matches attention with K taken for its transpose: Kᵀ is d × N, and its element (x, key) is k[key * d + x].",
-        _rearranged(lambda k: k.reshape(k.shape[::-1]).T, _as_it_is),
+        attention(lambda q, k, v: (q, taken_for_its_transpose(k), v)),
         steps=("scores",),
     ),
     Alternate(
         "v_not_transposed",
         "It matches attention with V taken for its transpose: element x of a key is v[key * d + x].",
-        _rearranged(_as_it_is, lambda v: v.reshape(v.shape[::-1]).T),
+        attention(lambda q, k, v: (q, k, taken_for_its_transpose(v))),
         steps=("output_sum",),
     ),
     Alternate(
         "q_k_swapped",
         "It matches attention with Q and K exchanged: look at which is indexed by the output's row, and at the "
         "order Q, K, V in the input file.",
-        _with((1, 0, 2)),
+        attention(lambda q, k, v: (k, q, v)),
         steps=("scores",),
     ),
     Alternate(
         "k_v_swapped",
         "It matches attention with K and V exchanged: the input file has Q, K, V in this order.",
-        _with((0, 2, 1)),
+        attention(lambda q, k, v: (q, v, k)),
         steps=("launch",),
     ),
     Alternate(
         "q_v_swapped",
         "It matches attention with Q and V exchanged: the input file has Q, K, V in this order.",
-        _with((2, 1, 0)),
+        attention(lambda q, k, v: (v, k, q)),
         steps=("launch",),
     ),
     Alternate(
         "softmax_over_queries",
         "It matches a softmax over the queries instead of over the keys: maximum and sum belong to a row of "
         "the scores.",
-        _softmax_over_queries,
+        softmax_over_queries,
         lambda shape: shape[1] > 8192,  # it costs as much as the whole batch
         steps=("total",),
     ),
     Alternate(
         "not_normalised_shifted",
         "It matches the right numerator without the division by the softmax's sum l.",
-        _unnormalised(True),
+        unnormalised(True),
         steps=("division",),
     ),
     Alternate(
         "not_normalised",
         "It matches exp(scores) V without the division by the softmax's sum.",
-        _unnormalised(False),
+        unnormalised(False),
         steps=("division",),
     ),
     Alternate(
@@ -538,13 +365,13 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "causal",
         "It matches causal attention, in which row i sees keys 0 to i only: every row should see all keys.",
-        _causal,
+        causal,
         steps=("keys",),
     ),
     Alternate(
         "half_of_keys",
         "It matches attention over the first half of the keys: the loop over K and V covers N/2 of N keys.",
-        _some_keys(lambda n: slice(0, n // 2)),
+        some_keys(lambda matrix: matrix[: len(matrix) // 2]),
         steps=("keys",),
     ),
     *(mistake for tile in TILES for mistake in _keys_of_a_loop(tile)),
@@ -554,6 +381,13 @@ ALTERNATES: tuple[Alternate, ...] = (
     *_key_at_the_end_of_a_loop(),
     *(mistake for tile in (*TILES, 8) for mistake in _key_of_each_tile(tile)),
     *(_every_so_many_keys(step, first) for step in (100, 10, 1000) for first in (step - 1, 0)),
-    *(mistake for tile in TILES for mistake in _tile_in_shared_memory(tile)),
+    *(
+        mistake
+        for tile in TILES
+        for mistake in (
+            *_tile_in_shared_memory(tile, "K", "load_k", "scores"),
+            *_tile_in_shared_memory(tile, "V", "load_v", "output_sum"),
+        )
+    ),
     *(_scores_transposed(tile) for tile in TILES),
 )

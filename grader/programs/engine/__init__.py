@@ -9,8 +9,6 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.engine.interface import Compiled, Engine, Launch
 from grader.programs.toolkit import find_toolkit
 
-__all__ = ["Compiled", "Engine", "Launch", "select_engine", "select_engines"]
-
 ENGINES = ("auto", "cuda", "emulator")
 
 

@@ -22,22 +22,3 @@ from grader.programs.trace.reader import MAX_EVENTS, MAX_FILE_BYTES, read_receiv
 PATH_VARIABLE = "GRADER_TRACE"
 """The environment variable that tells the traced program where to write: a path, or `fd:N`, a descriptor that is open
 already. The grader gives a descriptor: what was written to it cannot be changed any more."""
-
-__all__ = [
-    "MAX_EVENTS",
-    "MAX_FILE_BYTES",
-    "PATH_VARIABLE",
-    "AccessEvent",
-    "ApiError",
-    "BranchEvent",
-    "Diagnostic",
-    "KernelEvent",
-    "KernelSummary",
-    "MemcpyEvent",
-    "MemsetEvent",
-    "Race",
-    "Trace",
-    "TracerError",
-    "read_received",
-    "read_trace",
-]

@@ -1,0 +1,341 @@
+"""One testcase of a submission: run, checked, judged, timed → the test's record."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from grader.base.errors import MachineFault
+from grader.base.names import spelled_out
+from grader.base.stopwatch import Stopwatch
+from grader.base.verdict import Fault, Verdict
+from grader.checking.check import Check, check_output
+from grader.checking.corners import read_corners
+from grader.checking.diagnose import diagnose
+from grader.course.assignment import Assignment
+from grader.course.catalogue import TestcaseFiles, changed_files, read_sidecar
+from grader.course.testcase import Case, Suite
+from grader.gpu.state import watching
+from grader.grading.bench import Bench, floor_record, timing_record
+from grader.grading.closer_look import explained
+from grader.grading.hidden_testcases import (
+    NO_TIMES,
+    shows_diagnosis,
+)
+from grader.grading.judge import Judgement, judge
+from grader.programs.build import Build
+from grader.programs.engine import Engine
+from grader.programs.run import Run, run_program
+from grader.programs.submission import Submission
+from grader.programs.trace import Trace
+from grader.records.disclosure import disclosed
+from grader.records.record import (
+    BaselineRecord,
+    TestRecord,
+)
+from grader.timing.baseline import Baseline
+from grader.timing.evidence import Witness, computed_on_the_host, doubts, witness_of
+from grader.timing.fresh_inputs import FreshInput
+from grader.timing.measurement import TimedRun, timed
+from grader.timing.phases import phase_times
+
+_MACHINE_RETRIES = 1
+"""How often a test that a machine fault spoilt is run again before the fault is reported."""
+
+
+@dataclass(frozen=True)
+class Grading:
+    """What every submission of one grading has in common.
+
+    `baseline` gives the sequential time of a case on this machine; None where times are not compared.
+    """
+
+    assignment: Assignment
+    suite: Suite
+    files: TestcaseFiles
+    cases: tuple[Case, ...]
+    engine: Engine
+    baseline: Callable[[Case], Baseline] | None
+    bench: Bench | None = None
+    submission: Submission | None = None
+    """The one that is graded, to name its lines; None where there is none yet."""
+    prepared_s: float = 0.0
+    """What making testcases took before this grading, for its timings."""
+    show: int = 0
+    """Rows and columns of every output tensor to keep in the record, where a student may see them."""
+    quick: bool = False
+    """A student's own look: in the order of the testcases, none after the first that ran into its time limit, and
+    with a look for races also where all passed."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A test's record, and its trace where the score needs a profile of it."""
+
+    record: TestRecord
+    trace: Trace | None = None
+    compared: str = ""
+    """What comparing the output said."""
+    explained: bool = False
+    """Whether the engine itself saw, in this run, which line is wrong."""
+
+
+@contextlib.contextmanager
+def input_of(grading: Grading, case: Case) -> Iterator[FreshInput | MachineFault | None]:
+    """Inputs for timed runs of `case`, or why there are none; None where it isn't timed."""
+    bench = grading.bench
+    with contextlib.ExitStack() as stack:
+        fresh: FreshInput | MachineFault | None = None
+        if bench is not None and bench.is_timed(case):
+            try:
+                fresh = stack.enter_context(bench.fresh_input(case))
+            except MachineFault as fault:  # raised when it is this case's turn
+                fresh = fault
+        yield fresh
+
+
+def grade_case(
+    grading: Grading, built: Build, case: Case, watch: Stopwatch, fresh: FreshInput | MachineFault | None = None
+) -> Tested:
+    """`fresh`: its input, opened ahead, for the first try."""
+    if built.program is None:
+        verdict = Verdict.COMPILE_ERROR if built.fault is Fault.STUDENT else Verdict.GRADER_ERROR
+        return Tested(
+            TestRecord(
+                name=case.name,
+                shape=case.shape,
+                verdict=verdict,
+                fault=built.fault,
+                reason=built.reason,
+                cause=built.reason if built.fault is Fault.STUDENT else "",
+            )
+        )
+    for left in reversed(range(1 + _MACHINE_RETRIES)):
+        ahead = contextlib.nullcontext(fresh) if left == _MACHINE_RETRIES else input_of(grading, case)
+        test = _try_case(grading, built.program, case, ahead, watch, last=left == 0)
+        if test.record.fault is not Fault.MACHINE:
+            break
+    return test
+
+
+def _try_case(
+    grading: Grading,
+    program: Path,
+    case: Case,
+    ahead: AbstractContextManager[FreshInput | MachineFault | None],
+    watch: Stopwatch,
+    *,
+    last: bool,
+) -> Tested:
+    try:
+        with ahead as fresh:
+            if isinstance(fresh, MachineFault):
+                raise fresh
+            return _run_case(grading, program, case, fresh, watch, last=last)
+    except MachineFault as fault:
+        return Tested(
+            TestRecord(
+                name=case.name, shape=case.shape, verdict=Verdict.GRADER_ERROR, fault=Fault.MACHINE, reason=str(fault)
+            )
+        )
+
+
+def _run_case(
+    grading: Grading, program: Path, case: Case, fresh: FreshInput | None, watch: Stopwatch, *, last: bool
+) -> Tested:
+    """`last`: it is not tried again, so what the program says of the machine is not taken on trust."""
+
+    def machine_fails() -> bool:
+        return not last or bool(grading.engine.problem())
+
+    limit_s, limit_name = wall_limit(grading, case)
+    files, bench = grading.files, grading.bench
+    with (
+        watching(bench.read if bench is not None else None) as watched,
+        run_program(
+            grading.engine,
+            program,
+            fresh.path if fresh is not None else files.input(case),
+            output_bytes=case.output_bytes,
+            wall_s=limit_s,
+            limits=grading.assignment.limits,
+        ) as run,
+    ):
+        watched.stop()
+        watch.add("graded runs", run.outcome.wall_s)
+        with watch.stage("check"):
+            tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
+            check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
+            diagnosis = None
+            if shows_diagnosis(grading.assignment.hidden_inputs, case):
+                diagnosis = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
+            judgement = judge(
+                run,
+                check,
+                limit_s=limit_s,
+                limit_name=limit_name,
+                diagnosis=diagnosis,
+                submission=grading.submission,
+                machine_fails=machine_fails,
+            )
+            if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
+                _see_programs_start(grading.engine)
+            if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
+                # Nobody is to blame for failing on a file that is not what was generated.
+                judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
+        record = _test_record(grading, case, run, check, judgement, limit_s)
+        if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
+            corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
+            record = record.model_copy(update={"corners": corners})
+        credible = judgement.verdict is Verdict.PASSED and not record.flags
+        first = timed(run, watched.state) if credible else ""
+        trace, witness = run.trace, witness_of(grading.engine.name, case, run)
+    if isinstance(first, TimedRun):
+        record = _timed(grading, program, case, record, first, fresh, limit_s, watch)
+        record = _compared(grading, case, record, limit_s, watch)
+        record = _computed_on_the_gpu(grading, record, trace, witness)
+    keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
+    seen = trace.diagnostics if trace is not None else ()
+    return Tested(
+        disclosed(record, grading.assignment.hidden_inputs, case),
+        trace if keep else None,
+        check.reason,
+        explained(seen, judgement.verdict),
+    )
+
+
+@cache
+def _see_programs_start(engine: Engine) -> None:
+    """Raises MachineFault where no program at all can run; where one can, that is remembered."""
+    if problem := engine.problem():
+        raise MachineFault(f"No CUDA program can run on this machine as it is: {problem}. `grader doctor` says more.")
+
+
+def _timed(
+    grading: Grading,
+    program: Path,
+    case: Case,
+    record: TestRecord,
+    first: TimedRun,
+    fresh: FreshInput | None,
+    limit_s: float,
+    watch: Stopwatch,
+) -> TestRecord:
+    """The record of a passed test with its time: repeated where there are inputs for that, and compared with the
+    least time the GPU could need."""
+    bench = grading.bench
+    if bench is None or record.gpu_ms is None:
+        return record
+    changes: dict[str, object] = {}
+    gpu_ms, refused, notes = record.gpu_ms, "", tuple[str, ...]()
+    if fresh is not None:
+        with watch.stage("fresh inputs and their checks"):
+            timing = bench.time(program, case, fresh, wall_s=limit_s, first=first)
+            watch.add("timed runs", timing.run_wall_s)
+        if timing.problem:
+            refused = f"It passed, but {timing.problem}: its time is refused and earns no points."
+        elif timing.median_ms is not None:
+            gpu_ms, notes = timing.median_ms, timing.notes
+        changes |= {"timing": timing_record(timing, grading.assignment)}
+    floor = bench.floor(case)
+    if floor is not None:
+        refused = refused or floor.refusal(gpu_ms)
+        changes |= {"floor": floor_record(floor, gpu_ms)}
+    warnings = (*record.warnings, *notes, *((refused,) if refused else ()))
+    flags = (*record.flags, *((refused,) if refused else ()))
+    changes |= {"gpu_ms": gpu_ms, "timing_refused": refused, "warnings": warnings, "flags": flags}
+    return record.model_copy(update=changes)
+
+
+def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, watch: Stopwatch) -> TestRecord:
+    """The record with the times it is compared with: the sequential program's and a reference solution's."""
+    if not record.gpu_ms or record.timing_refused:
+        return record
+    changes: dict[str, object] = {}
+    if grading.baseline is not None:
+        with watch.stage("baseline"):
+            baseline = grading.baseline(case)
+        changes |= {"baseline": _baseline_record(baseline), "speedup": baseline.seconds * 1e3 / record.gpu_ms}
+    if grading.bench is not None:
+        with watch.stage("reference solution"):
+            reference = grading.bench.reference(case, limit_s)
+        if reference is not None:
+            changes |= {"reference": reference, "reference_ms": reference.timing.median_ms}
+    return record.model_copy(update=changes)
+
+
+def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
+    """The record without its times where the host's processor may have done the work."""
+    if trace is None or record.baseline is None:
+        return record
+    runs = record.timing.runs if record.timing is not None else ()
+    startup_cpu_s = grading.bench.starting.result() if grading.bench is not None and runs else None
+    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs, startup_cpu_s)
+    if not why:
+        return record
+    return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})
+
+
+def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:
+    """Seconds of wall time that `case` may take, and whose limit that is."""
+    limits = grading.assignment.limits
+    if not grading.engine.measures_time:
+        return limits.emulator_wall_s, f"the {grading.engine.name}'s own limit (not the assignment's)"
+    for limit in limits.wall_s:
+        if case in grading.suite.select(limit.tests):
+            return limit.seconds, "the assignment's limit"
+    return limits.emulator_wall_s, "the general limit"
+
+
+def _test_record(
+    grading: Grading, case: Case, run: Run, check: Check, judgement: Judgement, limit_s: float
+) -> TestRecord:
+    passed = judgement.verdict is Verdict.PASSED
+    flags = doubts(run.trace, witness_of(grading.engine.name, case, run)) if passed and not run.untraced_reason else ()
+    trace = run.trace if grading.engine.measures_time and not flags else None
+    gpu_ms = trace.gpu_ns / 1e6 if trace is not None and trace.complete else None
+    sidecar = read_sidecar(case, grading.files) or {}
+    tracer_failed = run.trace is not None and bool(run.trace.dropped or run.trace.tracer_errors)
+    refused = flags[0] if flags and grading.engine.measures_time and not tracer_failed else ""
+    return TestRecord(
+        name=case.name,
+        shape=case.shape,
+        verdict=judgement.verdict,
+        fault=judgement.fault,
+        reason=judgement.reason,
+        cause=judgement.cause,
+        max_error=check.max_error,
+        wrong_elements=check.wrong if check.kind in ("passed", "values") else None,
+        wall_s=round(run.outcome.wall_s, 4),
+        limit_s=limit_s,
+        cpu_s=round(run.outcome.cpu_s, 4),
+        gpu_ms=gpu_ms,
+        copy_ms=trace.copy_ns / 1e6 if trace is not None and trace.complete else None,
+        phases_ms=phase_times(trace, grading.assignment.phases) if trace is not None and trace.complete else {},
+        kernels=len(run.trace.kernels) if run.trace is not None else None,
+        input_digest=sidecar.get("input", {}).get("sha256"),
+        seed=_seed_name(sidecar),
+        exit=run.outcome.ending,
+        output=spelled_out(run.outcome.stdout + run.outcome.stderr)[-4000:],
+        warnings=judgement.warnings,
+        flags=flags,
+        timing_refused=refused,
+    )
+
+
+def _seed_name(sidecar: dict[str, dict[str, str]]) -> str | None:
+    seed = sidecar.get("seed")
+    return f"{seed['kind']} {seed['id']}" if seed else None
+
+
+def _baseline_record(baseline: Baseline) -> BaselineRecord:
+    return BaselineRecord(
+        seconds=baseline.seconds,
+        description=baseline.describe(),
+        source_sha256=baseline.source_sha256,
+        cpu=baseline.cpu,
+    )

@@ -1,0 +1,155 @@
+"""Attention computed in wrong ways that students find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.attention.softmax import F64, TILE_KEYS, softmax_attention
+from grader.operators.base import Rows, Shape, Tensors
+
+F32 = NDArray[np.float32]
+Compute = Callable[[Shape, Tensors, Rows], F64]
+
+
+def attention(
+    change: Callable[[F32, F32, F32], tuple[F32, F32, F32]] = lambda q, k, v: (q, k, v),
+    scale: Callable[[Shape], float] = lambda shape: 1.0 / float(np.sqrt(shape[2])),
+) -> Compute:
+    """Attention of what `change` makes of Q, K and V, with the scores multiplied by `scale`."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = change(*tensors)
+        return softmax_attention(q[rows].astype(np.float64) * scale(shape), k, v)
+
+    return compute
+
+
+def scaled(scale: Callable[[int], float]) -> Compute:
+    return attention(scale=lambda shape: scale(int(shape[2])))
+
+
+def some_keys(some: Callable[[F32], F32]) -> Compute:
+    """Attention over a part of the keys: `some` takes it out of K, and out of V."""
+    return attention(lambda q, k, v: (q, some(k), some(v)))
+
+
+def without(dropped: Callable[[int], NDArray[np.intp]]) -> Compute:
+    """Attention over all keys but those numbered `dropped(N)`."""
+    return some_keys(lambda matrix: np.delete(matrix, dropped(len(matrix)), axis=0))
+
+
+def tiles_transposed(matrix: F32, tile: int) -> F32:
+    """Every tile of `tile` rows, stored row after row and read column after column."""
+    tiles = matrix.reshape(-1, matrix.shape[1], tile).transpose(0, 2, 1)
+    return np.ascontiguousarray(tiles).reshape(matrix.shape)
+
+
+def first_tile_again(matrix: F32, tile: int) -> F32:
+    return np.tile(matrix[:tile], (len(matrix) // tile, 1))
+
+
+def taken_for_its_transpose(matrix: F32) -> F32:
+    return matrix.reshape(matrix.shape[::-1]).T
+
+
+def mean_of_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    v = tensors[2].astype(np.float64)
+    return np.broadcast_to(v.mean(axis=0), v.shape)[rows]
+
+
+def unnormalised(shifted: bool) -> Compute:
+    """exp(scores) V without the division by the sum; `shifted`: with the row's maximum taken off first."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        scores = q[rows] @ k.T / np.sqrt(shape[2])
+        if shifted:
+            scores -= scores.max(axis=1, keepdims=True)
+        return np.asarray(np.exp(scores) @ v)
+
+    return compute
+
+
+def softmax_over_queries(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    q, k, v = (t.astype(np.float64) for t in tensors)
+    scale = 1.0 / np.sqrt(shape[2])
+    total = np.zeros(len(k))
+    for first in range(0, len(q), TILE_KEYS):
+        total += np.exp(q[first : first + TILE_KEYS] @ k.T * scale).sum(axis=0)
+    return np.asarray((np.exp(q[rows] @ k.T * scale) / total) @ v)
+
+
+def causal(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    q, k, v = (t.astype(np.float64) for t in tensors)
+    numbers = np.arange(len(q))[rows]
+    scores = q[rows] @ k.T / np.sqrt(shape[2])
+    scores[np.arange(len(k))[None, :] > numbers[:, None]] = -np.inf
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray((weights @ v) / weights.sum(axis=1, keepdims=True))
+
+
+def _running_maxima(scores: F64, tile: int) -> F64:
+    """The running maximum as it is while each key's tile is merged."""
+    tops = np.maximum.accumulate(np.maximum.reduceat(scores, np.arange(0, scores.shape[1], tile), axis=1), axis=1)
+    return np.repeat(tops, tile, axis=1)[:, : scores.shape[1]]
+
+
+def not_rescaled(tile: int, what: str) -> Compute:
+    """Online softmax over tiles of keys in which O, ℓ or both are not rescaled when the maximum grows: their terms stay
+    relative to the maximum of the time when they were added."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        scores = q[rows] @ k.T / np.sqrt(shape[2])
+        running = _running_maxima(scores, tile)
+        stale, right = np.exp(scores - running), np.exp(scores - running[:, -1:])
+        total = (right if what == "O" else stale).sum(axis=1, keepdims=True)
+        return np.asarray((right if what == "l" else stale) @ v / total)
+
+    return compute
+
+
+_TILES_THAT_COUNT = 64
+
+
+def normalised_without_l(tile: int) -> Compute:
+    """Online softmax that divides O by the new ℓ after each tile and does not multiply it by the old one before: each
+    tile counts less by a factor of ℓ than the one after it, so the last ones are all there is."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        scores = q[rows] @ k.T / np.sqrt(shape[2])
+        running = _running_maxima(scores, tile)
+        sums = np.cumsum(np.exp(scores - running[:, -1:]), axis=1)
+        out = np.zeros((len(scores), v.shape[1]))
+        top = np.full(len(scores), -np.inf)
+        for first in range(max(0, len(k) - _TILES_THAT_COUNT * tile), len(k), tile):
+            last = min(first + tile, len(k)) - 1
+            new_top = running[:, last]
+            total = sums[:, last] * np.exp(running[:, -1] - new_top)
+            weights = np.exp(scores[:, first : last + 1] - new_top[:, None])
+            out = (out * np.exp(top - new_top)[:, None] + weights @ v[first : last + 1]) / total[:, None]
+            top = new_top
+        return out
+
+    return compute
+
+
+def scores_of_tile_transposed(tile: int) -> Compute:
+    """Each square tile of scores is written and read with rows and columns exchanged."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        numbers = np.arange(len(q))[rows]
+        out = np.empty((len(numbers), v.shape[1]))
+        for place, row in enumerate(numbers):
+            first, inside = row - row % tile, row % tile
+            scores = (q[first : first + tile] @ k[inside::tile].T / np.sqrt(shape[2])).T.ravel()
+            weights = np.exp(scores - scores.max())
+            out[place] = weights @ v / weights.sum()
+        return out
+
+    return compute
