@@ -167,7 +167,7 @@ def test_a_bundle_that_cannot_be_written_leaves_the_older_one(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     Path("one.zip").write_text("older")
-    monkeypatch.setattr("grader.gradescope.bundle._packed", full)
+    monkeypatch.setattr("grader.gradescope.bundle.packed", full)
     run("gradescope", "build", "one.zip", "--assignment", "hw4", code=1)
     assert "could not be made: one.zip: No space left on device." in capsys.readouterr().err
     assert [path.name for path in Path().glob("*one.zip*")] == ["one.zip"]

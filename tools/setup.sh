@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes .venv with everything that `make grade` needs; with the argument `test`, what `make test` needs beside, with
-# `test-slurm`, `test-site` or `test-isa`, what those need: as root, Debian's packages too.
+# Makes .venv with everything that `make grade` needs, from the wheel that a course gave out where there is one; with
+# the argument `test`, what `make test` needs beside, with `test-slurm`, `test-site` or `test-isa`, what those need.
+# As root it installs Debian's packages too.
 # Works on a fresh Debian or Ubuntu with Python >= 3.11 and g++; says in one sentence what is missing elsewhere.
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,10 +9,24 @@ python=${PYTHON:-python3}
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
+debian() { # PACKAGES COMMAND...: the packages are there once the commands are
+    packages=$1; shift
+    for command; do
+        command -v "$command" >/dev/null && continue
+        [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+            fail "$command was not found: apt install $packages (as root), then run this again"
+        echo "setup: installing $packages ..." >&2
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $packages >/dev/null ||
+            fail "apt-get install $packages failed, see above"
+        command -v "$command" >/dev/null || fail "$command is still missing after apt-get install $packages"
+    done
+}
+
+[ -n "${PYTHON:-}" ] || debian "python3 python3-venv" python3
 command -v "$python" >/dev/null || fail "$python was not found: install Python 3.11 or newer (apt install python3), or name one: make PYTHON=python3.12"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "$python is $("$python" -V 2>&1), expected 3.11 or newer: name another one, as in make PYTHON=python3.12"
-command -v g++ >/dev/null || fail "g++ was not found: install a C++ compiler (apt install g++)"
+debian "g++ make" g++ make
 
 if [ ! -x .venv/bin/pip ]; then
     echo "setup: making .venv ..." >&2
@@ -28,19 +43,6 @@ if [ ! -x .venv/bin/pip ]; then
     fi
 fi
 pip() { .venv/bin/pip --disable-pip-version-check --quiet "$@" || fail "pip $* failed, see above: is a package index reachable?"; }
-
-debian() { # PACKAGES COMMAND...: the packages are there once the commands are
-    packages=$1; shift
-    for command; do
-        command -v "$command" >/dev/null && continue
-        [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
-            fail "$command was not found: apt install $packages (as root), then run this again"
-        echo "setup: installing $packages ..." >&2
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $packages >/dev/null ||
-            fail "apt-get install $packages failed, see above"
-        command -v "$command" >/dev/null || fail "$command is still missing after apt-get install $packages"
-    done
-}
 
 case ${1:-} in
     test)
@@ -70,8 +72,14 @@ fi
 extras=
 command -v nvcc >/dev/null || extras=cuda
 echo "setup: installing packages${extras:+ and, since no nvcc is on PATH, the CUDA compiler} ..." >&2
-pip install -e ".${extras:+[$extras]}"
-if [ -e /dev/nvidiactl ]; then
+wheel=$(echo grader/*.whl)
+if [ -f "$wheel" ]; then
+    pip uninstall --yes cuda-homework-grader 2>/dev/null  # an older one may have the same version
+    pip install "./$wheel${extras:+[$extras]}"
+else
+    pip install -e ".${extras:+[$extras]}"
+fi
+if [ -e /dev/nvidiactl ] && [ ! -f "$wheel" ]; then
     # PyCUDA is compiled here and now; grading works without it, only more slowly.
     .venv/bin/pip --disable-pip-version-check --quiet install -e '.[gpu]' ||
         echo "setup: PyCUDA could not be built; expected outputs will be computed on the CPU." >&2

@@ -19,12 +19,15 @@ class Progress:
     def advance(self, done: int) -> None:
         """`done` steps of the stage are finished."""
 
+    def step(self, name: str, ended: str = "") -> None:
+        """A named step of the stage begins or, with how, has ended."""
+
     def line(self, text: str) -> None:
         """Something worth a line of its own."""
 
 
 class _Plain(Progress):
-    """One line per stage, for logs."""
+    """One line per stage and per step that has ended, for logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -32,22 +35,32 @@ class _Plain(Progress):
     def stage(self, text: str, total: int | None = None) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
+    def step(self, name: str, ended: str = "") -> None:
+        if ended:
+            self.stage(f"{name} {ended}")
+
     def line(self, text: str) -> None:
         self.stage(text)
 
 
 class _Live(Progress):
-    """One bar that changes its text from stage to stage."""
+    """One bar that changes its text from stage to stage, with the step that goes on and the last that ended."""
 
     def __init__(self, bar: RichProgress) -> None:
         self._bar = bar
-        self._task = bar.add_task("", total=None)
+        self._task = bar.add_task("", total=None, now="", last="")
 
     def stage(self, text: str, total: int | None = None) -> None:
-        self._bar.reset(self._task, description=text, total=total)
+        self._bar.reset(self._task, description=text, total=total, now="", last="")
 
     def advance(self, done: int) -> None:
         self._bar.update(self._task, completed=done)
+
+    def step(self, name: str, ended: str = "") -> None:
+        if ended:
+            self._bar.update(self._task, last=f"{name} {ended}")
+        else:
+            self._bar.update(self._task, now=name)
 
     def line(self, text: str) -> None:
         self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -60,6 +73,12 @@ def shown_progress() -> Iterator[Progress]:
     if not console.is_terminal:
         yield _Plain(console)
         return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description} {task.fields[now]}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[last]}", markup=False),
+    )
     with RichProgress(*columns, console=console, transient=True) as bar:
         yield _Live(bar)

@@ -184,6 +184,16 @@ def gradescope_run(
     print(classroom.gradescope_run(root, assignment, tests=tests, engine=engine))
 
 
+def handout(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder.", show_default=False)],
+    assignment: AssignmentOption = None,
+) -> None:
+    """Write what a course gives to its students: handout, template, samples, the grader; no solutions, no secret."""
+    from grader.commands import classroom
+
+    print(classroom.handout(out, assignment))
+
+
 def diff(
     first: Annotated[str, typer.Argument(metavar="RECORD", help="A JSON file, an id in the store, or ID#ATTEMPT.")],
     second: Annotated[str, typer.Argument(metavar="RECORD", help="Another one.")],
@@ -223,6 +233,7 @@ def similarity(
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `grader`."""
+    app.command()(handout)
     app.command()(diff)
     app.command()(rerun)
     app.command()(similarity)

@@ -25,6 +25,7 @@ from grader.classes.comparable import mixed
 from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook, students_only
 from grader.classes.points_file import read_points
 from grader.commands import complaints, report_files
+from grader.commands.handout import build_handout
 from grader.commands.second_draw import recheck_leaders, second_draw
 from grader.commands.submissions import grade_paths
 from grader.course.assignment import Assignment, assignment_names, chosen_assignment, load_assignment
@@ -328,6 +329,13 @@ def enter_points(file: Path, store: Path | None, assignment: str | None) -> str:
         opened.set_points(name, entries)
     count = len({entry.student for entry in entries})
     return f"Entered in {shown(path)}: points of {count} student{'s' * (count != 1)}."
+
+
+def handout(out: Path, assignment: str | None) -> str:
+    """Write the folder that students get."""
+    rules = chosen_assignment(assignment)
+    names = build_handout(out, rules)
+    return f"{shown(out)}: {len(names)} files of {rules.name} to give to students; its README.md says how to begin."
 
 
 def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engine: str, secret: Path | None) -> str:

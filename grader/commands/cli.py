@@ -396,6 +396,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     never_drop_a_signal()
     signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # unwinds: what runs ends, files are whole
     verbose = "--verbose" in _grader_words(words) or "-v" in _grader_words(words)
     try:
         code = app(args=words, standalone_mode=False)

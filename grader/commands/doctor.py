@@ -68,6 +68,15 @@ def render(findings: list[Finding]) -> str:
 
 
 def _findings() -> Iterator[Finding]:
+    """What programs run on comes first."""
+    try:
+        toolkit = find_toolkit()
+    except MachineFault as fault:
+        yield Finding("nvcc", False, "not found", str(fault), needed=True)
+    else:
+        yield Finding("nvcc", True, f"{toolkit.nvcc} {toolkit.version}", needed=True)
+        yield from _gpu(toolkit)
+        yield _emulator(toolkit)
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer", needed=True)
     course, course_files = _course()
@@ -76,21 +85,22 @@ def _findings() -> Iterator[Finding]:
     yield Finding("C++ compiler", gxx is not None, gxx or "no g++ on PATH", "apt install g++", needed=True)
     make = shutil.which("make")
     yield Finding("make", make is not None, make or "not on PATH", "apt install make (reads students' Makefiles)")
-    yield Finding("confinement", bubblewrap.problem() is None, sandbox.confinement(), "apt install bubblewrap")
-    for promise in try_promises(course):
-        found = f"{'held' if promise.held else 'not tried' if promise.held is None else 'BROKEN'} ({promise.how})"
-        remedy = "install bubblewrap, or grade only work that you trust on this machine"
-        yield Finding(f"  {promise.what}", promise.held is not False, found, remedy)
+    yield from _confinement(course)
     yield _space(cache_folder(), "room for builds")
     yield _space(Path(tempfile.gettempdir()), "room for runs")
-    try:
-        toolkit = find_toolkit()
-    except MachineFault as fault:
-        yield Finding("nvcc", False, "not found", str(fault), needed=True)
-        return
-    yield Finding("nvcc", True, f"{toolkit.nvcc} {toolkit.version}", needed=True)
-    yield _emulator(toolkit)
-    yield from _gpu(toolkit)
+
+
+def _confinement(course: Path | None) -> Iterator[Finding]:
+    """One line, and one for each promise that is not held."""
+    promises = list(try_promises(course))
+    held = sum(promise.held is True for promise in promises)
+    found = f"{sandbox.confinement()}; {held} of {len(promises)} promises tried and held (docs/integrity.md)"
+    yield Finding("confinement", bubblewrap.problem() is None, found, "apt install bubblewrap")
+    for promise in promises:
+        if not promise.held:
+            found = f"{'not tried' if promise.held is None else 'BROKEN'} ({promise.how})"
+            remedy = "install bubblewrap, or grade only work that you trust on this machine"
+            yield Finding(f"  {promise.what}", promise.held is None, found, remedy)
 
 
 def _course() -> tuple[Path | None, Finding]:

@@ -6,22 +6,18 @@ once when the container is built, run_autograder for every submission.
 
 from __future__ import annotations
 
-import io
-import stat
-import zipfile
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 from grader.base.errors import MachineFault, UsageError
+from grader.base.packing import files_below, packed
 from grader.base.paths import course_root, replacing, shown
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
 
 _TREES = ("grader", "tools")
 _TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")
-_LEFT_OUT = ("__pycache__", ".egg-info", ".pyc", ".so")
-_EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: str, secret: Path | None) -> list[str]:
@@ -49,7 +45,7 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
         if secret is not None:
             content["testcases/secret"] = secret.read_bytes()
         with replacing(target) as file:
-            file.write(_packed(content))
+            file.write(packed(content))
     except OSError as error:
         read = error.filename is not None and Path(error.filename).parent != target.parent
         where = shown(Path(error.filename)) if read else shown(target)
@@ -57,23 +53,9 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
     return sorted(content)
 
 
-def _packed(content: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
-        for name, data in sorted(content.items()):
-            info = zipfile.ZipInfo(name, _EPOCH)
-            script = data.startswith(b"#!")
-            info.external_attr = (stat.S_IFREG | (0o755 if script else 0o644)) << 16
-            info.compress_type = zipfile.ZIP_DEFLATED
-            bundle.writestr(info, data)
-    return out.getvalue()
-
-
 def _course_files(root: Path, assignment: Assignment) -> Iterator[Path]:
     trees = [*_TREES, f"assignment/{assignment.name}", f"reference/{assignment.name}"]
     for tree in trees:
-        for path in sorted((root / tree).rglob("*")):
-            if path.is_file() and not any(part.endswith(_LEFT_OUT) for part in path.relative_to(root).parts):
-                yield path
+        yield from files_below(root / tree)
     yield assignment.testcases_file
     yield from (root / name for name in _TOP if (root / name).is_file())

@@ -122,10 +122,11 @@ class Bench:
 
     def reference(self, case: Case, wall_s: float) -> ReferenceRecord | None:
         """The reference solution's time on `case`, measured once in this session; None where no part of the rubric
-        compares with one. Raises GraderFault when the reference cannot be timed: that is not the student's fault."""
+        compares with one, or there is none, as on a student's machine. Raises GraderFault when the reference cannot be
+        timed: that is not the student's fault."""
         parts = (part for part in self.rules.rubric if isinstance(part, ReferenceRatio))
         part = next((part for part in parts if case in self.suite.select(part.tests)), None)
-        if part is None:
+        if part is None or not self.rules.reference_folder.is_dir():
             return None
         if case not in self._references:
             self._references[case] = self._time_reference(part.reference, case, wall_s)
@@ -192,7 +193,7 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
     if not isinstance(engine, CudaEngine):
         yield None
         return
-    for part in rules.rubric:
+    for part in rules.rubric if rules.reference_folder.is_dir() else ():  # students do not have it
         if isinstance(part, ReferenceRatio) and not (rules.reference_folder / part.reference).is_file():
             raise UsageError(
                 f"assignment/{rules.name}/assignment.yaml: rubric part {part.part} compares with {part.reference}, "

@@ -101,13 +101,17 @@ def _grade_built(
         # Its place in the order tells a program nothing.
         order = grading.cases if grading.quick else shuffled(grading.cases)
         with contextlib.closing(one_ahead(order, lambda case: input_of(grading, case))) as opened:
+            if built.program is not None:
+                progress.stage(f"{submission.id}: running", total=len(grading.cases))
             for number, (case, fresh) in enumerate(opened):
-                progress.stage(f"{submission.id}: {case.name}", total=len(grading.cases))
+                progress.step(case.name)
                 progress.advance(number)
                 if grading.quick and (stopped := _first_over_time(by_case)):
                     by_case[case] = _not_run(case, stopped)
                     continue
                 by_case[case] = grade_case(grading, built, case, watch, fresh)
+                if built.program is not None:
+                    progress.step(case.name, _in_short(by_case[case].record))
                 if looks and _needs_a_look(grading, case, by_case[case]):
                     closer.prepare()
         again = to_draw_again(
@@ -129,6 +133,11 @@ def _grade_built(
     )
     machine = record.machine.model_copy(update={"gpu_prepared": waited.sentence})
     return record.model_copy(update={"machine": machine, "closer_look": look})
+
+
+def _in_short(test: TestRecord) -> str:
+    """ "passed, 0.21 s": how a test ended."""
+    return test.verdict.replace("_", " ") + (f", {test.wall_s:.2f} s" if test.wall_s is not None else "")
 
 
 def _first_over_time(tested: Mapping[Case, Tested]) -> str:

@@ -1,9 +1,10 @@
 """One SQLite file that keeps a class: students, submissions, records, points entered by hand.
 
-Theory of operation. The file is in WAL mode: readers never wait, and there is one writer at a time, who waits up to
-a minute for his turn. Every method that writes is one transaction, on disk when it returns (synchronous = FULL), so
-a grader killed at any moment leaves a store as it was after some whole number of results. What a row is identified by
-is unique in the schema, so doing a thing twice changes nothing. One grader at a time grades a class into it
+Theory of operation. Every method that writes is one transaction, on disk when it returns (synchronous = FULL), so a
+grader killed at any moment leaves a store as it was after some whole number of results. Between transactions the file
+is all there is: people copy it, also while a class is graded, and a write-ahead log would leave the newest results, or
+all of them, in a second file. Readers and writers wait up to a minute for their turn. What a row is identified by is
+unique in the schema, so doing a thing twice changes nothing. One grader at a time grades a class into it
 (`one_grader`). The file must be on a local disk: SQLite's locks do not hold over NFS.
 
 A submission is an attempt: one student's files with one content. A record belongs to an attempt and to conditions,
@@ -19,7 +20,6 @@ import os
 import platform
 import secrets
 import sqlite3
-import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -164,21 +164,10 @@ class Store:
             )
         db.execute("PRAGMA foreign_keys = ON")
         if version < len(schema.MIGRATIONS):
-            self._write_ahead()
+            if db.execute("PRAGMA journal_mode").fetchone()[0] == "wal":  # an older store
+                db.execute("PRAGMA journal_mode = DELETE")
             schema.migrate(db)
         db.execute("PRAGMA synchronous = FULL")
-
-    def _write_ahead(self) -> None:
-        """WAL mode. SQLite does not wait for its turn to change the mode, as it does elsewhere."""
-        deadline = time.monotonic() + _BUSY_S
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
 
     def close(self) -> None:
         self._db.close()

@@ -43,7 +43,7 @@ _QUERIES = {
 
 def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]:
     """Write everything to `target`, whole or not at all. Gives rows by kind, and what a damaged file lost."""
-    if target.resolve() in {store.path.resolve().with_name(store.path.name + end) for end in ("", "-wal", "-shm")}:
+    if target.resolve() in {store.path.resolve().with_name(store.path.name + end) for end in ("", "-journal")}:
         raise UsageError(f"{shown(target)} is the store itself, which its export would replace: name another file.")
     if target.is_dir():
         raise UsageError(f"{shown(target)} is a folder, expected a file: name one inside it.")

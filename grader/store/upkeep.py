@@ -43,7 +43,5 @@ def vacuum_store(store: Store) -> tuple[int, int]:
     """Rewrite the file without free space. Gives its size in bytes before and after."""
     before = store.path.stat().st_size
     with translate_sqlite_errors(store.path):
-        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         store.execute("VACUUM")
-        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return before, store.path.stat().st_size

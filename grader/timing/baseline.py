@@ -104,8 +104,9 @@ class Baseline:
 
 
 def baselines_of(rules: Assignment, engine: Engine) -> Callable[[Case], Baseline] | None:
-    """The sequential times of an assignment on this machine, by case; None where `engine` measures no times."""
-    return cache(partial(baseline_of, rules)) if engine.measures_time else None
+    """The sequential times of an assignment on this machine, by case; None where `engine` measures no times, or where
+    there is no sequential program, as on a student's machine."""
+    return cache(partial(baseline_of, rules)) if engine.measures_time and rules.reference_folder.is_dir() else None
 
 
 def baseline_of(rules: Assignment, case: Case, *, refresh: bool = False) -> Baseline:

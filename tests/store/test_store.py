@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -38,11 +39,12 @@ def keep(store: Store, record: Record, conditions: str = "c", **facts: object) -
     return number
 
 
-def test_a_record_comes_back_from_another_opening_as_it_was_stored(tmp_path: Path) -> None:
+def test_a_record_comes_back_from_a_copy_of_an_open_store_as_it_was_stored(tmp_path: Path) -> None:
     path = tmp_path / "class.sqlite"
     with open_store(path, create=True) as store:
         keep(store, made_record("zoë 🦊"), files=(("hw4.cu", b"int main() {}"),))
-    with open_store(path) as store:
+        shutil.copy(path, tmp_path / "copy.sqlite")
+    with open_store(tmp_path / "copy.sqlite") as store:
         (attempt,) = store.attempts("hw4")
         assert attempt.record == made_record("zoë 🦊")
         assert (attempt.student.id, attempt.number) == ("zoë 🦊", 1)
@@ -320,7 +322,7 @@ def test_an_export_never_replaces_its_own_store(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with open_store(path, create=True) as store:
         keep(store, made_record())
-        for target in (path, tmp_path / "s-wal"):
+        for target in (path, tmp_path / "s-journal"):
             with pytest.raises(UsageError, match="is the store itself, which its export would replace"):
                 export_store(store, target)
         with pytest.raises(UsageError, match="is a folder, expected a file"):

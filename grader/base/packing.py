@@ -1,0 +1,32 @@
+"""Zip files whose bytes depend on their content alone."""
+
+from __future__ import annotations
+
+import io
+import stat
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_LEFT_OUT = ("__pycache__", ".egg-info", ".pyc", ".so")
+_EPOCH = (2020, 1, 1, 0, 0, 0)
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Its files in order, without those that running or installing it leaves there."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not any(part.endswith(_LEFT_OUT) for part in path.relative_to(folder).parts):
+            yield path
+
+
+def packed(content: Mapping[str, bytes]) -> bytes:
+    """A zip of these files; scripts can be executed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name, data in sorted(content.items()):
+            info = zipfile.ZipInfo(name, _EPOCH)
+            script = data.startswith(b"#!")
+            info.external_attr = (stat.S_IFREG | (0o755 if script else 0o644)) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            bundle.writestr(info, data)
+    return out.getvalue()

@@ -1,0 +1,112 @@
+"""`grader handout`: the folder that a course gives to its students.
+
+    README.md            how to begin, then the assignment's handout
+    NAME.cu, Makefile …  the template, as in student_template/NAME/
+    assignment/          the rules
+    testcases/           what testcases there are, and the files of the public ones
+    grader/              the grader as a wheel, and setup.sh, which installs it into .venv
+
+The model solutions, the baseline, the secret and everything drawn from it stay behind; so do the kernels that compute
+expected outputs on a GPU, which are solutions too.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import distribution
+from pathlib import Path
+
+import grader
+from grader.base.errors import MachineFault, UsageError
+from grader.base.packing import files_below, packed
+from grader.base.paths import course_root, shown
+from grader.base.progress import shown_progress
+from grader.course.assignment import Assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.coherence import suite_of
+from grader.programs.oracle import ensure
+
+_DISTRIBUTION = "cuda-homework-grader"
+
+_BEGIN = """\
+# Begin here
+
+On Debian or Ubuntu (on Windows: in WSL), in this folder:
+
+```sh
+sh grader/setup.sh               # once: installs the grader into .venv, with nvcc where there is none; no GPU is needed
+.venv/bin/grader check {main}
+```
+
+`. .venv/bin/activate` puts the command `grader` on PATH.
+
+"""
+
+
+def build_handout(out: Path, rules: Assignment) -> list[str]:
+    """Write the folder `out`, whole or not at all; gives the names of its files. Raises UsageError where something is
+    there already."""
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise UsageError(f"{shown(out)} exists already: name a new folder for the handout.")
+    content = dict(_content(rules))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
+            made = Path(scratch) / "handout"
+            for name, data in content.items():
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                (made / name).write_bytes(data)
+            made.replace(out)
+    except OSError as error:
+        raise MachineFault(f"The handout could not be written to {shown(out)}: {error.strerror}.") from error
+    return sorted(content)
+
+
+def _content(rules: Assignment) -> Iterator[tuple[str, bytes]]:
+    root, main = course_root(), rules.submission.main
+    template = root / "student_template" / rules.name
+    if not (template / main).is_file():
+        raise UsageError(f"There is no {shown(template / main)}: a handout needs a template to start from.")
+    handout = (root / "assignment" / rules.name / "README.md").read_text(encoding="utf-8")
+    handout = handout.replace(f"`student_template/{rules.name}/`", f"`{main}`")
+    yield "README.md", (_BEGIN.format(main=main) + handout).encode()
+    yield from ((path.relative_to(template).as_posix(), path.read_bytes()) for path in files_below(template))
+    for path in (root / "assignment" / rules.name / "assignment.yaml", rules.testcases_file, *_samples(rules)):
+        yield path.relative_to(root).as_posix(), path.read_bytes()
+    yield from (("grader/setup.sh", (root / "tools/setup.sh").read_bytes()), _wheel())
+
+
+def _samples(rules: Assignment) -> Iterator[Path]:
+    suite = suite_of(rules)
+    files = TestcaseFiles.beside(suite)
+    public = [case for case in suite.cases.values() if not case.hidden]
+    with shown_progress() as progress:
+        ensure(public, suite, files, progress)
+    for case in public:
+        yield from (files.input(case), files.expected(case), files.sidecar(case))
+
+
+def _wheel() -> tuple[str, bytes]:
+    """Name and content of the grader as a wheel, PEP 427."""
+    package, installed = Path(grader.__file__).parent, distribution(_DISTRIBUTION)
+    name = f"{_DISTRIBUTION.replace('-', '_')}-{installed.version}"
+    content = {
+        f"grader/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in files_below(package)
+        if not (path.suffix == ".cu" and path.parent.name == "operators")
+    }
+    about = {file: installed.read_text(file) or "" for file in ("METADATA", "entry_points.txt")}
+    about["WHEEL"] = "Wheel-Version: 1.0\nGenerator: grader handout\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    content |= {f"{name}.dist-info/{file}": text.encode() for file, text in about.items()}
+    content[f"{name}.dist-info/RECORD"] = (
+        "".join(f"{file},sha256={_digest(data)},{len(data)}\n" for file, data in content.items()).encode()
+        + f"{name}.dist-info/RECORD,,\n".encode()
+    )
+    return f"grader/{name}-py3-none-any.whl", packed(content)
+
+
+def _digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
