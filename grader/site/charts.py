@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-WIDTH, HEIGHT = 640, 260
-LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 42
+WIDTH, HEIGHT = 440, 270
+"""Small enough for letters of 13 px to be read on a telephone, which shows a picture at four fifths of its size."""
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 46
 _BAR = Markup('<rect class="bar {}" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
 _GRID = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>')
 
@@ -74,7 +75,7 @@ def bars(items: Sequence[Bar], *, label: str, x_label: str, y_label: str, most: 
     y = Axis(0, most or max((bar.value for bar in items), default=1) or 1, HEIGHT - BOTTOM, TOP)
     each = (WIDTH - LEFT - RIGHT) / len(items)
     parts = [*frame(y, x_label, y_label)]
-    every = max(1, math.ceil(len(items) * max(len(bar.label) for bar in items) * 7.5 / (WIDTH - LEFT)))
+    every = max(1, math.ceil(len(items) * max(len(bar.label) for bar in items) * 9 / (WIDTH - LEFT)))
     for place, bar in enumerate(items):
         left, top = LEFT + place * each + each * 0.1, y.at(bar.value)
         parts.append(_BAR.format(bar.kind, left, top, each * 0.8, max(0.0, HEIGHT - BOTTOM - top), bar.title))
@@ -123,9 +124,9 @@ def frame(y: Axis, x_label: str, y_label: str) -> list[Markup]:
         at = y.at(tick)
         parts.append(_GRID.format(LEFT, WIDTH - RIGHT, at, at))
         parts.append(text(LEFT - 6, at + 4, number(tick), "end"))
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, y.start + 36, x_label, "middle"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, y.start + 39, x_label, "middle"))
     parts.append(
-        Markup('<text transform="translate(12 {}) rotate(-90)" text-anchor="middle">{}</text>').format(
+        Markup('<text transform="translate(14 {}) rotate(-90)" text-anchor="middle">{}</text>').format(
             (y.start + y.stop) / 2, y_label
         )
     )
@@ -162,4 +163,6 @@ def _step(rough: float) -> float:
 
 def number(value: float) -> str:
     """A value at an axis."""
+    if abs(value) >= 10_000:
+        return f"{value / 1000:,.4g}k"
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.3g}"

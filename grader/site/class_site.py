@@ -23,6 +23,7 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import shown
 from grader.classes.batch.policy import Which
 from grader.classes.final_points import Line, absent, gradebook, standing, students_only
+from grader.course.assignment import title_of
 from grader.report.leaderboard import Board, Names, leaderboard
 from grader.report.leaderboard import table as board_table
 from grader.site.record_page import asset, environment, report_of
@@ -30,8 +31,8 @@ from grader.site.statistics import statistics
 from grader.store import Store
 
 _MARKER = ".grader-site"
-_WORDS = ("name", "interval", "device", "driver", "date")
-"""Columns of the leaderboard that are not numbers."""
+_CONDITIONS = ("device", "driver", "date")
+"""Columns of the leaderboard that are one line where all students have the same."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _write(
     boards = {names: _board(lines, metric, names, mix, notes) for names in (Names.NICKNAME, Names.ID)}
     numbers = statistics(students_only(lines))
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    common: dict[str, Any] = {"assignment": assignment, "statistics": numbers, "written": written}
+    common: dict[str, Any] = {"title": title_of(assignment), "statistics": numbers, "written": written}
     public, staff = out / "public", out / "assistants"
     for folder in (public, staff):
         folder.mkdir(parents=True)
@@ -104,6 +105,8 @@ def _write(
         board=_shown(boards[Names.ID]),
         lines=lines,
         parts_of_all=_parts(lines),
+        sections=any(line.attempt.student.section for line in lines),
+        missing_of_all=_missing_of_all(lines),
         notes=said,
         absent=absent(store, assignment),
         **common,
@@ -118,6 +121,11 @@ def _parts(lines: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(part for line in lines for part in line.parts))
 
 
+def _missing_of_all(lines: Sequence[Line]) -> list[str]:
+    """Parts that nobody has points in: one line says it for all."""
+    return [part for part in _parts(lines) if all(line.parts.get(part) is None for line in lines)]
+
+
 def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:
     """The leaderboard; None, with a note, when there is nothing that could be ranked fairly."""
     try:
@@ -130,11 +138,21 @@ def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: l
 def _shown(board: Board | None) -> dict[str, object] | None:
     if board is None:
         return None
-    headers, cells = board_table(board)
+    headers, rows = board_table(board)
+    columns = dict(zip(headers, zip(*rows, strict=True), strict=True))
+    timed = [place for place, row in enumerate(board.rows) if row.rank is not None or not row.mark]
+    same = {
+        name: columns.pop(name)[timed[0]]
+        for name in _CONDITIONS
+        if name in columns and timed and len({columns[name][place] for place in timed}) == 1
+    }
     return {
-        "title": board.title,
-        "headers": [(header, header not in _WORDS) for header in headers],
-        "rows": [(row.mark, row_cells) for row, row_cells in zip(board.rows, cells, strict=True)],
+        "subject": board.subject,
+        "unit": {"speedup": "×"}.get(board.metric, ""),
+        "columns": list(columns),
+        "rows": [(row.mark, cells) for row, cells in zip(board.rows, zip(*columns.values(), strict=True), strict=True)],
+        "same": same,
+        "ranked": sum(row.rank is not None for row in board.rows),
         "unranked": board.unranked,
     }
 

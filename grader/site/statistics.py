@@ -65,7 +65,7 @@ def statistics(lines: Sequence[Line]) -> Statistics:
                 for name, passed, tried in rates
             ],
             label="Pass rate of every testcase",
-            x_label="testcase",
+            x_label="test",
             y_label="% passed",
             most=100,
         ),
@@ -110,7 +110,7 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
         points,
         label="Speedup against achieved occupancy",
         x_label="achieved occupancy, %",
-        y_label="geometric-mean speedup",
+        y_label="speedup",
         log_y=True,
     )
 
@@ -122,7 +122,7 @@ def _failures(lines: Sequence[Line]) -> list[Failure]:
     for line in lines:
         for test in line.attempt.record.tests:
             if test.fault is Fault.STUDENT:
-                key = (test.verdict.value, _NUMBERS.sub("…", test.reason.split("\n")[0])[:200])
+                key = (test.verdict.value, _NUMBERS.sub("…", (test.cause or test.reason).split("\n")[0])[:200])
                 students.setdefault(key, set()).add(line.attempt.student.id)
                 tests[key] += 1
     ordered = sorted(students, key=lambda key: (-len(students[key]), -tests[key]))
