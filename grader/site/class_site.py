@@ -175,7 +175,7 @@ def _student(store: Store, assignment: str, line: Line, public: Path, written: s
         report = report_of(
             standing_then.attempt.record, store.sources(standing_then.attempt.submission), standing_then, history
         )
-        _page(folder / name, "student.html.j2", "../..", report=report, current=name, written=written)
+        _page(folder / name, "student.html.j2", "../..", report=report, written=written)
     return len(history)
 
 

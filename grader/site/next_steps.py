@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from grader.base.verdict import Verdict
 from grader.records.measured_times import floor_share
+from grader.records.points import MANUAL
 from grader.records.record import Record
 from grader.report.causes import causes, consequence
 from grader.report.leaderboard import number
@@ -35,7 +36,7 @@ def _failures(record: Record) -> list[Step]:
     steps = [
         Step(
             "warn" if cause.whose else "bad",
-            cause.names,
+            "All tests" if len(cause.tests) == len(record.tests) > 1 else cause.names,
             f"N{cause.whose[1:]}. {cause.sentence}" if cause.whose else cause.sentence,
             f"{cause.first.name}: {came}" if cause.known and (came := consequence(cause.first)) else "",
         )
@@ -45,7 +46,8 @@ def _failures(record: Record) -> list[Step]:
 
 
 def _lost_points(record: Record, parts: Mapping[str, float | None]) -> Iterator[Step]:
-    known = [(part, points) for part in record.parts if (points := parts[part.part]) is not None]
+    measured = [part for part in record.parts if part.how != MANUAL]
+    known = [(part, points) for part in measured if (points := parts[part.part]) is not None]
     part, points = max(known, key=lambda each: each[0].max - each[1], default=(None, 0))
     if part is not None and points < part.max:
         yield Step("tip", part.part, f"Most points are to be gained here: it has {points:g} of {part.max:g}.")

@@ -16,7 +16,7 @@ from grader.classes.similarity import Findings
 from grader.course.assignment import title_of
 from grader.profiling.roofline import roofline_of
 from grader.records import measured_times as timing
-from grader.records.points import sum_of
+from grader.records.points import MANUAL, sum_of
 from grader.records.record import PartRecord, Record, TestRecord
 from grader.report.leaderboard import number
 from grader.site import charts, pictures
@@ -119,7 +119,7 @@ def _standing(record: Record, parts: Mapping[str, float | None], line: Line | No
 
 def missing_words(part: PartRecord) -> str:
     """Why a part has no points."""
-    return "not entered" if part.how == "entered by an assistant" else "not measured"
+    return "not entered" if part.how == MANUAL else "not measured"
 
 
 def _speedup_chart(tests: Sequence[TestRecord]) -> Markup:

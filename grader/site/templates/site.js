@@ -6,7 +6,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const value = (row, column) => {
     const cell = row.cells[column];
     const text = (cell.dataset.value ?? cell.textContent).trim();
-    const number = Number(text.replace(/[,%x]/g, ""));
+    const number = Number(text.replace(/[,%×]/g, ""));
     return text === "" || text === "–" ? null : Number.isNaN(number) ? text.toLowerCase() : number;
   };
   const compare = (a, b) =>
