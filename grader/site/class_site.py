@@ -2,7 +2,7 @@
 
     OUT/public/index.html                leaderboard and statistics; names nobody who has no nickname
     OUT/public/students/PAGE/            one student's pages, linked from nowhere public: PAGE is 128 random bits
-    OUT/assistants/index.html            the gradebook, with links to every student's pages
+    OUT/assistants/index.html            who needs attention, and the gradebook, with links to students' pages
     OUT/assistants/links.csv             id, name, mail address and page of every student, for a mail merge
 
 OUT/public can be put on any web server as it is, or opened from disk; OUT/assistants is for the staff. The site is
@@ -21,6 +21,7 @@ from typing import Any
 from grader.base.csv_table import csv_text
 from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import shown
+from grader.classes.attention import by_reason, needs_attention
 from grader.classes.batch.policy import Which
 from grader.classes.final_points import Line, absent, gradebook, standing, students_only
 from grader.course.assignment import title_of
@@ -99,6 +100,7 @@ def _write(
             (folder / name).write_text(asset(name), encoding="utf-8")
     (out / _MARKER).write_text("Written by `grader site`; it is replaced as a whole.\n")
     _page(public / "index.html", "public.html.j2", board=_shown(boards[Names.NICKNAME]), **common)
+    missing = absent(store, assignment)
     _page(
         staff / "index.html",
         "assistants.html.j2",
@@ -108,7 +110,9 @@ def _write(
         sections=any(line.attempt.student.section for line in lines),
         missing_of_all=_missing_of_all(lines),
         notes=said,
-        absent=absent(store, assignment),
+        absent=missing,
+        concerns=by_reason(needs_attention(lines, missing)),
+        graded={line.attempt.student.id for line in lines},
         **common,
     )
     (staff / "links.csv").write_text(_links(lines), encoding="utf-8")

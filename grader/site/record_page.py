@@ -45,6 +45,7 @@ class Report:
     verdict: tuple[str, str]
     parts: dict[str, float | None]
     points: float
+    most: float
     standing: str
     steps: list[Step]
     warnings: list[tuple[str, str]]
@@ -79,6 +80,9 @@ def report_of(
         verdict=_verdict(record),
         parts=parts,
         points=line.points if line else sum_of(parts.values()),
+        most=sum_of(part.max for part in record.parts if part.points is not None)
+        if record.practice
+        else record.scores.max,
         standing=_standing(record, parts, line),
         steps=next_steps(record, parts),
         warnings=warnings_of(record.tests),
@@ -106,10 +110,10 @@ def _standing(record: Record, parts: Mapping[str, float | None], line: Line | No
     """What the points are still to be read with; '' where they are final."""
     if record.practice:
         return "Practice, on other testcases than the graded ones: there is no final total."
-    said = []
+    said = ["So far. A test could not be judged, and is run again."] if record.infrastructure_failed else []
     waiting = [f"{part.part} ({missing_words(part)})" for part in record.parts if parts[part.part] is None]
     if waiting:
-        said.append(f"So far. Still missing: {', '.join(waiting)}.")
+        said.append(f"{'' if said else 'So far. '}Still missing: {', '.join(waiting)}.")
     if line and line.attempt.days_late:
         days = line.attempt.days_late
         late = f"{days} day{'s' * (days > 1)} late"
