@@ -16,7 +16,8 @@ from markupsafe import Markup, escape
 WIDTH, HEIGHT = 440, 270
 """Small enough for letters of 13 px to be read on a telephone, which shows a picture at four fifths of its size."""
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 46
-_BAR = Markup('<rect class="bar {}" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
+_BAR = Markup('<rect class="bar" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
+_MARK = Markup('<circle class="mark" cx="{}" cy="{}" r="4"><title>{}</title></circle>')
 _GRID = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>')
 
 
@@ -27,7 +28,6 @@ class Bar:
     label: str
     value: float
     title: str
-    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class Point:
     x: float
     y: float
     title: str
-    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,42 +77,22 @@ def bars(items: Sequence[Bar], *, label: str, x_label: str, y_label: str, most: 
     every = max(1, math.ceil(len(items) * max(len(bar.label) for bar in items) * 9 / (WIDTH - LEFT)))
     for place, bar in enumerate(items):
         left, top = LEFT + place * each + each * 0.1, y.at(bar.value)
-        parts.append(_BAR.format(bar.kind, left, top, each * 0.8, max(0.0, HEIGHT - BOTTOM - top), bar.title))
+        parts.append(_BAR.format(left, top, each * 0.8, max(0.0, HEIGHT - BOTTOM - top), bar.title))
         if place % every == 0:
             parts.append(text(LEFT + (place + 0.5) * each, HEIGHT - BOTTOM + 16, bar.label, "middle"))
     return svg(label, parts)
 
 
-def scatter(
-    points: Sequence[Point],
-    *,
-    label: str,
-    x_label: str,
-    y_label: str,
-    log_x: bool = False,
-    log_y: bool = False,
-    lines: Sequence[tuple[Sequence[tuple[float, float]], str]] = (),
-) -> Markup:
-    """Marks, and `lines` through given points with a title each. Logarithmic axes take positive values only."""
-    usable = [point for point in points if (point.x > 0 or not log_x) and (point.y > 0 or not log_y)]
+def scatter(points: Sequence[Point], *, label: str, x_label: str, y_label: str) -> Markup:
+    """Marks over a logarithmic y axis, which takes positive values only."""
+    usable = [point for point in points if point.y > 0]
     if not usable:
         return Markup("")
-    xs = [point.x for point in usable] + [x for line, _ in lines for x, _ in line]
-    ys = [point.y for point in usable] + [y for line, _ in lines for _, y in line]
-    x = Axis(*span(xs, log_x), LEFT, WIDTH - RIGHT, log_x)
-    y = Axis(*span(ys, log_y), HEIGHT - BOTTOM, TOP, log_y)
+    x = Axis(*span([point.x for point in usable], log=False), LEFT, WIDTH - RIGHT)
+    y = Axis(*span([point.y for point in usable], log=True), HEIGHT - BOTTOM, TOP, log=True)
     parts = [*frame(y, x_label, y_label)]
-    for tick in x.ticks():
-        parts.append(text(x.at(tick), HEIGHT - BOTTOM + 16, number(tick), "middle"))
-    for line, title in lines:
-        path = " ".join(f"{x.at(a)},{y.at(b)}" for a, b in line)
-        parts.append(Markup('<polyline class="line" points="{}"><title>{}</title></polyline>').format(path, title))
-    for point in usable:
-        parts.append(
-            Markup('<circle class="mark {}" cx="{}" cy="{}" r="4"><title>{}</title></circle>').format(
-                point.kind, x.at(point.x), y.at(point.y), point.title
-            )
-        )
+    parts += [text(x.at(tick), HEIGHT - BOTTOM + 16, number(tick), "middle") for tick in x.ticks()]
+    parts += [_MARK.format(x.at(point.x), y.at(point.y), point.title) for point in usable]
     return svg(label, parts)
 
 

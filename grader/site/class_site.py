@@ -12,7 +12,7 @@ built next to OUT and moved into place, so a reader never sees half of it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import shown
 from grader.classes.attention import by_reason, needs_attention
 from grader.classes.batch.policy import Which
-from grader.classes.final_points import Line, absent, gradebook, standing, students_only
+from grader.classes.final_points import Absent, Line, absent, gradebook, standing, students_only
 from grader.course.assignment import title_of
 from grader.report.leaderboard import Board, Names, leaderboard
 from grader.report.leaderboard import table as board_table
@@ -100,18 +100,20 @@ def _write(
             (folder / name).write_text(asset(name), encoding="utf-8")
     (out / _MARKER).write_text("Written by `grader site`; it is replaced as a whole.\n")
     _page(public / "index.html", "public.html.j2", board=_shown(boards[Names.NICKNAME]), **common)
-    missing = absent(store, assignment)
+    others = absent(store, assignment)
+    parts, missing = _parts(lines, others)
     _page(
         staff / "index.html",
         "assistants.html.j2",
         board=_shown(boards[Names.ID]),
         lines=lines,
-        parts_of_all=_parts(lines),
+        parts_of_all=parts,
         sections=any(line.attempt.student.section for line in lines),
-        missing_of_all=_missing_of_all(lines),
+        late=any(line.attempt.days_late for line in lines),
+        missing_of_all=missing,
         notes=said,
-        absent=missing,
-        concerns=by_reason(needs_attention(lines, missing)),
+        absent=others,
+        concerns=by_reason(needs_attention(lines, others)),
         graded={line.attempt.student.id for line in lines},
         **common,
     )
@@ -120,14 +122,12 @@ def _write(
     return Built(len(lines), pages + 2, tuple(dict.fromkeys(notes)))
 
 
-def _parts(lines: Sequence[Line]) -> list[str]:
-    """Every part that somebody has points in: rules can have changed in between."""
-    return list(dict.fromkeys(part for line in lines for part in line.parts))
-
-
-def _missing_of_all(lines: Sequence[Line]) -> list[str]:
-    """Parts that nobody has points in: one line says it for all."""
-    return [part for part in _parts(lines) if all(line.parts.get(part) is None for line in lines)]
+def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], list[str]]:
+    """Parts that somebody has points in, and parts that nobody has: of all records, since rules can have changed."""
+    points: list[Mapping[str, float | None]] = [*(line.parts for line in lines), *(one.parts for one in others)]
+    parts = dict.fromkeys(part for each in points for part in each)
+    known = [part for part in parts if any(each.get(part) is not None for each in points)]
+    return known, [part for part in parts if part not in known]
 
 
 def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:
@@ -144,11 +144,11 @@ def _shown(board: Board | None) -> dict[str, object] | None:
         return None
     headers, rows = board_table(board)
     columns = dict(zip(headers, zip(*rows, strict=True), strict=True))
-    timed = [place for place, row in enumerate(board.rows) if row.rank is not None or not row.mark]
+    students = [place for place, row in enumerate(board.rows) if row.rank is not None or not row.mark]
     same = {
-        name: columns.pop(name)[timed[0]]
+        name: columns.pop(name)[students[0]]
         for name in _CONDITIONS
-        if name in columns and timed and len({columns[name][place] for place in timed}) == 1
+        if name in columns and len({columns[name][place] for place in students}) == 1
     }
     return {
         "subject": board.subject,

@@ -37,7 +37,7 @@ def _failures(record: Record) -> list[Step]:
         Step(
             "warn" if cause.whose else "bad",
             "All tests" if len(cause.tests) == len(record.tests) > 1 else cause.names,
-            f"N{cause.whose[1:]}. {cause.sentence}" if cause.whose else cause.sentence,
+            f"{cause.whose.capitalize()}. {cause.sentence}" if cause.whose else cause.sentence,
             f"{cause.first.name}: {came}" if cause.known and (came := consequence(cause.first)) else "",
         )
         for cause in ran or found

@@ -111,7 +111,6 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
         label="Speedup against achieved occupancy",
         x_label="achieved occupancy, %",
         y_label="speedup",
-        log_y=True,
     )
 
 

@@ -209,8 +209,8 @@ def test_charts_title_every_mark_and_are_empty_without_data() -> None:
     chart = bars([Bar("t21", 3, "t21: <3>")], label="l", x_label="x", y_label="y")
     assert "<title>t21: &lt;3&gt;</title>" in chart
     assert bars([], label="l", x_label="x", y_label="y") == ""
-    assert scatter([Point(1, 0, "zero has no logarithm")], label="l", x_label="x", y_label="y", log_y=True) == ""
-    assert scatter([Point(5, 5, "one")], label="l", x_label="x", y_label="y", log_y=True).count("<circle") == 1
+    assert scatter([Point(1, 0, "zero has no logarithm")], label="l", x_label="x", y_label="y") == ""
+    assert scatter([Point(5, 5, "one")], label="l", x_label="x", y_label="y").count("<circle") == 1
 
 
 def test_control_characters_and_turned_writing_in_a_source_are_spelled_out() -> None:
