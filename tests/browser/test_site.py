@@ -207,13 +207,15 @@ def test_a_thousand_rows_open_in_under_a_second(
     head, body, rest = re.split("(?<=<tbody>)|(?=</tbody>)", path.read_text(encoding="utf-8"), maxsplit=2)
     rows = re.findall("<tr.*</tr>", body)
     path.write_text("\n".join([head, *(rows * 6)[:1000], rest]), encoding="utf-8")
-    opened_ms = []
-    for _ in range(3):
-        visit(browser, path)
-        opened_ms.append(browser.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd"))
+    browser.get("about:blank")
+    browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+    visit(browser, path)
+    metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    opened_ms = browser.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+    busy_ms = 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
     assert browser.execute_script("return document.querySelector('tbody').rows.length") == 1000
-    print(f"\n{page}: 1,000 rows opened in {min(opened_ms):.0f} ms")
-    assert min(opened_ms) < 1000, "the best of three: other programs may have slowed the others"
+    print(f"\n{page}: 1,000 rows opened in {opened_ms:.0f} ms, of which the page's thread ran {busy_ms:.0f} ms")
+    assert busy_ms < 1000, "processor time, which other programs on this machine do not change"
 
 
 def test_no_words_in_a_picture_are_cut_off_or_lie_over_each_other(browser: webdriver.Chrome, site: Path) -> None:
