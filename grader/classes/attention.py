@@ -67,14 +67,19 @@ def _of_record(record: Record) -> Iterator[tuple[Why, str]]:
         yield Why.FLAGGED, record.flags[0]
 
 
+def by_reason(concerns: Sequence[Concern]) -> list[tuple[Why, list[Concern]]]:
+    """The same, grouped by why."""
+    groups = [(why, [concern for concern in concerns if concern.why is why]) for why in Why]
+    return [(why, of_it) for why, of_it in groups if of_it]
+
+
 def render(concerns: Sequence[Concern]) -> str:
     """The list for a terminal; '' where nobody needs attention."""
     lines = []
-    for why in Why:
-        of_it = [concern for concern in concerns if concern.why is why]
-        if of_it and not any(concern.detail for concern in of_it):
+    for why, of_it in by_reason(concerns):
+        if not any(concern.detail for concern in of_it):
             lines.append(f"  {why} ({len(of_it)}): {', '.join(concern.student.id for concern in of_it)}")
-        elif of_it:
+        else:
             lines.append(f"  {why} ({len(of_it)}):")
             lines += [f"    {concern.student.id}: {concern.detail}" for concern in of_it]
     return "\n".join(["Needs attention:", *lines]) if lines else ""

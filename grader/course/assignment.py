@@ -355,6 +355,11 @@ def assignment_names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in (course_root() / "assignment").glob("*/assignment.yaml")))
 
 
+def title_of(name: str) -> str:
+    """An assignment's title; its name where this course does not have it any more."""
+    return load_assignment(name).title if name in assignment_names() else name
+
+
 def load_assignment(name: str) -> Assignment:
     """The assignment called `name`."""
     names = assignment_names()

@@ -29,16 +29,17 @@ class Cause:
 
     @property
     def names(self) -> str:
-        """ "s01", "s01, s04", "s01..s08" where nothing is left out, "s01 and 5 others"."""
-        names = [test.name for test in self.tests]
-        if len(names) <= 3:
-            return ", ".join(names)
-        return f"{names[0]} and {len(names) - 1} others"
+        return names_of([test.name for test in self.tests])
 
     @property
     def whose(self) -> str:
         """Whose fault it is where it is not the student's, in words."""
         return _WHOSE.get(self.first.fault, "") if self.first.fault else ""
+
+
+def names_of(names: Sequence[str]) -> str:
+    """ "s01", "s01, s04", "s01 and 5 others"."""
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} others"
 
 
 def alike(text: str) -> str:

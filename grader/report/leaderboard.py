@@ -83,10 +83,15 @@ class Board:
 
     @property
     def title(self) -> str:
+        return f"{self.assignment}: {self.subject}"
+
+    @property
+    def subject(self) -> str:
+        """What is ranked, on which tests."""
         where = ", ".join(_spans(self.tests))
         kind = {"speedup": "speedup over sequential C", "gpu_ms": "GPU time", "wall_s": "wall time"}
         mean = "geometric-mean " if len(self.tests) > 1 and self.metric in kind else ""
-        return f"{self.assignment}: {mean}{kind.get(self.metric, self.metric)}{f' on {where}' if where else ''}"
+        return f"{mean}{kind.get(self.metric, self.metric)}{f' on {where}' if where else ''}"
 
 
 _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] = {

@@ -5,16 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import PurePosixPath
 
+from markupsafe import Markup, escape
+
 from grader.base.names import spelled_out
-from grader.records.record import Record
+from grader.records.record import Record, TestRecord
+from grader.report.causes import alike, causes, names_of
 
 _NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d{1,9})\): (?P<what>(?:error|warning|remark)\b.*)$", re.M)
 _GCC = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d{1,9}):(?:\d+:)? (?P<what>(?:fatal error|error|warning|note): .*)$", re.M
 )
 PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d{1,9})")
+
+_AROUND = 4
+"""So many lines on both sides of a message are shown with it."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +45,9 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a submission, with its messages."""
+    """A file of a submission, with its messages. `id` begins the addresses of its lines on a page."""
 
+    id: str
     name: str
     lines: tuple[SourceLine, ...]
 
@@ -47,15 +55,54 @@ class SourceFile:
     def messages(self) -> int:
         return sum(len(line.messages) for line in self.lines)
 
+    @property
+    def pieces(self) -> list[tuple[bool, tuple[SourceLine, ...]]]:
+        """Its lines in order, cut where lines with a message or near one (True) and others (False) meet."""
+        near = {line.number + by for line in self.lines if line.messages for by in range(-_AROUND, _AROUND + 1)}
+        return [(shown, tuple(lines)) for shown, lines in groupby(self.lines, lambda line: line.number in near)]
+
 
 def messages_of(record: Record) -> tuple[Message, ...]:
-    """Every message that names a line: the compiler's, and those in tests' reasons and warnings."""
+    """Every message that names a line: the compiler's, why tests failed, and warnings, each once."""
     found = list(_from_compiler(record.build.log))
-    for test in record.tests:
-        for kind, text in (("error", test.reason), *(("warning", warning) for warning in test.warnings)):
-            for place in PLACE.finditer(text):
-                found.append(Message(place["file"], int(place["line"]), kind, f"{test.name}: {text}"))
+    if record.build.ok:
+        for cause in causes(record.tests):
+            found += _at_places("error", cause.names, cause.sentence)
+    for tests, text in warnings_of(record.tests):
+        found += _at_places("warning", tests, text)
     return tuple(dict.fromkeys(found))
+
+
+def warnings_of(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:
+    """Every kind of warning once, after the names of the tests that have it."""
+    seen: dict[str, tuple[str, list[str]]] = {}
+    for test in tests:
+        for warning in test.warnings:
+            seen.setdefault(alike(warning), (warning, []))[1].append(test.name)
+    return [(names_of(names), text) for text, names in seen.values()]
+
+
+def _at_places(kind: str, tests: str, text: str) -> Iterator[Message]:
+    """The text at the first line that it names; at others, where to read it."""
+    first, *others = (*PLACE.finditer(text), None)
+    if first:
+        yield Message(first["file"], int(first["line"]), kind, f"{tests}: {text}")
+    for place in others:
+        if place and first and place[0] != first[0]:
+            yield Message(place["file"], int(place["line"]), "note", f"{tests}: see {first[0]}")
+
+
+def linked(text: str, files: Sequence[SourceFile]) -> Markup:
+    """`text` with a link at every place that is a line of `files`."""
+    parts, end = [], 0
+    for place in PLACE.finditer(text):
+        name = _name_in([file.name for file in files], place["file"])
+        for file in files:
+            if file.name == name:
+                link = Markup('<a href="#{}-{}">{}</a>').format(file.id, place["line"], place[0])
+                parts += [escape(text[end : place.start()]), link]
+                end = place.end()
+    return Markup("").join([*parts, escape(text[end:])])
 
 
 def _from_compiler(log: str) -> Iterator[Message]:
@@ -73,18 +120,15 @@ def _from_compiler(log: str) -> Iterator[Message]:
 
 
 def annotated(files: Sequence[tuple[str, bytes]], messages: Sequence[Message]) -> tuple[SourceFile, ...]:
-    """`files` line by line. A message belongs to the file of its path, else to the only one of its name."""
+    """`files` line by line, each message at its line."""
     names = [name for name, _ in files]
     by_place: dict[tuple[str, int], list[Message]] = {}
     for message in messages:
-        said = message.file.removeprefix("./")
-        same = [name for name in names if name == said] or [
-            name for name in names if PurePosixPath(name).name == PurePosixPath(said).name
-        ]
-        if len(same) == 1:
-            by_place.setdefault((same[0], message.line), []).append(message)
+        if name := _name_in(names, message.file):
+            by_place.setdefault((name, message.line), []).append(message)
     return tuple(
         SourceFile(
+            f"file{place}",
             name,
             tuple(
                 SourceLine(number, text, tuple(by_place.get((name, number), ())))
@@ -93,5 +137,13 @@ def annotated(files: Sequence[tuple[str, bytes]], messages: Sequence[Message]) -
                 )
             ),
         )
-        for name, content in files
+        for place, (name, content) in enumerate(files, start=1)
     )
+
+
+def _name_in(names: Sequence[str], said: str) -> str:
+    """The file that is meant: the one of this path, else the only one of its name; '' where that is nobody's guess."""
+    path = said.removeprefix("./")
+    same = [name for name in names if name == path]
+    same = same or [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]
+    return same[0] if len(same) == 1 else ""

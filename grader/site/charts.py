@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-WIDTH, HEIGHT = 640, 260
-LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 42
-_BAR = Markup('<rect class="bar {}" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
+WIDTH, HEIGHT = 440, 270
+"""Small enough for letters of 13 px to be read on a telephone, which shows a picture at four fifths of its size."""
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 46
+_BAR = Markup('<rect class="bar" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
+_MARK = Markup('<circle class="mark" cx="{}" cy="{}" r="4"><title>{}</title></circle>')
 _GRID = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>')
 
 
@@ -26,7 +28,6 @@ class Bar:
     label: str
     value: float
     title: str
-    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,6 @@ class Point:
     x: float
     y: float
     title: str
-    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,45 +74,25 @@ def bars(items: Sequence[Bar], *, label: str, x_label: str, y_label: str, most: 
     y = Axis(0, most or max((bar.value for bar in items), default=1) or 1, HEIGHT - BOTTOM, TOP)
     each = (WIDTH - LEFT - RIGHT) / len(items)
     parts = [*frame(y, x_label, y_label)]
-    every = max(1, math.ceil(len(items) * max(len(bar.label) for bar in items) * 7.5 / (WIDTH - LEFT)))
+    every = max(1, math.ceil(len(items) * max(len(bar.label) for bar in items) * 9 / (WIDTH - LEFT)))
     for place, bar in enumerate(items):
         left, top = LEFT + place * each + each * 0.1, y.at(bar.value)
-        parts.append(_BAR.format(bar.kind, left, top, each * 0.8, max(0.0, HEIGHT - BOTTOM - top), bar.title))
+        parts.append(_BAR.format(left, top, each * 0.8, max(0.0, HEIGHT - BOTTOM - top), bar.title))
         if place % every == 0:
             parts.append(text(LEFT + (place + 0.5) * each, HEIGHT - BOTTOM + 16, bar.label, "middle"))
     return svg(label, parts)
 
 
-def scatter(
-    points: Sequence[Point],
-    *,
-    label: str,
-    x_label: str,
-    y_label: str,
-    log_x: bool = False,
-    log_y: bool = False,
-    lines: Sequence[tuple[Sequence[tuple[float, float]], str]] = (),
-) -> Markup:
-    """Marks, and `lines` through given points with a title each. Logarithmic axes take positive values only."""
-    usable = [point for point in points if (point.x > 0 or not log_x) and (point.y > 0 or not log_y)]
+def scatter(points: Sequence[Point], *, label: str, x_label: str, y_label: str) -> Markup:
+    """Marks over a logarithmic y axis, which takes positive values only."""
+    usable = [point for point in points if point.y > 0]
     if not usable:
         return Markup("")
-    xs = [point.x for point in usable] + [x for line, _ in lines for x, _ in line]
-    ys = [point.y for point in usable] + [y for line, _ in lines for _, y in line]
-    x = Axis(*span(xs, log_x), LEFT, WIDTH - RIGHT, log_x)
-    y = Axis(*span(ys, log_y), HEIGHT - BOTTOM, TOP, log_y)
+    x = Axis(*span([point.x for point in usable], log=False), LEFT, WIDTH - RIGHT)
+    y = Axis(*span([point.y for point in usable], log=True), HEIGHT - BOTTOM, TOP, log=True)
     parts = [*frame(y, x_label, y_label)]
-    for tick in x.ticks():
-        parts.append(text(x.at(tick), HEIGHT - BOTTOM + 16, number(tick), "middle"))
-    for line, title in lines:
-        path = " ".join(f"{x.at(a)},{y.at(b)}" for a, b in line)
-        parts.append(Markup('<polyline class="line" points="{}"><title>{}</title></polyline>').format(path, title))
-    for point in usable:
-        parts.append(
-            Markup('<circle class="mark {}" cx="{}" cy="{}" r="4"><title>{}</title></circle>').format(
-                point.kind, x.at(point.x), y.at(point.y), point.title
-            )
-        )
+    parts += [text(x.at(tick), HEIGHT - BOTTOM + 16, number(tick), "middle") for tick in x.ticks()]
+    parts += [_MARK.format(x.at(point.x), y.at(point.y), point.title) for point in usable]
     return svg(label, parts)
 
 
@@ -123,9 +103,9 @@ def frame(y: Axis, x_label: str, y_label: str) -> list[Markup]:
         at = y.at(tick)
         parts.append(_GRID.format(LEFT, WIDTH - RIGHT, at, at))
         parts.append(text(LEFT - 6, at + 4, number(tick), "end"))
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, y.start + 36, x_label, "middle"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, y.start + 39, x_label, "middle"))
     parts.append(
-        Markup('<text transform="translate(12 {}) rotate(-90)" text-anchor="middle">{}</text>').format(
+        Markup('<text transform="translate(14 {}) rotate(-90)" text-anchor="middle">{}</text>').format(
             (y.start + y.stop) / 2, y_label
         )
     )
@@ -162,4 +142,6 @@ def _step(rough: float) -> float:
 
 def number(value: float) -> str:
     """A value at an axis."""
+    if abs(value) >= 10_000:
+        return f"{value / 1000:,.4g}k"
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.3g}"

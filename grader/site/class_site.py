@@ -2,7 +2,7 @@
 
     OUT/public/index.html                leaderboard and statistics; names nobody who has no nickname
     OUT/public/students/PAGE/            one student's pages, linked from nowhere public: PAGE is 128 random bits
-    OUT/assistants/index.html            the gradebook, with links to every student's pages
+    OUT/assistants/index.html            who needs attention, and the gradebook, with links to students' pages
     OUT/assistants/links.csv             id, name, mail address and page of every student, for a mail merge
 
 OUT/public can be put on any web server as it is, or opened from disk; OUT/assistants is for the staff. The site is
@@ -12,7 +12,7 @@ built next to OUT and moved into place, so a reader never sees half of it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +21,10 @@ from typing import Any
 from grader.base.csv_table import csv_text
 from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import shown
+from grader.classes.attention import by_reason, needs_attention
 from grader.classes.batch.policy import Which
-from grader.classes.final_points import Line, absent, gradebook, standing, students_only
+from grader.classes.final_points import Absent, Line, absent, gradebook, standing, students_only
+from grader.course.assignment import title_of
 from grader.report.leaderboard import Board, Names, leaderboard
 from grader.report.leaderboard import table as board_table
 from grader.site.record_page import asset, environment, report_of
@@ -30,8 +32,8 @@ from grader.site.statistics import statistics
 from grader.store import Store
 
 _MARKER = ".grader-site"
-_WORDS = ("name", "interval", "device", "driver", "date")
-"""Columns of the leaderboard that are not numbers."""
+_CONDITIONS = ("device", "driver", "date")
+"""Columns of the leaderboard that are one line where all students have the same."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def _write(
     boards = {names: _board(lines, metric, names, mix, notes) for names in (Names.NICKNAME, Names.ID)}
     numbers = statistics(students_only(lines))
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    common: dict[str, Any] = {"assignment": assignment, "statistics": numbers, "written": written}
+    common: dict[str, Any] = {"title": title_of(assignment), "statistics": numbers, "written": written}
     public, staff = out / "public", out / "assistants"
     for folder in (public, staff):
         folder.mkdir(parents=True)
@@ -98,14 +100,21 @@ def _write(
             (folder / name).write_text(asset(name), encoding="utf-8")
     (out / _MARKER).write_text("Written by `grader site`; it is replaced as a whole.\n")
     _page(public / "index.html", "public.html.j2", board=_shown(boards[Names.NICKNAME]), **common)
+    others = absent(store, assignment)
+    parts, missing = _parts(lines, others)
     _page(
         staff / "index.html",
         "assistants.html.j2",
         board=_shown(boards[Names.ID]),
         lines=lines,
-        parts_of_all=_parts(lines),
+        parts_of_all=parts,
+        sections=any(line.attempt.student.section for line in lines),
+        late=any(line.attempt.days_late for line in lines),
+        missing_of_all=missing,
         notes=said,
-        absent=absent(store, assignment),
+        absent=others,
+        concerns=by_reason(needs_attention(lines, others)),
+        graded={line.attempt.student.id for line in lines},
         **common,
     )
     (staff / "links.csv").write_text(_links(lines), encoding="utf-8")
@@ -113,9 +122,12 @@ def _write(
     return Built(len(lines), pages + 2, tuple(dict.fromkeys(notes)))
 
 
-def _parts(lines: Sequence[Line]) -> list[str]:
-    """Every part that somebody has points in: rules can have changed in between."""
-    return list(dict.fromkeys(part for line in lines for part in line.parts))
+def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], list[str]]:
+    """Parts that somebody has points in, and parts that nobody has: of all records, since rules can have changed."""
+    points: list[Mapping[str, float | None]] = [*(line.parts for line in lines), *(one.parts for one in others)]
+    parts = dict.fromkeys(part for each in points for part in each)
+    known = [part for part in parts if any(each.get(part) is not None for each in points)]
+    return known, [part for part in parts if part not in known]
 
 
 def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:
@@ -130,11 +142,21 @@ def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: l
 def _shown(board: Board | None) -> dict[str, object] | None:
     if board is None:
         return None
-    headers, cells = board_table(board)
+    headers, rows = board_table(board)
+    columns = dict(zip(headers, zip(*rows, strict=True), strict=True))
+    students = [place for place, row in enumerate(board.rows) if row.rank is not None or not row.mark]
+    same = {
+        name: columns.pop(name)[students[0]]
+        for name in _CONDITIONS
+        if name in columns and len({columns[name][place] for place in students}) == 1
+    }
     return {
-        "title": board.title,
-        "headers": [(header, header not in _WORDS) for header in headers],
-        "rows": [(row.mark, row_cells) for row, row_cells in zip(board.rows, cells, strict=True)],
+        "subject": board.subject,
+        "unit": {"speedup": "×"}.get(board.metric, ""),
+        "columns": list(columns),
+        "rows": [(row.mark, cells) for row, cells in zip(board.rows, zip(*columns.values(), strict=True), strict=True)],
+        "same": same,
+        "ranked": sum(row.rank is not None for row in board.rows),
         "unranked": board.unranked,
     }
 
@@ -157,7 +179,7 @@ def _student(store: Store, assignment: str, line: Line, public: Path, written: s
         report = report_of(
             standing_then.attempt.record, store.sources(standing_then.attempt.submission), standing_then, history
         )
-        _page(folder / name, "student.html.j2", "../..", report=report, current=name, written=written)
+        _page(folder / name, "student.html.j2", "../..", report=report, written=written)
     return len(history)
 
 

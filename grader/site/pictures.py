@@ -18,7 +18,7 @@ from grader.records import measured_times as timing
 from grader.records.record import TestRecord
 from grader.site.charts import LEFT, RIGHT, WIDTH, Axis, frame, number, svg, text
 
-_HEIGHT, _TOP, _BOTTOM = 320, 34, 42
+_HEIGHT, _TOP, _BOTTOM = 320, 52, 46
 _UNITS = {
     "fp32": "FP32 on CUDA cores",
     "tf32": "TF32 on tensor cores",
@@ -27,7 +27,7 @@ _UNITS = {
     "bf16": "BF16 on tensor cores",
     "bf16x3": "FP32 as three BF16 products",
 }
-_LETTER_WIDTH, _LETTER_HEIGHT = 6.2, 12
+_LETTER_WIDTH, _LETTER_HEIGHT = 7.4, 14
 """Sizes of letters in pixels; the reader's font decides, so these are on the safe side."""
 
 
@@ -43,8 +43,8 @@ def times(tests: Sequence[TestRecord]) -> Markup:
     values = [value for test in timed for value in _milliseconds(test)]
     y = Axis(*_room(values), _HEIGHT - _BOTTOM, _TOP, log=True)
     each = (WIDTH - LEFT - RIGHT) / len(timed)
-    parts = frame(y, "testcase", "GPU time, ms")
-    every = -(-len(timed) * 36 // (WIDTH - LEFT))
+    parts = frame(y, "test", "GPU time, ms")
+    every = -(-len(timed) * 40 // (WIDTH - LEFT))
     for place, test in enumerate(timed):
         middle = round(LEFT + (place + 0.5) * each, 1)
         parts += _test(test, y, middle, min(9.0, each * 0.35))
@@ -124,7 +124,7 @@ def roofline(found: Roofline | None) -> Markup:
     for mark in found.marks:
         parts += _achieved(mark, x, y)
     parts += _words(found, x, y)
-    parts += _legend([("measured", "achieved"), ("limit", "most that this testcase's floors allow")])
+    parts += _legend([("measured", "achieved"), ("limit", "most possible")])
     reached = _range([mark.tflops for mark in found.marks], "TFLOP/s")
     limits_said = ", ".join(map(_roof_words, found.roofs))
     said = f"{len(found.marks)} testcases reach {reached}. Limits: {limits_said}."
@@ -214,10 +214,14 @@ def _mark(kind: str, x: float, y: float, title: str, half: float = 7) -> Markup:
 
 
 def _legend(kinds: Iterable[tuple[str, str]]) -> list[Markup]:
-    parts, left = [], LEFT + 8.0
+    """What each kind of mark is, in as many rows as it takes."""
+    parts, left, base = list[Markup](), LEFT + 8.0, 14
     for kind, words in kinds:
-        parts += [_mark(kind, left, 14, words), text(left + 12, 18, words, "start")]
-        left += 30 + len(words) * _LETTER_WIDTH
+        width = 30 + len(words) * _LETTER_WIDTH
+        if left > LEFT + 8 and left + width > WIDTH:
+            left, base = LEFT + 8.0, base + 18
+        parts += [_mark(kind, left, base, words), text(left + 12, base + 4, words, "start")]
+        left += width
     return parts
 
 

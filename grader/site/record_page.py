@@ -1,9 +1,9 @@
-"""One record as the page that a student reads; what it takes beside the record is what the store knows."""
+"""One record as the page that a student reads: verdict and points, what to do next, then the tables."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
@@ -13,13 +13,15 @@ from markupsafe import Markup
 from grader.base.verdict import Verdict
 from grader.classes.final_points import Line, share_words
 from grader.classes.similarity import Findings
+from grader.course.assignment import title_of
 from grader.profiling.roofline import roofline_of
 from grader.records import measured_times as timing
-from grader.records.record import Record, TestRecord
-from grader.report.causes import causes
+from grader.records.points import MANUAL, sum_of
+from grader.records.record import PartRecord, Record, TestRecord
 from grader.report.leaderboard import number
 from grader.site import charts, pictures
-from grader.site.annotate import SourceFile, annotated, messages_of
+from grader.site.annotate import SourceFile, annotated, linked, messages_of, warnings_of
+from grader.site.next_steps import Step, next_steps
 
 WORDS = {
     Verdict.PASSED: "passed",
@@ -35,25 +37,21 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Reason:
-    """Why some tests failed: their names, whose fault it was, and the sentence."""
-
-    tests: str
-    fault: str
-    sentence: str
-
-
-@dataclass(frozen=True)
 class Report:
-    """What the template shows of one record."""
+    """What the template shows of one record. `verdict` is (kind as of a step, words)."""
 
     record: Record
-    reasons: list[Reason]
+    title: str
+    verdict: tuple[str, str]
+    parts: dict[str, float | None]
+    points: float
+    most: float
+    standing: str
+    steps: list[Step]
     warnings: list[tuple[str, str]]
     times_picture: Markup
     speedup_chart: Markup
     roofline_picture: Markup
-    floor_chart: Markup
     sources: tuple[SourceFile, ...] = ()
     line: Line | None = None
     history: list[tuple[int, str, Line]] = field(default_factory=list)
@@ -67,10 +65,6 @@ class Report:
     def timed(self) -> list[TestRecord]:
         return [test for test in self.record.tests if test.gpu_ms]
 
-    @property
-    def passed(self) -> int:
-        return sum(test.verdict is Verdict.PASSED for test in self.record.tests)
-
 
 def report_of(
     record: Record,
@@ -79,50 +73,63 @@ def report_of(
     history: Sequence[tuple[int, str, Line]] = (),
 ) -> Report:
     """Put a record's parts in the order and words of the page."""
+    parts = line.parts if line else {part.part: part.points for part in record.parts}
     return Report(
         record=record,
-        reasons=_reasons(record.tests),
-        warnings=_warnings(record.tests),
+        title=title_of(record.assignment),
+        verdict=_verdict(record),
+        parts=parts,
+        points=line.points if line else sum_of(parts.values()),
+        most=sum_of(part.max for part in record.parts if part.points is not None)
+        if record.practice
+        else record.scores.max,
+        standing=_standing(record, parts, line),
+        steps=next_steps(record, parts),
+        warnings=warnings_of(record.tests),
         times_picture=pictures.times(record.tests),
         speedup_chart=_speedup_chart(record.tests),
         roofline_picture=pictures.roofline(roofline_of(record)),
-        floor_chart=_floor_chart(record.tests),
         sources=annotated(sources, messages_of(record)),
         line=line,
         history=list(history),
     )
 
 
-def _reasons(tests: Sequence[TestRecord]) -> list[Reason]:
-    """Each cause once, with what came of it on its first test."""
-    return [Reason(cause.names, cause.whose, cause.first.reason) for cause in causes(tests)]
+def _verdict(record: Record) -> tuple[str, str]:
+    passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
+    if record.infrastructure_failed:
+        return "warn", "Not judged yet, and not through your fault"
+    if not record.build.ok:
+        return "bad", "It was not built"
+    if passed < len(record.tests):
+        return "bad", f"{passed} of {len(record.tests)} tests passed"
+    return "good", f"All {passed} tests passed" if passed > 1 else "The test passed"
 
 
-def _warnings(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:
-    seen: dict[str, list[str]] = {}
-    for test in tests:
-        for warning in test.warnings:
-            seen.setdefault(warning, []).append(test.name)
-    return [(", ".join(names[:3]) + (" and others" if len(names) > 3 else ""), text) for text, names in seen.items()]
+def _standing(record: Record, parts: Mapping[str, float | None], line: Line | None) -> str:
+    """What the points are still to be read with; '' where they are final."""
+    if record.practice:
+        return "Practice, on other testcases than the graded ones: there is no final total."
+    said = ["So far. A test could not be judged, and is run again."] if record.infrastructure_failed else []
+    waiting = [f"{part.part} ({missing_words(part)})" for part in record.parts if parts[part.part] is None]
+    if waiting:
+        said.append(f"{'' if said else 'So far. '}Still missing: {', '.join(waiting)}.")
+    if line and line.attempt.days_late:
+        days = line.attempt.days_late
+        late = f"{days} day{'s' * (days > 1)} late"
+        said.append(f"Handed in {late}: {share_words(line.attempt.penalty)} of the points are taken off.")
+    return " ".join(said)
+
+
+def missing_words(part: PartRecord) -> str:
+    """Why a part has no points."""
+    return "not entered" if part.how == MANUAL else "not measured"
 
 
 def _speedup_chart(tests: Sequence[TestRecord]) -> Markup:
     speedups = [(test.name, timing.speedup(test)) for test in tests]
     bars = [charts.Bar(name, value.value, f"{name}: {value.value:,.1f}x") for name, value in speedups if value]
-    return charts.bars(
-        bars, label="Speedup of every timed testcase", x_label="testcase", y_label="speedup over sequential C"
-    )
-
-
-def _floor_chart(tests: Sequence[TestRecord]) -> Markup:
-    bars = []
-    for test in tests:
-        if test.floor is not None and (share := timing.floor_share(test)) is not None:
-            title = f"{test.name}: {share:.0%} of the floor of {test.floor.ms:.3g} ms, which {test.floor.limit} sets"
-            bars.append(charts.Bar(test.name, 100 * share, title))
-    return charts.bars(
-        bars, label="Share of the least possible time", x_label="testcase", y_label="% of the GPU's floor", most=100
-    )
+    return charts.bars(bars, label="Speedup of every timed testcase", x_label="test", y_label="speedup")
 
 
 @functools.cache
@@ -135,14 +142,15 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.globals["WORDS"] = WORDS
+    env.globals.update(WORDS=WORDS, missing_words=missing_words)
     env.filters["number"] = lambda value: "–" if value is None else number(value)
     env.filters["points"] = lambda value: "–" if value is None else f"{value:g}"
     env.filters["percent"] = lambda value: "–" if value is None else f"{value:.0%}"
-    env.filters["share"] = share_words
+    env.filters["linked"] = linked
     env.filters["interval"] = lambda timed: (
         f"{number(timed.low_ms)} to {number(timed.high_ms)}" if timed and timed.low_ms and timed.high_ms else "–"
     )
+    env.filters["seconds"] = lambda value: "–" if value is None else f"{value:.2f}"
     env.filters["error"] = lambda value: "–" if value is None else f"{value:.1e}"
     return env
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
 from markupsafe import Markup
 
@@ -15,7 +16,7 @@ from grader.report.leaderboard import values_of
 from grader.site import charts
 
 _BINS = 10
-_NUMBERS = re.compile(r"[-+]?\d[\d,.]*(?:e[-+]?\d+)?")
+_NUMBERS = re.compile(r"(?<!\w)[-+]?\d[\d,.]*(?:e[-+]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def statistics(lines: Sequence[Line]) -> Statistics:
                 for name, passed, tried in rates
             ],
             label="Pass rate of every testcase",
-            x_label="testcase",
+            x_label="test",
             y_label="% passed",
             most=100,
         ),
@@ -110,8 +111,7 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
         points,
         label="Speedup against achieved occupancy",
         x_label="achieved occupancy, %",
-        y_label="geometric-mean speedup",
-        log_y=True,
+        y_label="speedup",
     )
 
 
@@ -122,7 +122,10 @@ def _failures(lines: Sequence[Line]) -> list[Failure]:
     for line in lines:
         for test in line.attempt.record.tests:
             if test.fault is Fault.STUDENT:
-                key = (test.verdict.value, _NUMBERS.sub("…", test.reason.split("\n")[0])[:200])
+                key = (
+                    test.verdict.value,
+                    shorten(_NUMBERS.sub("…", (test.cause or test.reason).split("\n")[0]), 200, placeholder=" …"),
+                )
                 students.setdefault(key, set()).add(line.attempt.student.id)
                 tests[key] += 1
     ordered = sorted(students, key=lambda key: (-len(students[key]), -tests[key]))

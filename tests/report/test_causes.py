@@ -54,7 +54,7 @@ def test_every_report_says_the_cause_once(hw4: Assignment) -> None:
         terminal.render_check(record),
         terminal.render(record),
         str([entry["output"] for entry in graded["tests"]]),
-        str([(reason.tests, reason.sentence) for reason in report_of(record).reasons]),
+        str([(step.about, step.sentence, step.detail) for step in report_of(record).steps]),
     ):
         assert " ".join(text.split()).count("without the scale") == 1
     assert junit.render([record]).count("without the scale") == 2, "as its message and its text"

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import UsageError
+from grader.base.verdict import Verdict
 from grader.records.record import FloorRecord
 from grader.site import build_site, report_page
-from grader.site.annotate import annotated, messages_of
+from grader.site.annotate import Message, annotated, linked, messages_of
 from grader.site.charts import Bar, Point, bars, scatter
+from grader.site.record_page import report_of
 from grader.store import open_store
-from tests.site.made_class import LOG, SOURCE, made_store
+from tests.site.made_class import LOG, SOURCE, made_store, timed_test
 from tests.support.records import made_record, made_test
 
 VOID = {"meta", "link", "input", "br", "hr", "img"}
@@ -101,7 +103,8 @@ def test_student_pages_lie_at_paths_nobody_guesses_and_that_stay_the_same(site: 
 def test_assistants_see_everybody_and_where_their_pages_are(site: Path) -> None:
     index = Page(site / "assistants/index.html")
     assert "s005" in index.text and "Student 5" in index.text
-    assert sum("students/" in link for link in index.links) == 21
+    assert len({link for link in index.links if "students/" in link}) == 21
+    assert re.search(r"does not build \(2\).*Student 9 s009: It does not compile.*Gradebook", index.text, re.S)
     assert (site / "assistants/links.csv").read_text().splitlines()[1].startswith("s000,Student 0,,students/")
 
 
@@ -127,6 +130,13 @@ def test_the_leaderboard_has_its_marked_rows(site: Path) -> None:
     assert "sequential C (CPU baseline)" in text
 
 
+def test_pages_bear_the_assignments_title_and_say_once_what_holds_for_all(site: Path) -> None:
+    public, staff = Page(site / "public/index.html").text, Page(site / "assistants/index.html").text
+    assert "Flash attention" in public and "Flash attention" in staff
+    assert public.count("NVIDIA H200") == 1 and "driver 580.1" in public
+    assert "Not entered or not measured for anybody yet: speedup, occupancy." in staff
+
+
 def test_an_older_site_is_replaced_and_other_files_are_not(site: Path, tmp_path: Path) -> None:
     with open_store(site.parent / "class.sqlite") as store:
         build_site(store, "hw4", tmp_path / "out")
@@ -150,11 +160,37 @@ def test_one_record_is_one_page_without_other_files(tmp_path: Path) -> None:
     assert "It failed: wrong_answer." in page.text
 
 
-def test_the_share_of_the_floor_is_drawn_where_it_is_known(tmp_path: Path) -> None:
+def test_the_share_of_the_floor_is_shown_and_explained_where_it_is_known() -> None:
     floor = FloorRecord(ms=1.0, refuse_below_ms=0.9, limit="memory", terms=(), share=0.25)
     record = made_record(tests=[made_test("t21", gpu_ms=4.0, speedup=9.0, floor=floor)])
-    assert "<title>t21: 25% of the floor of 1 ms, which memory sets</title>" in report_page([record])
-    assert "How near to what the GPU can do" not in report_page([made_record(speedups=[3.0])])
+    assert "25%</td>" in report_page([record])
+    assert "100% is as fast as it can be" in report_page([record])
+    assert "of floor" not in report_page([made_record(speedups=[3.0])])
+
+
+def test_a_page_leads_with_verdict_and_points_then_with_what_to_do() -> None:
+    cause = "hw4.cu:2: attend wrote past the end of `o` (4 bytes, allocated at hw4.cu:3)."
+    failed = [made_test(name, Verdict.RUNTIME_ERROR, reason=cause, cause=cause) for name in ("t01", "t02")]
+    report = report_of(made_record(tests=[*failed, made_test("t03")]), [("hw4.cu", SOURCE.encode())])
+    assert report.verdict == ("bad", "1 of 3 tests passed")
+    assert [(step.about, step.sentence, step.detail) for step in report.steps] == [("t01, t02", cause, "")]
+    assert linked(cause, report.sources).startswith('<a href="#file1-2">hw4.cu:2</a>: attend wrote')
+    said = {line.number: [message.text for message in line.messages] for line in report.sources[0].lines}
+    assert said == {1: [], 2: [f"t01, t02: {cause}"], 3: ["t01, t02: see hw4.cu:2"]}, "one cause, one paragraph"
+    fine = report_of(made_record(tests=[timed_test("t23", (100, 4096, 32), slowness=4)]))
+    assert fine.verdict == ("good", "The test passed")
+    assert [step.about for step in fine.steps] == ["t23"], "farthest from the floor"
+    lost = report_of(made_record(tests=[made_test("t01", Verdict.GRADER_ERROR, reason="The GPU was lost.")]))
+    assert lost.verdict[0] == "warn"
+    assert lost.steps[0].sentence == "Not your fault: the machine's. The GPU was lost."
+
+
+def test_a_source_is_open_around_its_messages_and_folded_elsewhere() -> None:
+    message = Message("hw4.cu", 50, "error", "expected a ';'")
+    (file,) = annotated([("hw4.cu", b"x;\n" * 99)], [message])
+    assert [(shown, lines[0].number, lines[-1].number) for shown, lines in file.pieces] == [
+        (False, 1, 45), (True, 46, 54), (False, 55, 100),
+    ]  # fmt: skip
 
 
 def test_messages_stand_at_the_lines_they_are_about() -> None:
@@ -173,8 +209,8 @@ def test_charts_title_every_mark_and_are_empty_without_data() -> None:
     chart = bars([Bar("t21", 3, "t21: <3>")], label="l", x_label="x", y_label="y")
     assert "<title>t21: &lt;3&gt;</title>" in chart
     assert bars([], label="l", x_label="x", y_label="y") == ""
-    assert scatter([Point(1, 0, "zero has no logarithm")], label="l", x_label="x", y_label="y", log_y=True) == ""
-    assert scatter([Point(5, 5, "one")], label="l", x_label="x", y_label="y", log_y=True).count("<circle") == 1
+    assert scatter([Point(1, 0, "zero has no logarithm")], label="l", x_label="x", y_label="y") == ""
+    assert scatter([Point(5, 5, "one")], label="l", x_label="x", y_label="y").count("<circle") == 1
 
 
 def test_control_characters_and_turned_writing_in_a_source_are_spelled_out() -> None:

@@ -1,11 +1,12 @@
 // Sorting and filtering of tables that ask for it. Without this script the pages read the same, in the order they have.
 "use strict";
+const FEW = 12; // so many rows are seen at a glance: they need no filter
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const value = (row, column) => {
     const cell = row.cells[column];
     const text = (cell.dataset.value ?? cell.textContent).trim();
-    const number = Number(text.replace(/[,%x]/g, ""));
+    const number = Number(text.replace(/[,%×]/g, ""));
     return text === "" || text === "–" ? null : Number.isNaN(number) ? text.toLowerCase() : number;
   };
   const compare = (a, b) =>
@@ -27,6 +28,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       body.append(...rows.map(([, row]) => row));
     });
   });
+  if (body.rows.length < FEW) continue;
   const label = document.createElement("label");
   const input = document.createElement("input");
   const count = document.createElement("span");

@@ -1,0 +1,65 @@
+"""What a student should do next: what went wrong, each cause once, or where points and time are to be gained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from grader.base.verdict import Verdict
+from grader.records.measured_times import floor_share
+from grader.records.points import MANUAL
+from grader.records.record import Record
+from grader.report.causes import causes, consequence
+from grader.report.leaderboard import number
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do next about some tests, or about a part of the points. `kind`: bad is the student's to mend, warn is
+    nobody's or a person's to look at, tip would bring more points. `detail` is what came of it on the first test."""
+
+    kind: str
+    about: str
+    sentence: str
+    detail: str = ""
+
+
+def next_steps(record: Record, parts: Mapping[str, float | None]) -> list[Step]:
+    """What went wrong; where nothing did, what there is to gain. `parts` are the points that count, by part."""
+    return _failures(record) or [*_lost_points(record, parts), *_slowest(record)]
+
+
+def _failures(record: Record) -> list[Step]:
+    """What went wrong, each cause once, and what a person has to look at."""
+    found = causes(record.tests)
+    ran = [cause for cause in found if cause.first.verdict is not Verdict.NOT_RUN]
+    steps = [
+        Step(
+            "warn" if cause.whose else "bad",
+            "All tests" if len(cause.tests) == len(record.tests) > 1 else cause.names,
+            f"{cause.whose.capitalize()}. {cause.sentence}" if cause.whose else cause.sentence,
+            f"{cause.first.name}: {came}" if cause.known and (came := consequence(cause.first)) else "",
+        )
+        for cause in ran or found
+    ]
+    return steps + [Step("warn", "Times that are not believed", flag) for flag in record.flags]
+
+
+def _lost_points(record: Record, parts: Mapping[str, float | None]) -> Iterator[Step]:
+    measured = [part for part in record.parts if part.how != MANUAL]
+    known = [(part, points) for part in measured if (points := parts[part.part]) is not None]
+    part, points = max(known, key=lambda each: each[0].max - each[1], default=(None, 0))
+    if part is not None and points < part.max:
+        yield Step("tip", part.part, f"Most points are to be gained here: it has {points:g} of {part.max:g}.")
+
+
+def _slowest(record: Record) -> Iterator[Step]:
+    shares = [(share, test) for test in record.tests if test.timing and (share := floor_share(test))]
+    share, test = min(shares, key=lambda each: each[0], default=(0, None))
+    if test is not None and test.floor is not None:
+        yield Step(
+            "tip",
+            test.name,
+            f"It is farthest from what the GPU can do: it takes {number(test.gpu_ms or 0)} ms, where "
+            f"{number(test.floor.ms)} ms is the least possible, for {test.floor.limit} ({share:.0%}).",
+        )
