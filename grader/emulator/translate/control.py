@@ -17,7 +17,7 @@ from grader.emulator.translate.barriers import barrier_operands
 from grader.emulator.translate.function import Writer
 from grader.emulator.translate.types import FORMS
 from grader.emulator.translate.warp_ops import ask, call_number, rows
-from grader.emulator.translate.ways import NOWHERE, Way
+from grader.emulator.translate.ways import NOWHERE, Gather, Way
 
 
 class FormWriter(Writer):
@@ -33,7 +33,8 @@ class FormWriter(Writer):
         self.block = block.number
         start = len(self.lines)
         first = block.instrs[0].index if block.instrs else None
-        expected, gather = 0, Way()
+        expected = 0
+        gather: Gather | None = None
         if self.form == "linear" and first in self.layout.guards:
             self._guard_entry(block)
         if self.slow and first in self.layout.meetings - self.gathered:
@@ -54,32 +55,24 @@ class FormWriter(Writer):
             case = f"case {block.number}: B{block.number}: ;\n{{"
             self.lines[start:] = [case, *self.lines[start:], f"}}\nat = {block.number}u; break;"]
         rows, end = self.code.take()
-        way = replace(
-            way or self._way_on(block),
-            rows=rows,
-            end=end,
-            code=is_code,
-            expected=expected,
-            asked=gather.asked,
-            call=gather.call,
-            meeting=gather.meeting,
-        )
-        if gather.asked:
-            way = replace(way, rows=gather.rows, end=gather.asked if is_code else end)
+        if gather is not None:
+            rows, end = gather.begin, gather.end if is_code else end
+        way = way or self._way_on(block)
         if way.kind in ("PART", "CHOOSE") and not self.slow and not way.leaves:
             way = self._apart(block, way)
-        loop_site = self.layout.site(self._end_loc(), "LOOP", 0, 0) if self._ends_loop(block) else way.site
+        if way.kind != "BARRIER" and any(target <= block.number for target in block.successors):
+            way = replace(way, site=self.layout.site(self._end_loc(), "LOOP", 0, 0))
         idle = self.slow and bool(self.layout.waiting or self.layout.gathers)
         return replace(
             way,
-            site=loop_site,
+            rows=rows,
+            end=end,
+            gather=gather,
+            code=is_code,
+            expected=expected,
             waits=block.number in self.layout.waiting,
             idle=idle and idle_until_meeting(self.graph, block.number, self.layout.callees_do),
         )
-
-    @staticmethod
-    def _ends_loop(block: Block) -> bool:
-        return any(target <= block.number for target in block.successors)
 
     def _in_rows(self, block: Block) -> Way | None:
         """Writes a block's instructions as threaded code. Gives the way from its end where that is a barrier of the slow
@@ -159,14 +152,14 @@ class FormWriter(Writer):
         self.line(f"if (rt_stay(t, {block.number}, m, named_by(m, masks))) {{ m = 0; break; }} }}")
         return 0
 
-    def _gather(self, block: Block) -> Way:
+    def _gather(self, block: Block) -> Gather:
         """Has lanes wait for those that their masks name."""
         instr = self.instr = block.instrs[0]
         members = meeting_lanes(instr, self.layout.callees_do)
         assert members is not None
         self.as_row(lambda: ask(self, instr, members))
         begin, end = self.code.take()
-        return Way(rows=begin, asked=end, call=call_number(instr), meeting=self.layout.site(instr.loc, "OTHER", 0, 0))
+        return Gather(begin, end, call_number(instr), self.layout.site(instr.loc, "OTHER", 0, 0))
 
     def _guard_entry(self, block: Block) -> None:
         """Leaves the linear form for good when an affine index would wrap around in 32 bits."""

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 NOWHERE = 0xFFFFFFFF
 """Where lanes meet that meet no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """How a block begins at which lanes gather for a warp function: with rows, of a number, at a site."""
+
+    begin: int
+    end: int
+    call: int
+    site: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +33,7 @@ class Way:
     cell: int = 0
     site: int = 0
     expected: int = 0
-    asked: int = 0
-    call: int = 0
-    meeting: int = 0
+    gather: Gather | None = None
     kind: str = "GOTO"
     negated: bool = False
     code: bool = False
@@ -35,8 +43,12 @@ class Way:
 
     @property
     def text(self) -> str:
-        fields = (f"WAY_{field}" if isinstance(field, str) else f"{int(field)}u" for field in astuple(self))
-        return f"{{{','.join(fields)}}}"
+        gather = f"{self.gather.end},{self.gather.call}u,{self.gather.site}" if self.gather else "0,0,0"
+        return (
+            f"{{{self.rows},{self.end},{self.spilled},{self.reloaded},{self.taken},{self.otherwise},{self.stop}u,"
+            f"{self.cell},{self.site},{self.expected}u,{gather},WAY_{self.kind},{self.negated:d},{self.code:d},"
+            f"{self.waits:d},{self.idle:d},{self.leaves}}}"
+        )
 
 
 ABSENT = Way(kind="ABSENT")
