@@ -7,8 +7,7 @@
  *
  * Every function exists in up to three forms. `linear` assumes that blockDim.x is a multiple of 32, so that threadIdx.x
  * steps by one and y and z are uniform; `general` does not. Both run only while all live lanes are at the same place:
- * branches are plain gotos, `m` is the mask of live lanes, and register writes need no mask because dead lanes'
- * registers are never read. Where lanes part, the `slow` form runs, block by block under a mask, always the
+ * `m` is the mask of live lanes, and register writes need no mask because dead lanes' registers are never read. Where lanes part, the `slow` form runs, block by block under a mask, always the
  * lowest-numbered pending block, until all lanes are at the branch's immediate post-dominator (or have left); the fast
  * form then goes on there. Lanes that wait in a loop for others of their warp let these go on (apart.c), as do
  * lanes that come to a warp function before others that its mask names (gather.c).
@@ -17,7 +16,7 @@
  * than the general form does has a second place there and is copied when lanes part. Between branches, instructions are
  * threaded code: rows of numbers that small functions, shared by all instructions alike, work off (run_rows). Blocks of
  * inner loops are C instead, with their registers in variables from the block's first instruction to its last: gcc's
- * time goes where the program's goes.
+ * time goes where the program's goes. Where lanes go from a block is a row of a table, too (struct way, ways.c).
  *
  * Each warp is a fiber (fiber.c), so a barrier, anywhere in the call tree, is a plain function call that returns when
  * the block's other warps have arrived.
