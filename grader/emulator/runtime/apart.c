@@ -20,7 +20,7 @@
 
 #define TURNS_IN_REGION 4
 
-int rt_take_turns(struct warp *w, struct apart *a, u32 beyond) {
+int take_turns(struct warp *w, struct apart *a, u32 beyond) {
     if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     if (!a->waiting) {
         a->stuck = a->held;
@@ -33,10 +33,10 @@ int rt_take_turns(struct warp *w, struct apart *a, u32 beyond) {
     return 0;
 }
 
-u32 rt_pending(const u32 *pend, u32 blocks) {
+u32 pending_lanes(const struct trip *t) {
     u32 lanes = 0;
-    for (u32 b = 0; b < blocks; b++) lanes |= pend[b];
+    for (u32 b = 0; b < t->function->blocks; b++) lanes |= t->pend[b];
     return lanes;
 }
 
-int rt_hold(struct apart *a, const u32 *pend, u32 blocks, u32 missing) { return (missing & a->waited & rt_pending(pend, blocks)) != 0; }
+int must_hold(const struct trip *t, u32 missing) { return (missing & t->apart.waited & pending_lanes(t)) != 0; }

@@ -30,6 +30,7 @@
  *   atomics.c     atom and red
  *   apart.c       lanes of a warp that wait for each other
  *   gather.c      warp functions whose lanes come separately
+ *   ways.c        how lanes go from block to block
  *   mbarrier.c    barrier objects in shared memory
  *   tensor*.c     matrix instructions
  *   textures.c    tex, suld and sust
@@ -312,6 +313,17 @@ void yield_warp(struct warp *w); /* until its turn comes again */
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);
 void barrier_orders(struct block *b); /* what lies before this moment in the block and what lies behind it, where races are looked for */
+
+/* ---- lanes that are apart ----------------------------------------------------------------------------------------- */
+
+/* Nobody else can go on. Whether lanes that are `beyond` the divided region, waiting for the others there, must leave it. */
+int take_turns(struct warp *w, struct apart *a, u32 beyond);
+u32 pending_lanes(const struct trip *t);
+/* Whether lanes of the mask `missing` are pending anywhere and have waited. */
+int must_hold(const struct trip *t, u32 missing);
+/* The lanes of t->m that may go on at `block`; the others are held there. `call` numbers the instruction (0: __syncwarp(),
+ * which syncwarp.c reports on). */
+u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call);
 
 /* ---- reports -------------------------------------------------------------------------------------------------------- */
 

@@ -7,10 +7,15 @@
 
 #include "emu.h"
 
-u32 rt_gather(struct warp *w, struct apart *a, struct gathering *g, u32 site, u32 call, u32 m, u32 pending, const u32 *members, const u64 *offers) {
+u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call) {
+    struct apart *a = &t->apart;
+    struct gathering *g = t->gathering;
+    u32 m = t->m;
+    const u32 *members = g->asked;
+    const u32 pending = pending_lanes(t);
     for (u32 todo = m & ~g->complete; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo);
-        g->offer[l] = offers[l], g->members[l] = members[l], g->call[l] = call;
+        g->offer[l] = g->brought[l], g->members[l] = members[l], g->call[l] = call;
     }
     g->offered |= m;
     for (u32 todo = m & ~g->complete; todo;) {
@@ -34,6 +39,7 @@ u32 rt_gather(struct warp *w, struct apart *a, struct gathering *g, u32 site, u3
         g->complete |= same;
     }
     a->held = (a->held | m) & ~g->complete;
+    t->pend[block] |= m & ~g->complete, t->next = 0;
     m &= g->complete;
     g->complete &= ~m, g->offered &= ~m;
     return m;

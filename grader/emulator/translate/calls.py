@@ -17,14 +17,8 @@ def _rows(w: Writer, operand: Operand) -> str:
 
 def _after(w: Writer, called: str, left: str) -> None:
     """Drops lanes that ended inside the call."""
-    w.line(f"{{ const u32 gone = {called} & ~{left}; if (UNLIKELY(gone)) {{ m &= ~gone;")
-    if not w.function.entry:
-        w.line("exited |= gone;" if w.slow else "left_exited |= gone;")
-    if w.slow:
-        w.line("if (m == 0) goto dispatch;")
-    else:
-        w.line("if (m == 0) return RETURN_;" if w.function.entry else "if (m == 0) return LEFT_;")
-    w.line("} }")
+    w.line(f"{{ const u32 gone = {called} & ~{left}; m &= ~gone, t->left |= gone; }}")
+    w.line("if (m == 0) break;")
 
 
 @handles("call")

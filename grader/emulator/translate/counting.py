@@ -212,13 +212,13 @@ class FunctionCounting:
         fused = self._fused.get(instr.index)
         return fused is not None and fused.leader is not instr
 
-    def parting(self, w: Writer, block: Block) -> None:
-        """Where `go` holds the lanes of m that take a branch."""
-        w.line(f"COUNT_BRANCH(w, {self._branch(block)}, go, m);")
+    def parting(self, w: Writer, block: Block, condition: str) -> None:
+        """Of the lanes m, those in `condition` take a branch."""
+        w.line(f"COUNT_BRANCH(w, {w.number(self._branch(block))}, {condition} & m, m);")
 
     def switch(self, w: Writer, block: Block) -> None:
         """Where `index[32]` holds the lanes' ways."""
-        w.line(f"rt_count_switch(w, {self._branch(block)}, index, m);")
+        w.line(f"rt_count_switch(w, {self._branch(block)}, t->index, m);")
 
     def _count(self, w: Writer, slot: int, mask: str) -> None:
         w.line(f"COUNT_SLOT(w, {w.number(slot)}, {mask});")

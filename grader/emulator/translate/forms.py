@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
 from grader.emulator.analysis.effects import CARRY, written
 from grader.emulator.analysis.shapes import Kind, Ssa, Values, analyse
-from grader.emulator.analysis.waiting import idle_until_meeting, meetings, waiting_loops
+from grader.emulator.analysis.waiting import meetings, waiting_loops
 from grader.emulator.ptx import Instr, Reg
 from grader.emulator.translate.control import FormWriter
 from grader.emulator.translate.frame import Frame
@@ -15,6 +15,7 @@ from grader.emulator.translate.function import Layout
 from grader.emulator.translate.shape_rules import ShapeRules, is_widening_guard
 from grader.emulator.translate.template import Code, Templates
 from grader.emulator.translate.types import storage
+from grader.emulator.translate.ways import ABSENT, form_text
 
 # Up to so many instructions of inner loops gcc optimises the general form too where blocks are rows of threads, though
 # rows are seldom of another length than warps. Rows of 100 threads take half the time for it (an attention kernel).
@@ -65,25 +66,23 @@ class _FunctionText:
         self.layout.meetings = meet
         self.layout.waiting = waiting_loops(graph, callees)
         general = analyse(ssa, general_rules)
-        self.blocks = len(graph.blocks)
         slow = general
         if self.layout.waiting or self.layout.gathers:
             apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats, apart=True)
             slow = analyse(ssa, apart_rules, apart=True)
-        self.frame = Frame(ssa, slow, self._kept)
-        fast = graph.reducible
+        arguments = [v for v in function.variables if v.space == "param"]
+        self.frame = Frame(ssa, slow, self._kept, arguments)
         needed = self._slow_blocks(graph, general, values, bool(guards))
-        texts = []
+        texts = {}
         if needed:
-            texts.append(self._slow(graph, slow, needed))
-        if fast:
+            texts["slow"] = self._form(graph, slow, "slow", needed, set())
+        if graph.reducible:
+            everything = {b.number for b in graph.blocks}
             compiled = self._inner_blocks(graph)
-            texts.append(self._fast(graph, values, "linear", compiled))
-            twice = self._is_2d() or self.spent <= COMPILED_TWICE
-            texts.append(self._fast(graph, general, "general", compiled if twice else set()))
-        texts.append(self._entry(fast))
-        prototypes = self._prototypes()
-        return [prototypes + text for text in texts]
+            texts["linear"] = self._form(graph, values, "linear", everything, compiled)
+            twice = self._is_2d() or (self.spent <= COMPILED_TWICE and not self._is_of_whole_warps())
+            texts["general"] = self._form(graph, general, "general", everything, compiled if twice else set())
+        return [*texts.values(), self._entry(graph, needed, list(texts))]
 
     def _inner_blocks(self, graph: Graph) -> set[int]:
         """The blocks worth gcc's time: in loops, the deepest first, of these the ones with most arithmetic on floats, while
@@ -110,21 +109,13 @@ class _FunctionText:
             isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands
         )
 
+    def _is_of_whole_warps(self) -> bool:
+        """Whether launches are likely to have blocks of whole warps, as __launch_bounds__ says."""
+        threads, *_ = self.function.required_threads or self.function.max_threads or (1,)
+        return threads % 32 == 0
+
     def _kept(self, register: str) -> str:
         return "pred" if register == CARRY else storage(self.function.registers.get(register, "b32"))
-
-    def _code(self, form: str) -> Code:
-        return Code(self.templates, self.table, f"{self.layout.symbol}_{form}_code")
-
-    def _prototypes(self) -> str:
-        symbol, args = self.layout.symbol, self._arguments()
-        frame = "u8 *F"
-        exited = "" if self.function.entry else ", u32 *exited_out"
-        return (
-            f"\nu32 {symbol}_slow(struct warp *w, {frame}, u32 *pend, u32 next, int stop{args}{exited}, u32 local_base);\n"
-            f"u32 {symbol}_linear(struct warp *w, u32 m, {frame}{args}, u32 local_base);\n"
-            f"u32 {symbol}_general(struct warp *w, u32 m, {frame}{args}, u32 local_base);\n"
-        )
 
     def _slow_blocks(self, graph: Graph, general: Values, linear: Values, guards: bool) -> set[int]:
         everything = {b.number for b in graph.blocks}
@@ -136,131 +127,26 @@ class _FunctionText:
             return everything
         return needed
 
-    def _param_variables(self) -> list[str]:
-        return [
-            f"u32 P_{re.sub(chr(92) + 'W', '_', v.name)}[{max(1, -(-v.size // 4)) * 32}] __attribute__((aligned(64)));"
-            for v in self.function.variables
-            if v.space == "param"
-        ]
+    def _form(self, graph: Graph, values: Values, form: str, needed: Collection[int], compiled: Collection[int]) -> str:
+        name = f"{self.layout.symbol}_{form}"
+        code = Code(self.templates, self.table, f"{name}_code")
+        writer = FormWriter(self.layout, graph, values, form, self.frame, code, compiled=compiled)
+        ways = [writer.write_block(block) if block.number in needed else ABSENT for block in graph.blocks]
+        return form_text(name, ways, code.table(), self.table, writer.targets, "\n".join(writer.lines))
 
-    def _preamble(self) -> list[str]:
-        return [
-            "u8 *const sh = w->shared; const u32 shn = w->shared_size; (void)sh; (void)shn; (void)local_base;",
-            *self._param_variables(),
-        ]
-
-    def _arguments(self) -> str:
-        return "" if self.function.entry else ", u32 **prm"
-
-    def _slow(self, graph: Graph, general: Values, needed: set[int]) -> str:
-        code = self._code("slow")
-        writer = FormWriter(self.layout, graph, general, "slow", self.frame, code)
-        symbol = self.layout.symbol
-        n = len(graph.blocks)
-        has_barrier = any(is_barrier(i) for b in graph.blocks if b.number in needed for i in b.instrs)
-        exited = "" if self.function.entry else ", u32 *exited_out"
-        writer.line(
-            f"u32 {symbol}_slow(struct warp *w, u8 *F, u32 *pend, u32 next, int stop"
-            f"{self._arguments()}{exited}, u32 local_base) {{"
+    def _entry(self, graph: Graph, needed: Collection[int], forms: Collection[str]) -> str:
+        symbol, layout = self.layout.symbol, self.layout
+        barriers = any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs)
+        places = ", ".join(f"&{symbol}_{form}" if form in forms else "0" for form in ("linear", "general", "slow"))
+        gathers = bool(layout.gathers)
+        facts = (len(graph.blocks), self.frame.size, layout.local_bytes, self.function.entry, barriers, gathers)
+        numbers = ", ".join(str(int(fact)) for fact in facts)
+        return (
+            "".join(f"extern const struct form {symbol}_{form};\n" for form in forms)
+            + f"u32 {symbol}(struct warp *w, u32 m, u32 **prm) {{\n"
+            f"static const struct function function = {{{numbers}, {places}}};\n"
+            "return rt_run(w, m, prm, &function);\n}\n"
         )
-        for text in self._preamble():
-            writer.line(text)
-        writer.line("u32 m = 0, exited = 0; (void)exited;")
-        if has_barrier:
-            writer.line(
-                f"struct waiting waits[{n + 1}]; memset(waits, 0, sizeof waits); u32 waiting = 0, wait_site = 0;"
-            )
-        table = ", ".join(f"&&B{i}" if i in needed else "&&missing" for i in range(n + 1))
-        writer.line(f"static const void *const to[] = {{{table}}};")
-        apart = bool(self.layout.waiting or self.layout.gathers)
-        away = "apart.waiting | apart.held" if apart else "0"
-        if apart:
-            idle = ", ".join(str(int(idle_until_meeting(graph, b, self.layout.callees_do))) for b in range(n))
-            writer.line("struct apart apart = {.patience = PATIENCE};")
-            if self.layout.gathers:
-                writer.line("struct gathering gathering; gathering.offered = gathering.complete = 0;")
-            writer.line(f"static const u8 idle[] = {{{idle}}};")
-        writer.line("dispatch:;")
-        # `next` is the lowest pending block; when it was `stop` and nothing else is pending, all lanes are there.
-        writer.line(f"next = next_due(pend, next, {n}, {away});")
-        if apart:
-            writer.line(f"if (UNLIKELY(apart.waiting | apart.held) && (next >= {n}u || (int)next == stop)) {{")
-            writer.line(f"if (rt_take_turns(w, &apart, next < {n}u && !idle[next])) stop = -1;")
-            writer.line("else { next = 0; goto dispatch; } }")
-        writer.line(f"if (next >= {n}u) {{")
-        if has_barrier:
-            writer.line(
-                f"if (waiting) {{ waiting &= ~wait_together(w, waits, pend, {n}, wait_site); next = 0; goto dispatch; }}"
-            )
-        if not self.function.entry:
-            writer.line("*exited_out |= exited;")
-        writer.line("return 0; }")
-        # Lanes past `stop` cannot be pending while others are before it: blocks are numbered that way. Only lanes that
-        # wait at a barrier can be missing there; then the slow form keeps the warp to its end.
-        if has_barrier:
-            writer.line("if ((int)next == stop && waiting) stop = -1;")
-        writer.line(
-            f"if ((int)next == stop) {{ {'' if self.function.entry else '*exited_out |= exited; '}return pend[next]; }}"
-        )
-        writer.line(f"m = pend[next] & ~({away}); pend[next] &= ~m;")
-        writer.line(f"{{ const u32 at = next; next = next_due(pend, at + 1, {n}, {away}); goto *to[at]; }}")
-        for block in graph.blocks:
-            if block.number in needed:
-                writer.write_block(block)
-        # Never reached; were it, `unreachable` would have gcc run on into whatever function lies behind this one.
-        writer.line("missing: __builtin_trap();\n}")
-        return code.table() + _fix_gotos(writer.lines, needed)
-
-    def _fast(self, graph: Graph, values: Values, form: str, compiled: set[int]) -> str:
-        code = self._code(form)
-        writer = FormWriter(self.layout, graph, values, form, self.frame, code)
-        header = f"u32 {self.layout.symbol}_{form}(struct warp *w, u32 m, u8 *F{self._arguments()}, u32 local_base) {{"
-        for block in graph.blocks:
-            writer.write_block(block, compiled=block.number in compiled)
-        lines = [code.table(), header, *self._preamble(), "(void)F;"]
-        if self.function.entry:
-            lines.append("#define RETURN_ 0")
-        else:
-            lines.append("const u32 m_entry = m; u32 left_exited = 0;\n#define LEFT_ (m_entry & ~left_exited)")
-        return "\n".join([*lines, *writer.lines, "}", "#undef RETURN_", "#undef LEFT_", ""])
-
-    def _entry(self, fast: bool) -> str:
-        symbol = self.layout.symbol
-        args = "" if self.function.entry else ", prm"
-        local = self.layout.local_bytes
-        lines = [
-            f"u32 {symbol}(struct warp *w, u32 m, u32 **prm) {{",
-            f"(void)prm; u32 r; u8 F[{self.frame.size}] __attribute__((aligned(64)));",
-            f"const u32 local_base = *(u32 *)F = {f'take_local(w, m, {local})' if local else 'w->local_top'};",
-        ]
-        if fast:
-            call = f"(w, m, F{args}, local_base)"
-            lines.append(f"r = w->linear ? {symbol}_linear{call} : {symbol}_general{call};")
-        else:
-            extra = "" if self.function.entry else ", prm, &left"
-            lines += [
-                f"u32 left = 0, pend[{self.blocks + 1}]; memset(pend, 0, sizeof pend); pend[0] = m;",
-                f"{symbol}_slow(w, F, pend, 0, -1{extra}, local_base); r = m & ~left;",
-            ]
-        lines.append("w->local_top = local_base; return r;\n}")
-        return "\n".join(lines)
-
-
-def _fix_gotos(lines: list[str], needed: set[int]) -> str:
-    """In the slow form, blocks outside every divided region are not written: a goto to one parks the lanes instead."""
-    text = []
-    for line in lines:
-        match = re.match(r"if \((\d+)u < next\) goto B(\d+);$", line)
-        if match and int(match[1]) not in needed:
-            continue
-        # Going straight on is right only if the target is not where the caller wants the lanes back.
-        if match:
-            line = f"if ({match[1]}u < next && {match[1]} != stop) goto B{match[2]};"
-        match = re.match(r"pend\[(\d+)\] \|= m; goto dispatch;( })?$", line)
-        if match:
-            line = f"pend[{match[1]}] |= m; if ({match[1]}u < next) next = {match[1]}u; goto dispatch;{match[2] or ''}"
-        text.append(line)
-    return "\n".join(text)
 
 
 def _predicate(block: Block) -> str | None:

@@ -1,28 +1,34 @@
 """Where the registers of a function lie in its frame, the memory that its forms share.
 
-The first word holds `local_base`. Every register that lives across blocks has a place for its general shape, where the
+The first word holds `local_base`, the second (FORMALS) where a function's own arguments and results are; then come those of its calls. Every register that lives across blocks has a place for its general shape, where the
 slow form finds it. In threaded forms all registers are in the frame: those that keep their shape share the general
 form's place, those that a form knows to be more even have one of their own, and those of a single block take turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from grader.emulator.analysis.shapes import Kind, Shape, Ssa, Values
+from grader.emulator.ptx import Variable
 from grader.emulator.translate.types import FORMS
 
 ROW_BYTES = 128  # 32 lanes of 32 bits
 SCALAR_BYTES = 16  # a base and a stride
 _HEADER_BYTES = 64
+FORMALS = 8  # offset in the frame
 
 
 class Frame:
-    """Places by web. `kept` gives the type in which a register is stored."""
+    """Places by web. `kept` gives the type in which a register is stored; `arguments` are variables of calls."""
 
-    def __init__(self, ssa: Ssa, general: Values, kept: Callable[[str], str]) -> None:
+    def __init__(self, ssa: Ssa, general: Values, kept: Callable[[str], str], arguments: Iterable[Variable]) -> None:
         self.ssa, self.general, self.kept = ssa, general, kept
         self.size = _HEADER_BYTES
+        self.arguments: dict[str, int] = {}
+        for variable in arguments:
+            self.arguments[variable.name] = self.size
+            self.size += max(1, -(-variable.size // 4)) * ROW_BYTES
         crossing = [web for web in range(len(general.register)) if not general.local[web]]
         self.places = self._place(general, crossing)
 

@@ -19,7 +19,7 @@ from grader.emulator.translate.counting import FunctionCounting
 from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.lacking import lacking_instruction
 from grader.emulator.translate.refusal import Refused
-from grader.emulator.translate.template import Code, Recipe, Signature, fill, number_hole, offset_hole
+from grader.emulator.translate.template import Code, Hole, Recipe, Signature, fill, number_hole, offset_hole
 from grader.emulator.translate.types import BITS, FORMS, half_of, storage
 
 Expression = Callable[..., str]
@@ -554,18 +554,26 @@ class Writer:
         if recipe is not None:
             self.code.add(recipe.template, recipe.operands(places))
             return
+        made = self.as_row(lambda: self._write(instr))
+        if made and signature:
+            recipes[signature] = Recipe.of(*made, places)
+
+    def as_row(self, write: Callable[[], None]) -> tuple[int, list[Hole]] | None:
+        """Makes a row of what `write` writes, of which this gives the template and what is in its holes; or, where that
+        names what only this form has, text."""
         start, self.temp, self.in_row, self.pinned = len(self.lines), 0, True, False
-        self._write(instr)
+        write()
         text = "\n".join(self.lines[start:])
         del self.lines[start:]
         self.in_row = False
         if self.pinned:
             self.line(f"{{\n{fill(text)}\n}}")
-        elif text:
-            template, holes = self.code.templates.row(text)
-            self.code.add(template, [value for _, value in holes])
-            if signature:
-                recipes[signature] = Recipe.of(template, holes, places)
+            return None
+        if not text:
+            return None
+        template, holes = self.code.templates.row(text)
+        self.code.add(template, [value for _, value in holes])
+        return template, holes
 
     def _signature(self, instr: Instr) -> tuple[Signature, list[int]]:
         """The signature of arithmetic on registers and literals, and its registers' places; () for what else there is,

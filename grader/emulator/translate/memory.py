@@ -19,6 +19,7 @@ from functools import partial
 
 from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
+from grader.emulator.translate.frame import FORMALS
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import BITS, FORMS, half_of, is_signed
 
@@ -394,10 +395,8 @@ def load_param(w: Writer, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:
 def param_rows(w: Writer, name: str) -> str:
     """C expression of the rows of a .param variable of a function: one of its own formals, or of a call."""
     if not w.function.entry and name in w.layout.params:
-        w.pin()
-        return f"prm[{w.layout.params[name]}]"
-    w.pin()
-    return "P_" + "".join(c if c.isalnum() else "_" for c in name)
+        return f"(*(u32 ***)(F + {FORMALS}))[{w.number(w.layout.params[name])}]"
+    return f"(F + {w.number(w.frame.arguments[name])})"
 
 
 @handles("st")

@@ -159,6 +159,8 @@ class ShapeRules:
     def _product(self, a: Shape, b: Shape, x: Operand, y: Operand, bits: int, wide: str = "") -> Shape:
         if a.kind is Kind.AFFINE and b.kind is Kind.AFFINE:
             return VECTOR
+        if a == b == UNIFORM:
+            return UNIFORM
         if a.kind is Kind.UNIFORM:
             a, b, x, y = b, a, y, x
         if isinstance(y, Imm) and y.width == 0 and a.stride is not None:

@@ -129,14 +129,18 @@ class Code:
         self.words += [operand & 0xFFFFFFFF for operand in operands] or [0]
         self.words[self.last + 1] += len(operands) or 1
 
+    def take(self) -> tuple[int, int]:
+        """Where the rows added since the last call begin and end."""
+        taken = self.start, len(self.words)
+        self.start, self.last = len(self.words), -1
+        return taken
+
     def flush(self) -> str | None:
         """The call that runs the rows added since the last call; None when there are none."""
-        if self.start == len(self.words):
+        begin, end = self.take()
+        if begin == end:
             return None
-        rows = f"{self.name} + {self.start}, {self.name} + {len(self.words)}"
-        call = f"run_rows(w, F, m, {self.templates_name}, {rows});"
-        self.start, self.last = len(self.words), -1
-        return call
+        return f"run_rows(w, F, m, {self.templates_name}, {self.name} + {begin}, {self.name} + {end});"
 
     def table(self) -> str:
         return f"static const u32 {self.name}[] = {{{','.join(map(str, self.words)) or '0'}}};\n"

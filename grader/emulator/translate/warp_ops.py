@@ -27,31 +27,27 @@ def rows(w: Writer, name: str, operand: Operand) -> None:
         w.line(f"*(VU *)&{name}[{i * w.lanes}] = (VU){w.v(operand, 'u32', i)};")
 
 
-def gather(w: Writer, instr: Instr, members: Operand) -> None:
-    """Has the lanes of a divided warp wait for those that their masks name: leaves in `m` those whose have come."""
-    rows(w, "members", members)
-    w.line("u64 offers[32] __attribute__((aligned(64)));")
-    call = zlib.crc32(instr.text.encode())
-    if instr.mods.action == "warp":
-        call = 0
-        w.line("memset(offers, 0, sizeof offers);")
-    elif instr.op == "vote":
-        w.line(f"bits_row(offers, {w.pred(instr.operands[1])});")
-    else:
-        value_lanes(w, instr.sources[0], "u64" if instr.type == "b64" else "u32", "offers")
-    blocks = len(w.graph.blocks)
-    w.line(
-        f"const u32 ready = rt_gather(w, &apart, &gathering, {w.site('OTHER')}, 0x{call:x}u, m, rt_pending(pend, {blocks}), members, offers);"
-    )
-    w.line(f"pend[{w.block}] |= m & ~ready; next = 0; m = ready; if (m == 0) goto dispatch;")
+def call_number(instr: Instr) -> int:
+    """What tells apart the warp functions that lanes come to (gather.c); 0 for __syncwarp()."""
+    return 0 if instr.mods.action == "warp" else zlib.crc32(instr.text.encode())
+
+
+def ask(w: Writer, instr: Instr, members: Operand) -> None:
+    """Writes down what the lanes of a divided warp bring to a warp function, and whom their masks name."""
+    w.line("struct gathering *const g = TRIP->gathering;")
+    for i in w.pieces("u32"):
+        w.line(f"*(VU *)&g->asked[{i * w.lanes}] = (VU){w.v(members, 'u32', i)};")
+    if instr.op == "vote":
+        w.line(f"bits_row(g->brought, {w.pred(instr.operands[1])});")
+    elif instr.mods.action != "warp":
+        value_lanes(w, instr.sources[0], "u64" if instr.type == "b64" else "u32", "g->brought")
 
 
 def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
     """What lanes see of each other, as a C pointer: as they have gathered, else of those that are here."""
     if instr.index in w.gathered:
-        w.pin()
         lanes_meet(w)
-        return "&gathering.together"
+        return "&TRIP->gathering->together"
     check_members(w, members)
     rows(w, "members", members)
     w.line("u64 offers[32] __attribute__((aligned(64))); struct together all;")
@@ -82,12 +78,11 @@ def shfl(w: Writer, instr: Instr) -> None:
         results.append(r if not gathered else j)
         predicates.append(f"{p} << {i * w.lanes}")
     if gathered:
-        w.pin()
         lanes_meet(w)
         w.line("u32 from[32] __attribute__((aligned(64))), got[32] __attribute__((aligned(64)));")
         for i in w.pieces("u32"):
             w.line(f"*(VU *)&from[{i * w.lanes}] = {results[i]};")
-        w.line("rt_shuffle(&gathering.together, m, from, got);")
+        w.line("rt_shuffle(&TRIP->gathering->together, m, from, got);")
         results = [f"*(const VU *)&got[{i * w.lanes}]" for i in w.pieces("u32")]
     w.put(d, "b32", lambda i: results[i])
     if instr.mods.two_results:
@@ -101,10 +96,9 @@ def vote(w: Writer, instr: Instr) -> None:
     members = instr.operands[2] if len(instr.operands) > 2 else Imm(-1)
     votes = w.fresh("votes")
     if instr.index in w.gathered:
-        w.pin()
         lanes_meet(w)
-        w.line(f"u32 {votes}[32] __attribute__((aligned(64))); rt_ballot(&gathering.together, m, {votes});")
-        everyone = [f"*(const VU *)&gathering.together.group[{i * w.lanes}]" for i in w.pieces("u32")]
+        w.line(f"u32 {votes}[32] __attribute__((aligned(64))); rt_ballot(&TRIP->gathering->together, m, {votes});")
+        everyone = [f"*(const VU *)&TRIP->gathering->together.group[{i * w.lanes}]" for i in w.pieces("u32")]
         those = [f"*(const VU *)&{votes}[{i * w.lanes}]" for i in w.pieces("u32")]
     else:
         if len(instr.operands) > 2:
