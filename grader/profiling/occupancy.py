@@ -36,8 +36,8 @@ class Demand:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How a launch fills an SM. `limiters` are the resources that alone would
-    allow the fewest blocks; `sentence` explains it."""
+    """How a launch fills an SM. `limiters` are the resources that alone would allow the fewest blocks; `sentence`
+    explains it."""
 
     blocks: int
     warps: int

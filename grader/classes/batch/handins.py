@@ -41,9 +41,8 @@ def is_class(path: Path, assignment: Assignment) -> bool:
         return sum(_holds_program(entry) if entry.is_dir() else _is_packed(entry) for entry in entries) > 1
     if len(programs) == 1 or any((path / name).is_file() for name in MAKEFILES):
         return False
-    return all(
-        entry.name != assignment.submission.main and is_program(path, entry.name, unread=True) for entry in programs
-    )
+    names = [entry.name for entry in programs]  # what cannot be read is complained about as a submission of its own
+    return assignment.submission.main not in names and all(is_program(path, name, unread=True) for name in names)
 
 
 def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[str]]:
