@@ -43,7 +43,11 @@ def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Pat
 @pytest.mark.parametrize(
     ("program", "verdict", "reason"),
     [
-        ("wrong_scale", "wrong_answer", "attention without the scale"),
+        (
+            "wrong_scale",
+            "wrong_answer",
+            "without the scale: multiply the scores by 1/√d before the softmax. Look at attention.cuh:",
+        ),
         ("last_tile_dropped", "wrong_answer", "last 32 keys"),
         ("nan", "wrong_answer", "NaN"),
         ("short_output", "wrong_answer", "bytes"),

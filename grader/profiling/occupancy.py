@@ -36,13 +36,12 @@ class Demand:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How a launch fills an SM. `by` says how many blocks each resource alone would allow; `limiters` are those that
-    allow the fewest; `sentence` explains it."""
+    """How a launch fills an SM. `limiters` are the resources that alone would allow the fewest blocks; `sentence`
+    explains it."""
 
     blocks: int
     warps: int
     most_warps: int
-    by: dict[str, int]
     limiters: tuple[str, ...]
     sentence: str
 
@@ -66,7 +65,6 @@ def occupancy(demand: Demand, limits: SmLimits, blocks: Blocks) -> Occupancy:
         blocks=count,
         warps=count * warps_per_block,
         most_warps=limits.threads // limits.warp,
-        by=by,
         limiters=limiters,
         sentence=_sentence(demand, limits, blocks, count, limiters),
     )

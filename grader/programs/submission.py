@@ -30,7 +30,7 @@ _MAIN = re.compile(r"\bmain\s*\(")
 _MOST_NOTES = 5
 _SPECIAL = re.compile(r'["$`\\]')
 """What a shell heeds within double quotes."""
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _LOOKED_AT_BYTES = 4 << 20
 _MAKE_LIMIT_S = 10
 _CMAKELISTS = "CMakeLists.txt"
@@ -103,7 +103,7 @@ def _archive_of(path: Path) -> Path | None:
 
 def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
     """The submission in an archive. It is written to a folder of the grader's, where nothing of it is run."""
-    rules, makefiles = assignment.submission, frozenset((*_MAKEFILES, _CMAKELISTS))
+    rules, makefiles = assignment.submission, frozenset((*MAKEFILES, _CMAKELISTS))
     most = rules.max_files + len(makefiles)
     wanted = archive.Wanted(frozenset(SOURCES | _HEADERS), makefiles, most, rules.max_bytes)
     try:
@@ -295,16 +295,17 @@ def _is_hand_in(folder: Path) -> bool:
         names = sorted(entry.name for entry in folder.iterdir())
     except (OSError, ValueError):
         return False
-    return any(name in _MAKEFILES or _is_program(folder, name) for name in names)
+    return any(name in MAKEFILES or is_program(folder, name) for name in names)
 
 
-def _is_program(folder: Path, name: str) -> bool:
+def is_program(folder: Path, name: str, *, unread: bool = False) -> bool:
+    """Whether a file is a CUDA source with a main function; `unread`: what is said of one that cannot be read."""
     if not name.endswith(".cu"):
         return False
     try:
         return _MAIN.search(quarantine.read_text(folder, name, _LOOKED_AT_BYTES)) is not None
     except quarantine.Refused:
-        return False
+        return unread
 
 
 def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment) -> MakefileFlags | None:
@@ -329,7 +330,7 @@ def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment) 
 
 def _makefiles_in(folder: Path) -> list[str]:
     return [
-        name for name in (*_MAKEFILES, _CMAKELISTS) if (folder / name).is_file() and not (folder / name).is_symlink()
+        name for name in (*MAKEFILES, _CMAKELISTS) if (folder / name).is_file() and not (folder / name).is_symlink()
     ]
 
 

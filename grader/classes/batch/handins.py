@@ -15,12 +15,10 @@ from grader.base.errors import UsageError
 from grader.base.names import printable_name, student_id
 from grader.base.paths import shown
 from grader.course.assignment import Assignment
-from grader.sandbox import archive, quarantine
+from grader.programs.submission import MAKEFILES, is_program
+from grader.sandbox import archive
 from grader.sandbox.walk import files_below
 
-_MAIN = re.compile(rb"\bmain\s*\(")
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_LOOKED_AT_BYTES = 4 << 20
 _LOOKED_AT_FILES = 2000
 
 
@@ -41,9 +39,10 @@ def is_class(path: Path, assignment: Assignment) -> bool:
     programs = [entry for entry in entries if entry.suffix == ".cu" and entry.is_file() and not entry.is_symlink()]
     if not programs:
         return sum(_holds_program(entry) if entry.is_dir() else _is_packed(entry) for entry in entries) > 1
-    if len(programs) == 1 or any((path / name).is_file() for name in _MAKEFILES):
+    if len(programs) == 1 or any((path / name).is_file() for name in MAKEFILES):
         return False
-    return all(entry.name != assignment.submission.main and _has_main(entry) for entry in programs)
+    names = [entry.name for entry in programs]  # what cannot be read is complained about as a submission of its own
+    return assignment.submission.main not in names and all(is_program(path, name, unread=True) for name in names)
 
 
 def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[str]]:
@@ -119,13 +118,6 @@ def _holds_program(folder: Path) -> bool:
 
 def _is_packed(entry: Path) -> bool:
     return entry.is_file() and not entry.is_symlink() and archive.is_archive(entry.name)
-
-
-def _has_main(file: Path) -> bool:
-    try:
-        return _MAIN.search(quarantine.read_bytes(file.parent, file.name, _LOOKED_AT_BYTES)) is not None
-    except quarantine.Refused:
-        return True  # it will be read, and complained about, as a submission of its own
 
 
 def _newest(path: Path) -> float:
