@@ -11,7 +11,7 @@ import pytest
 
 from grader.base.paths import course_root
 from grader.classes.batch import Setup
-from grader.course.assignment import Assignment, load_assignment
+from grader.course.assignment import Assignment, load_assignment, load_assignment_file
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
 from tests.support.batch_engine import PlainC
@@ -31,7 +31,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None
 
 @pytest.fixture
 def hw4() -> Assignment:
+    """The live course's, for tests of that assignment itself; others take `rules`."""
     return load_assignment("hw4")
+
+
+@pytest.fixture(scope="session")
+def rules() -> Assignment:
+    """An assignment that no instructor changes: tests/course/assignment/attention."""
+    return load_assignment_file(ROOT / "tests/course/assignment/attention/assignment.yaml")
 
 
 @pytest.fixture

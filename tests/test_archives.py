@@ -48,8 +48,8 @@ def in_zip(mode: int) -> zipfile.ZipInfo:
     return info
 
 
-def read(path: Path, hw4: Assignment) -> Submission:
-    return read_submission(path, hw4)
+def read(path: Path, rules: Assignment) -> Submission:
+    return read_submission(path, rules)
 
 
 @pytest.mark.parametrize(
@@ -65,20 +65,22 @@ def read(path: Path, hw4: Assignment) -> Submission:
         ("alice.TAR.BZ2", tarred(("hw4.cu", SOURCE), mode="w:bz2")),
     ],
 )
-def test_an_archive_is_opened_alone_or_in_a_folder(name: str, content: bytes, tmp_path: Path, hw4: Assignment) -> None:
+def test_an_archive_is_opened_alone_or_in_a_folder(
+    name: str, content: bytes, tmp_path: Path, rules: Assignment
+) -> None:
     (tmp_path / "bob").mkdir()
     for place in (tmp_path / name, tmp_path / "bob" / name):
         place.write_bytes(content)
     for path, student in ((tmp_path / name, "alice"), (tmp_path / "bob", "bob")):
-        submission = read(path, hw4)
+        submission = read(path, rules)
         assert submission.files == (("hw4.cu", SOURCE),)
         assert (submission.id, submission.path, submission.notes) == (student, path, (f"{name} was opened.",))
 
 
-def test_a_makefile_in_an_archive_gives_its_flags(tmp_path: Path, hw4: Assignment) -> None:
+def test_a_makefile_in_an_archive_gives_its_flags(tmp_path: Path, rules: Assignment) -> None:
     made = zipped(("x/hw4.cu", SOURCE), ("x/Makefile", b"hw4: hw4.cu\n\tnvcc -O2 -o hw4 hw4.cu\n"))
     (tmp_path / "alice.zip").write_bytes(made)
-    assert read(tmp_path / "alice.zip", hw4).flags == ("-O2",)
+    assert read(tmp_path / "alice.zip", rules).flags == ("-O2",)
 
 
 def _a_million_members() -> bytes:
@@ -119,26 +121,26 @@ HOSTILE: list[tuple[str, Callable[[], bytes], str]] = [
 
 @pytest.mark.parametrize(("name", "make", "why"), HOSTILE, ids=[name for name, _, _ in HOSTILE])
 def test_a_hostile_archive_is_refused_in_one_sentence(
-    name: str, make: Callable[[], bytes], why: str, tmp_path: Path, hw4: Assignment
+    name: str, make: Callable[[], bytes], why: str, tmp_path: Path, rules: Assignment
 ) -> None:
     (tmp_path / name).write_bytes(make())
     began = time.monotonic()
     with pytest.raises(UsageError) as refused:
-        read(tmp_path / name, hw4)
+        read(tmp_path / name, rules)
     assert why in str(refused.value) and f"/{name}" in str(refused.value)
     assert "\x1b" not in str(refused.value) and "/archive" not in str(refused.value)
     assert time.monotonic() - began < 30
     assert not (tmp_path / "etc").exists() and sorted(path.name for path in tmp_path.iterdir()) == [name]
 
 
-def test_a_linked_archive_is_not_opened(tmp_path: Path, hw4: Assignment) -> None:
+def test_a_linked_archive_is_not_opened(tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / "own.zip").write_bytes(zipped(("hw4.cu", SOURCE)))
     (tmp_path / "alice.zip").symlink_to("own.zip")
     with pytest.raises(UsageError, match="is a link"):
-        read(tmp_path / "alice.zip", hw4)
+        read(tmp_path / "alice.zip", rules)
 
 
-def test_a_class_may_hand_in_archives(tmp_path: Path, hw4: Assignment) -> None:
+def test_a_class_may_hand_in_archives(tmp_path: Path, rules: Assignment) -> None:
     for name in ("alice.zip", "bob.tar.gz"):
         (tmp_path / name).write_bytes(
             zipped(("hw4.cu", SOURCE)) if name.endswith("zip") else tarred(("hw4.cu", SOURCE))
@@ -146,24 +148,24 @@ def test_a_class_may_hand_in_archives(tmp_path: Path, hw4: Assignment) -> None:
     (tmp_path / "carol").mkdir()
     (tmp_path / "carol/submission.zip").write_bytes(zipped(("hw4.cu", SOURCE)))
     (tmp_path / "dave.rar").write_bytes(b"Rar!")
-    assert is_class(tmp_path, hw4)
-    found, notes = find_class(tmp_path, hw4)
+    assert is_class(tmp_path, rules)
+    found, notes = find_class(tmp_path, rules)
     assert [one.student for one in found] == ["alice", "bob", "carol"]
     assert notes == ["dave.rar is left aside: unpack it into a folder of its name to have it graded."]
-    assert all(read(one.path, hw4).files == (("hw4.cu", SOURCE),) for one in found)
+    assert all(read(one.path, rules).files == (("hw4.cu", SOURCE),) for one in found)
 
 
 # ---- names that are not as the handout asks -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["attention.cu", "HW4.cu", "hw4_final.cu"])
-def test_another_name_is_graded_with_a_note(name: str, tmp_path: Path, hw4: Assignment) -> None:
+def test_another_name_is_graded_with_a_note(name: str, tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / name).write_bytes(SOURCE)
     note = f"{name} is graded as hw4.cu, which the handout asks for: give it that name."
     for path in (tmp_path, tmp_path / name):
-        assert read(path, hw4).notes == (note,)
-    assert read_submission(tmp_path / name, hw4, any_name=True).notes == ()
-    assert read_submission(tmp_path / name, hw4, shared_folder=True).notes == ()
+        assert read(path, rules).notes == (note,)
+    assert read_submission(tmp_path / name, rules, any_name=True).notes == ()
+    assert read_submission(tmp_path / name, rules, shared_folder=True).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -176,28 +178,29 @@ def test_another_name_is_graded_with_a_note(name: str, tmp_path: Path, hw4: Assi
         ("report.pdf", "It holds report.pdf."),
     ],
 )
-def test_what_was_found_instead_is_named_with_what_to_do(name: str, said: str, tmp_path: Path, hw4: Assignment) -> None:
+def test_what_was_found_instead_is_named_with_what_to_do(
+    name: str, said: str, tmp_path: Path, rules: Assignment
+) -> None:
     (tmp_path / name).write_bytes(SOURCE)
     with pytest.raises(UsageError) as refused:
-        read(tmp_path, hw4)
+        read(tmp_path, rules)
     assert "holds no .cu file" in str(refused.value) and str(refused.value).endswith(said)
 
 
-def test_gradescope_is_told_no_path_of_the_container(tmp_path: Path, hw4: Assignment) -> None:
+def test_gradescope_is_told_no_path_of_the_container(tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / "submission").mkdir()
     (tmp_path / "submission/hw4.cu.txt").write_bytes(SOURCE)
 
     def grade(path: Path) -> Record:
-        read(path, hw4)
+        read(path, rules)
         raise AssertionError
 
-    results = grade_there(tmp_path, hw4, grade, lambda name: False)
+    results = grade_there(tmp_path, rules, grade, lambda name: False)
     assert results["output"].startswith("your submission holds no .cu file: expected hw4.cu there;")
     assert str(tmp_path) not in (tmp_path / "results/results.json").read_text()
 
     def fails(path: Path) -> Record:
         raise OSError("/autograder/source/grader/x.py cannot be read; see /tmp/a/b/log.txt.")
 
-    assert (
-        "OSError: x.py cannot be read; see log.txt." in grade_there(tmp_path, hw4, fails, lambda name: False)["output"]
-    )
+    said = grade_there(tmp_path, rules, fails, lambda name: False)["output"]
+    assert "OSError: x.py cannot be read; see log.txt." in said

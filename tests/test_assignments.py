@@ -23,6 +23,7 @@ from grader.commands.classroom import keep
 from grader.commands.course_files import list_testcases
 from grader.course.assignment import assignment_for, default_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure
+from grader.course.coherence import suite_of
 from grader.course.testcase import load_suite
 from tests.support.assignments import NAMES, SAYS, WITH_WRONGS, models, shown, template, wrongs
 from tests.support.command_line import grader
@@ -66,7 +67,7 @@ def test_its_files_are_where_the_layout_says(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_rules_testcases_and_operator_fit_together(name: str) -> None:
     rules = load_assignment(name)
-    suite = load_suite(rules.testcases_file)
+    suite = suite_of(rules)
     assert (suite.assignment, suite.operator.name) == (name, rules.operator)
     limited = {case.name for limit in rules.limits.wall_s for case in suite.select(limit.tests)}
     assert limited == set(suite.cases)

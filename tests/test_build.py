@@ -47,19 +47,19 @@ def built(source: str, engine: PlainC, rules: Assignment, folder: Path) -> Build
     [(NEW_LIBRARY, "NVCC_CCBIN"), ("nvcc fatal   : Unsupported gpu architecture 'compute_61'", "--engine emulator")],
 )
 def test_where_nothing_compiles_the_machine_is_at_fault(
-    says: str, remedy: str, tmp_path: Path, hw4: Assignment
+    says: str, remedy: str, tmp_path: Path, rules: Assignment
 ) -> None:
-    found = built("int main(void) { return 0; }", OldCompiler(says=says), hw4, tmp_path)
+    found = built("int main(void) { return 0; }", OldCompiler(says=says), rules, tmp_path)
     assert found.fault is Fault.MACHINE
     assert found.reason.startswith(f"This machine cannot even compile a one-line kernel: {says}; see")
     assert remedy in found.reason
 
 
-def test_an_error_in_a_line_of_their_own_is_the_students(tmp_path: Path, hw4: Assignment) -> None:
+def test_an_error_in_a_line_of_their_own_is_the_students(tmp_path: Path, rules: Assignment) -> None:
     engine = OldCompiler()
-    found = built("int main(void) { return none; }", engine, hw4, tmp_path)
+    found = built("int main(void) { return none; }", engine, rules, tmp_path)
     assert found.fault is Fault.STUDENT
-    assert engine.compiled == [hw4.submission.main], "nothing else was compiled"
+    assert engine.compiled == [rules.submission.main], "nothing else was compiled"
 
 
 @pytest.mark.parametrize(
@@ -71,29 +71,29 @@ def test_an_error_in_a_line_of_their_own_is_the_students(tmp_path: Path, hw4: As
     ],
 )
 def test_what_does_not_build_where_other_programs_do_is_the_students(
-    source: str, told: str, tmp_path: Path, hw4: Assignment
+    source: str, told: str, tmp_path: Path, rules: Assignment
 ) -> None:
-    found = built(source, PlainC(), hw4, tmp_path)
+    found = built(source, PlainC(), rules, tmp_path)
     assert found.fault is Fault.STUDENT and found.reason.startswith(told)
 
 
 def test_kernels_that_launch_kernels_are_refused_unless_the_assignment_allows_them(
-    tmp_path: Path, hw4: Assignment
+    tmp_path: Path, rules: Assignment
 ) -> None:
     engine = CudaEngine(find_toolkit(), GPU)
     source = "__global__ void child() {}\n__global__ void parent() { child<<<1, 1>>>(); }\n"
     (tmp_path / "Makefile").write_text("hw4: hw4.cu\n\tnvcc -rdc=true -o hw4 hw4.cu\n")
-    found = built(source + "int main() { parent<<<1, 1>>>(); }\n", engine, hw4, tmp_path)
+    found = built(source + "int main() { parent<<<1, 1>>>(); }\n", engine, rules, tmp_path)
     assert found.fault is Fault.STUDENT
     assert found.reason.startswith(
         "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids"
     )
-    allowed = hw4.model_copy(update={"build": hw4.build.model_copy(update={"dynamic_parallelism": True})})
+    allowed = rules.model_copy(update={"build": rules.build.model_copy(update={"dynamic_parallelism": True})})
     assert built(source + "int main() { parent<<<1, 1>>>(); }\n", engine, allowed, tmp_path).ok
 
 
-def test_a_header_of_a_forbidden_library_is_named_with_its_library(tmp_path: Path, hw4: Assignment) -> None:
-    found = built("#include <cudnn.h>\nint main(void) { return 0; }", PlainC(), hw4, tmp_path)
+def test_a_header_of_a_forbidden_library_is_named_with_its_library(tmp_path: Path, rules: Assignment) -> None:
+    found = built("#include <cudnn.h>\nint main(void) { return 0; }", PlainC(), rules, tmp_path)
     assert (found.program, found.fault) == (None, Fault.STUDENT)
     assert found.reason == (
         "It includes cudnn.h, which is neither in the submission nor in the CUDA toolkit here, and this assignment "

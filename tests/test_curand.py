@@ -134,9 +134,9 @@ def has_curand() -> bool:
 
 
 @pytest.mark.skipif(not has_curand(), reason="no curand_kernel.h: pip install nvidia-curand")
-def test_sequences_and_moments_are_those_of_the_published_generators(tmp_path: Path, hw4: Assignment) -> None:
+def test_sequences_and_moments_are_those_of_the_published_generators(tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / "draw.cu").write_text(PROGRAM)
-    made = build(read_submission(tmp_path / "draw.cu", hw4), hw4, select_engine("auto", "sm_80"))
+    made = build(read_submission(tmp_path / "draw.cu", rules), rules, select_engine("auto", "sm_80"))
     assert made.program is not None, made.log
     said = subprocess.run([made.program], capture_output=True, text=True, check=True).stdout.split("\n")
     for row, generator in ((0, xorwow), (3, philox)):
@@ -156,14 +156,14 @@ def test_sequences_and_moments_are_those_of_the_published_generators(tmp_path: P
 @pytest.mark.skipif((find_toolkit().include / "curand_kernel.h").is_file(), reason="this toolkit has cuRAND")
 @pytest.mark.parametrize("package", [True, False])
 def test_without_the_header_one_sentence_says_where_to_get_it(
-    package: bool, tmp_path: Path, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+    package: bool, tmp_path: Path, rules: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     include = tmp_path / "site" / "nvidia" / "cu13" / "include"
     include.mkdir(parents=True)
     (include / "curand_kernel.h").write_text(PACKAGED)
     monkeypatch.setattr(toolkit, "_pypi_roots", lambda: (include.parent,) if package else ())
     (tmp_path / "uses.cu").write_text(USES)
-    made = build(read_submission(tmp_path / "uses.cu", hw4), hw4, select_engine("emulator", "sm_80"))
+    made = build(read_submission(tmp_path / "uses.cu", rules), rules, select_engine("emulator", "sm_80"))
     if package:
         assert made.ok, made.log
     else:
@@ -174,6 +174,6 @@ def test_without_the_header_one_sentence_says_where_to_get_it(
         )
 
 
-def test_a_program_that_only_names_a_state_needs_no_curand(tmp_path: Path, hw4: Assignment) -> None:
+def test_a_program_that_only_names_a_state_needs_no_curand(tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / "named.cu").write_text(NAMES)
-    assert build(read_submission(tmp_path / "named.cu", hw4), hw4, select_engine("emulator", "sm_80")).ok
+    assert build(read_submission(tmp_path / "named.cu", rules), rules, select_engine("emulator", "sm_80")).ok

@@ -118,10 +118,10 @@ def test_no_name_is_a_formula_in_a_gradebook(store: Store, form: str) -> None:
     assert [cell for cell in cells if cell.startswith("-1+1")] == []
 
 
-def test_no_name_breaks_what_gradescope_and_junit_read(store: Store, hw4: Assignment) -> None:
+def test_no_name_breaks_what_gradescope_and_junit_read(store: Store, rules: Assignment) -> None:
     records = [line.attempt.record for line in lines_of(store)]
     for record in records:
-        said = json.dumps(gradescope.results(record, hw4, hidden=lambda _: False, seconds=1), ensure_ascii=False)
+        said = json.dumps(gradescope.results(record, rules, hidden=lambda _: False, seconds=1), ensure_ascii=False)
         assert CONTROL.search(said) is None
     suites = ElementTree.fromstring(junit.render(records))
     assert len(suites.findall(".//testsuite")) == len(NAMES)

@@ -63,16 +63,16 @@ def built(folder: Path, rules: Assignment, name: str, source: str) -> Build:
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("name", ["cuda", "emulator"])
 def test_what_compilers_and_linkers_say_names_the_students_files(
-    name: str, what: str, tmp_path: Path, hw4: Assignment
+    name: str, what: str, tmp_path: Path, rules: Assignment
 ) -> None:
-    made = built(tmp_path, hw4, name, WRONG[what])
+    made = built(tmp_path, rules, name, WRONG[what])
     assert not made.ok
     assert "hw4" in made.log or what in ("shared memory", "undefined kernel function")  # ptxas names the kernel alone
     assert foreign(made.log + "\n" + made.reason) == []
 
 
-def test_a_program_built_for_a_gpu_sees_its_sources_as_they_were_handed_in(tmp_path: Path, hw4: Assignment) -> None:
-    made = built(tmp_path, hw4, "cuda", TALKS)
+def test_a_program_built_for_a_gpu_sees_its_sources_as_they_were_handed_in(tmp_path: Path, rules: Assignment) -> None:
+    made = built(tmp_path, rules, "cuda", TALKS)
     assert made.program is not None, made.log
     done = subprocess.run(["./hw4", "0"], executable=made.program, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("./hw4 of hw4.cu\nheader lib/check.cuh\n")

@@ -67,7 +67,7 @@ def test_a_pattern_that_is_no_regular_expression_is_refused_with_its_key(tmp_pat
 
 @pytest.mark.parametrize("value", ["0", "[1, 2]", "{O: -1}", "much", "{}", "true"])
 def test_a_tolerance_is_a_positive_number_or_one_for_each_tensor(tmp_path: Path, value: str) -> None:
-    text = (ROOT / "assignment/hw4/assignment.yaml").read_text()
+    text = (ROOT / "tests/course/assignment/attention/assignment.yaml").read_text()
     path = tmp_path / "assignment.yaml"
     path.write_text(text.replace("tolerance: 5.0e-3", f"tolerance: {value}"))
     with pytest.raises(UsageError, match=r"tolerance(\.O)?: expected a number"):

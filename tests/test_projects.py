@@ -77,36 +77,36 @@ def output_of(made: Build) -> str:
 @pytest.mark.parametrize("how", [{"Makefile": IN_STEPS}, {"CMakeLists.txt": CMAKE}], ids=["make", "cmake"])
 @pytest.mark.parametrize("name", ["cuda", "emulator"])
 def test_sources_in_c_cpp_and_cuda_make_one_program(
-    name: str, how: dict[str, str], tmp_path: Path, hw4: Assignment
+    name: str, how: dict[str, str], tmp_path: Path, rules: Assignment
 ) -> None:
-    submission = read(project(tmp_path, FILES | OLD | how), hw4)
+    submission = read(project(tmp_path, FILES | OLD | how), rules)
     assert sorted(submission.sources) == ["src/c.c", "src/kernel.cu", "src/main.cpp"]
-    made = build(submission, hw4, engine(name))
+    made = build(submission, rules, engine(name))
     assert output_of(made) == "42 from src/main.cpp\n"
     assert foreign(made.log) == []
 
 
-def test_folders_outside_are_named_and_where_the_flags_come_from(tmp_path: Path, hw4: Assignment) -> None:
-    submission = read(project(tmp_path, FILES | {"CMakeLists.txt": CMAKE}), hw4)
+def test_folders_outside_are_named_and_where_the_flags_come_from(tmp_path: Path, rules: Assignment) -> None:
+    submission = read(project(tmp_path, FILES | {"CMakeLists.txt": CMAKE}), rules)
     assert submission.flags == ("-Iinclude",)
     assert submission.flags_from == "the submission's CMakeLists.txt"
     assert submission.notes == ("CMakeLists.txt: -I../../common is left out: it lies outside the submission.",)
 
 
 @pytest.mark.parametrize("name", ["cuda", "emulator"])
-def test_cpp_compiled_as_cuda_is_cuda_and_c_stays_c(name: str, tmp_path: Path, hw4: Assignment) -> None:
+def test_cpp_compiled_as_cuda_is_cuda_and_c_stays_c(name: str, tmp_path: Path, rules: Assignment) -> None:
     files = {"kernel.cpp": KERNEL, "main.cc": MAIN, "c.c": C, "inc/scale.h": HEADER, "empty.cu": ""}
     make = (
         "demo:\n\tnvcc -x cu -std=c++17 -Iinc -c kernel.cpp main.cc\n\tgcc -c c.c\n\tnvcc kernel.o main.o c.o -o demo\n"
     )
-    submission = read(project(tmp_path, files | {"Makefile": make}), hw4)
+    submission = read(project(tmp_path, files | {"Makefile": make}), rules)
     assert submission.sources == ("kernel.cpp", "main.cc", "c.c")
-    assert output_of(build(submission, hw4, engine(name))) == "42 from main.cc\n"
+    assert output_of(build(submission, rules, engine(name))) == "42 from main.cc\n"
 
 
 @pytest.mark.parametrize("name", ["cuda", "emulator"])
 def test_device_code_of_several_files_is_linked_where_dc_asks_for_it(
-    name: str, tmp_path: Path, hw4: Assignment
+    name: str, tmp_path: Path, rules: Assignment
 ) -> None:
     files = {
         "a.cu": "__device__ int f(int);\n__global__ void k(int *p) { *p = f(1); }\n#include <cstdio>\n"
@@ -114,32 +114,34 @@ def test_device_code_of_several_files_is_linked_where_dc_asks_for_it(
         "b.cu": "__device__ int f(int x) { return x + 1; }\n",
         "Makefile": "demo:\n\tnvcc -dc a.cu b.cu\n\tnvcc -arch=sm_80 a.o b.o -o demo\n",
     }
-    assert output_of(build(read(project(tmp_path, files), hw4), hw4, engine(name))) == "linked\n"
+    assert output_of(build(read(project(tmp_path, files), rules), rules, engine(name))) == "linked\n"
 
 
-def test_of_several_programs_the_assignments_own_is_built(tmp_path: Path, hw4: Assignment) -> None:
+def test_of_several_programs_the_assignments_own_is_built(tmp_path: Path, rules: Assignment) -> None:
     make = "all:\n\tgcc -O3 seq.c -o seq\n\tnvcc -DTEST test.cu -o test\n\tnvcc -DMINE hw4.cu util.cpp -o hw\n"
     files = {"seq.c": C, "test.cu": MAIN, "hw4.cu": MAIN, "util.cpp": "", "Makefile": make}
-    submission = read(project(tmp_path, files), hw4)
+    submission = read(project(tmp_path, files), rules)
     assert submission.sources == ("hw4.cu", "util.cpp")
     assert submission.flags == ("-DMINE",)
 
 
-def test_an_archive_of_objects_is_followed_to_its_sources(tmp_path: Path, hw4: Assignment) -> None:
+def test_an_archive_of_objects_is_followed_to_its_sources(tmp_path: Path, rules: Assignment) -> None:
     make = "all:\n\tg++ -c lib/a.cpp -o lib/a.o\n\tar rcs lib/libours.a lib/a.o\n\tnvcc main.cu -Llib -lours -o all\n"
-    submission = read(project(tmp_path, {"lib/a.cpp": "", "main.cu": MAIN, "Makefile": make}), hw4)
+    submission = read(project(tmp_path, {"lib/a.cpp": "", "main.cu": MAIN, "Makefile": make}), rules)
     assert submission.sources == ("lib/a.cpp", "main.cu")
 
 
-def test_a_source_that_lies_outside_is_named(tmp_path: Path, hw4: Assignment) -> None:
+def test_a_source_that_lies_outside_is_named(tmp_path: Path, rules: Assignment) -> None:
     make = "hw4:\n\tnvcc main.cu ../common/util.cpp -o hw4\n"
     project(tmp_path, {"common/util.cpp": ""})
-    submission = read(project(tmp_path / "mine", {"main.cu": MAIN, "Makefile": make}), hw4)
+    submission = read(project(tmp_path / "mine", {"main.cu": MAIN, "Makefile": make}), rules)
     assert submission.sources == ("main.cu",)
     assert submission.notes == ("../common/util.cpp is left out: the submission holds no such file.",)
 
 
-def test_headers_found_through_an_include_folder_come_along_with_a_single_file(tmp_path: Path, hw4: Assignment) -> None:
+def test_headers_found_through_an_include_folder_come_along_with_a_single_file(
+    tmp_path: Path, rules: Assignment
+) -> None:
     files = {
         "hw4.cu": '#include <part.cu_inl>\n#include <tables.inc>\n#include "more.inl"\n' + MAIN,
         "inc/part.cu_inl": "#include <deep/er.hpp>\n",
@@ -149,21 +151,21 @@ def test_headers_found_through_an_include_folder_come_along_with_a_single_file(t
         "more.inl": "",
         "Makefile": "hw4: hw4.cu\n\tnvcc -Iinc hw4.cu -o hw4\n",
     }
-    submission = read(project(tmp_path, files) / "hw4.cu", hw4)
+    submission = read(project(tmp_path, files) / "hw4.cu", rules)
     assert [name for name, _ in submission.files] == [
         *("Makefile", "hw4.cu", "inc/deep/er.hpp", "inc/part.cu_inl", "inc/tables.inc", "more.inl")
     ]
 
 
 @pytest.mark.parametrize("name", ["cuda", "emulator"])
-def test_the_programs_own_helper_headers_win_over_the_graders(name: str, tmp_path: Path, hw4: Assignment) -> None:
+def test_the_programs_own_helper_headers_win_over_the_graders(name: str, tmp_path: Path, rules: Assignment) -> None:
     files = {
         "main.cu": "#include <helper_cuda.h>\n#include <helper_timer.h>\nint main() { puts(OWN TIMER); }\n",
         "Common/helper_cuda.h": '#include <cstdio>\n#define OWN "own"\n',
         "Common/helper_timer.h": '#define TIMER " and own timer"\n',
         "Makefile": "main:\n\tnvcc -ICommon main.cu -o main\n",
     }
-    assert output_of(build(read(project(tmp_path, files), hw4), hw4, engine(name))) == "own and own timer\n"
+    assert output_of(build(read(project(tmp_path, files), rules), rules, engine(name))) == "own and own timer\n"
 
 
 def test_what_a_makefile_asks_for_in_vain_is_said_once(tmp_path: Path) -> None:

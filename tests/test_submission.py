@@ -21,53 +21,53 @@ def read(path: Path, assignment: Assignment) -> Submission:
     return read_submission(path, assignment)
 
 
-def test_a_single_file_brings_the_headers_it_includes_from_its_own_folder(write: Write, hw4: Assignment) -> None:
+def test_a_single_file_brings_the_headers_it_includes_from_its_own_folder(write: Write, rules: Assignment) -> None:
     write("util.cuh", '#include "deep/more.h"\n')
     write("deep/more.h", "")
     write("unrelated.h", "")
-    submission = read(write("alice.cu", '#include "util.cuh"\n#include <cstdio>\n' + PROGRAM), hw4)
+    submission = read(write("alice.cu", '#include "util.cuh"\n#include <cstdio>\n' + PROGRAM), rules)
     assert [name for name, _ in submission.files] == ["alice.cu", "deep/more.h", "util.cuh"]
     assert submission.sources == ("alice.cu",)
     assert submission.flags == ("-O3", "-std=c++17")
     assert submission.id == "alice"
 
 
-def test_a_header_outside_the_folder_is_not_taken_along(write: Write, hw4: Assignment) -> None:
+def test_a_header_outside_the_folder_is_not_taken_along(write: Write, rules: Assignment) -> None:
     write("secret.h", "")
-    submission = read(write("bob/hw4.cu", '#include "../secret.h"\n' + PROGRAM), hw4)
+    submission = read(write("bob/hw4.cu", '#include "../secret.h"\n' + PROGRAM), rules)
     assert [name for name, _ in submission.files] == ["hw4.cu"]
 
 
-def test_a_file_called_as_everybodys_is_named_after_its_folder(write: Write, hw4: Assignment) -> None:
-    assert read(write("carol/hw4.cu", PROGRAM), hw4).id == "carol"
+def test_a_file_called_as_everybodys_is_named_after_its_folder(write: Write, rules: Assignment) -> None:
+    assert read(write("carol/hw4.cu", PROGRAM), rules).id == "carol"
 
 
 def test_in_a_folder_old_versions_with_a_main_of_their_own_are_left_out_and_named(
-    write: Write, hw4: Assignment
+    write: Write, rules: Assignment
 ) -> None:
     folder = write("dave/hw4.cu", PROGRAM).parent
     write("dave/kernels.cu", "__global__ void kernel() {}\n")
     write("dave/old.cu", PROGRAM)
-    submission = read(folder, hw4)
+    submission = read(folder, rules)
     assert submission.sources == ("hw4.cu", "kernels.cu")
     assert "old.cu is left out" in submission.notes[0]
 
 
-def test_the_folders_makefile_chooses_flags_and_sources(write: Write, hw4: Assignment) -> None:
+def test_the_folders_makefile_chooses_flags_and_sources(write: Write, rules: Assignment) -> None:
     folder = write("eve/main.cu", PROGRAM).parent
     write("eve/old.cu", PROGRAM)
     write("eve/Makefile", "hw4: main.cu\n\tnvcc -O2 -DTILE=16 -arch=sm_61 main.cu -o hw4\n")
-    submission = read(folder, hw4)
+    submission = read(folder, rules)
     assert submission.sources == ("main.cu",)
     assert submission.flags == ("-O2", "-DTILE=16")
     assert submission.flags_from == "the submission's Makefile"
 
 
-def test_the_digest_changes_with_content_and_with_names(write: Write, hw4: Assignment) -> None:
-    first = read(write("a.cu", PROGRAM), hw4).sha256
-    assert read(write("b.cu", PROGRAM), hw4).sha256 != first
-    assert read(write("a.cu", PROGRAM + "\n"), hw4).sha256 != first
-    assert read(write("a.cu", PROGRAM), hw4).sha256 == first
+def test_the_digest_changes_with_content_and_with_names(write: Write, rules: Assignment) -> None:
+    first = read(write("a.cu", PROGRAM), rules).sha256
+    assert read(write("b.cu", PROGRAM), rules).sha256 != first
+    assert read(write("a.cu", PROGRAM + "\n"), rules).sha256 != first
+    assert read(write("a.cu", PROGRAM), rules).sha256 == first
 
 
 @pytest.mark.parametrize(
@@ -83,103 +83,103 @@ def test_the_digest_changes_with_content_and_with_names(write: Write, hw4: Assig
     ],
 )
 def test_what_cannot_be_graded_is_said_in_one_sentence(
-    write: Write, tmp_path: Path, hw4: Assignment, files: dict[str, str], path: str, says: str
+    write: Write, tmp_path: Path, rules: Assignment, files: dict[str, str], path: str, says: str
 ) -> None:
     for name, text in files.items():
         write(name, text)
     with pytest.raises(UsageError, match=says) as raised:
-        read(tmp_path / path, hw4)
+        read(tmp_path / path, rules)
     assert "\n" not in str(raised.value)
 
 
-def test_too_much_source_is_refused_with_its_size(write: Write, hw4: Assignment) -> None:
+def test_too_much_source_is_refused_with_its_size(write: Write, rules: Assignment) -> None:
     with pytest.raises(UsageError, match=r"3,000,000 bytes, expected at most 2,097,152"):
-        read(write("a.cu", "x" * 3_000_000), hw4)
+        read(write("a.cu", "x" * 3_000_000), rules)
 
 
-def test_a_file_that_is_no_text_is_read_all_the_same(tmp_path: Path, hw4: Assignment) -> None:
+def test_a_file_that_is_no_text_is_read_all_the_same(tmp_path: Path, rules: Assignment) -> None:
     path = tmp_path / "binary.cu"
     path.write_bytes(b"\xff\xfe\x00\x01")
-    assert read(path, hw4).sources == ("binary.cu",)
+    assert read(path, rules).sources == ("binary.cu",)
 
 
 @pytest.mark.parametrize("include", ["a\0b", "a" * 300, "loop", "/dev/stdin"])
-def test_an_include_that_names_no_file_is_left_to_the_compiler(write: Write, hw4: Assignment, include: str) -> None:
+def test_an_include_that_names_no_file_is_left_to_the_compiler(write: Write, rules: Assignment, include: str) -> None:
     program = write("hw4.cu", f'#include "{include}"\n' + PROGRAM)
     (program.parent / "loop").symlink_to("loop")
-    assert [name for name, _ in read(program, hw4).files] == ["hw4.cu"]
+    assert [name for name, _ in read(program, rules).files] == ["hw4.cu"]
 
 
 @pytest.mark.parametrize(
     "name", ["-optf=x.cu", "@x.cu", "$(touch x).cu", "`x`.cu", 'a".cu', "a\\.h", "a\nb.cu", "\x1b[2J.h", "\udcff.h"]
 )
-def test_a_file_name_that_a_compiler_could_not_be_given_is_refused(write: Write, hw4: Assignment, name: str) -> None:
+def test_a_file_name_that_a_compiler_could_not_be_given_is_refused(write: Write, rules: Assignment, name: str) -> None:
     folder = write("hw4.cu", PROGRAM).parent
     (folder / name).write_text("")
     with pytest.raises(UsageError, match="cannot be given to a compiler") as refused:
-        read(folder, hw4)
+        read(folder, rules)
     assert str(refused.value).isprintable()
 
 
-def test_honest_file_names_are_taken(write: Write, hw4: Assignment) -> None:
+def test_honest_file_names_are_taken(write: Write, rules: Assignment) -> None:
     folder = write("hw4.cu", PROGRAM).parent
     names = ["hw4 (1).cu", "fläsh+attn@2.cu", "it's.cuh", "kernels/-x.h"]
     for name in names:
         write(name, "")
-    assert {name for name, _ in read(folder, hw4).files} == {"hw4.cu", *names}
+    assert {name for name, _ in read(folder, rules).files} == {"hw4.cu", *names}
 
 
 def test_a_thousand_nested_folders_are_no_obstacle(
-    write: Write, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+    write: Write, rules: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write("hw4.cu", PROGRAM).parent
     monkeypatch.chdir(folder)
     for _ in range(1500):
         Path("a").mkdir()
         monkeypatch.chdir("a")
-    assert [name for name, _ in read(folder, hw4).files] == ["hw4.cu"]
+    assert [name for name, _ in read(folder, rules).files] == ["hw4.cu"]
     monkeypatch.chdir("/")
     remove(folder)  # pytest's own removal recurses
 
 
-def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path, hw4: Assignment) -> None:
+def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path, rules: Assignment) -> None:
     os.mkfifo(tmp_path / "hw4.cu")
     with pytest.raises(UsageError, match="no regular file"):
-        read(tmp_path / "hw4.cu", hw4)
+        read(tmp_path / "hw4.cu", rules)
 
 
-def test_a_file_of_gigabytes_is_refused_unread(write: Write, hw4: Assignment) -> None:
+def test_a_file_of_gigabytes_is_refused_unread(write: Write, rules: Assignment) -> None:
     folder = write("hw4.cu", PROGRAM).parent
     with (folder / "huge.h").open("wb") as file:
         file.truncate(1 << 43)  # more than any memory holds
     with pytest.raises(UsageError, match="bytes, expected at most"):
-        read(folder, hw4)
+        read(folder, rules)
 
 
-def test_another_makefile_is_another_attempt_and_is_kept_with_the_files(write: Write, hw4: Assignment) -> None:
+def test_another_makefile_is_another_attempt_and_is_kept_with_the_files(write: Write, rules: Assignment) -> None:
     write("alice/hw4.cu", PROGRAM)
     rule = "hw4: hw4.cu\n\tnvcc {} -o hw4 hw4.cu\n"
     folder = write("alice/Makefile", rule.format("-O1")).parent
-    first = read(folder, hw4)
+    first = read(folder, rules)
     write("alice/Makefile", rule.format("-O3 -use_fast_math"))
-    second = read(folder, hw4)
+    second = read(folder, rules)
     assert (first.flags, second.flags) == (("-O1",), ("-O3", "-use_fast_math"))
     assert first.sha256 != second.sha256
     second.write_to(folder.parent / "again")
-    assert read(folder.parent / "again", hw4).flags == second.flags
+    assert read(folder.parent / "again", rules).flags == second.flags
 
 
-def test_utf_16_is_told_as_what_it_is(tmp_path: Path, hw4: Assignment) -> None:
+def test_utf_16_is_told_as_what_it_is(tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / "a.cu").write_bytes(f"#include <cstdio>\n{PROGRAM}".encode("utf-16"))
     with pytest.raises(UsageError, match=r"a\.cu is UTF-16 text, which no compiler reads: save it as UTF-8"):
-        read(tmp_path / "a.cu", hw4)
+        read(tmp_path / "a.cu", rules)
 
 
 def files_of(path: Path, assignment: Assignment) -> list[str]:
     return [name for name, _ in read(path, assignment).files]
 
 
-def test_a_single_file_brings_no_hidden_file_no_text_and_no_link_of_its_folder(write: Write, hw4: Assignment) -> None:
+def test_a_single_file_brings_no_hidden_file_no_text_and_no_link_of_its_folder(write: Write, rules: Assignment) -> None:
     write(".private/key.h", "the key")
     write("notes.txt", "notes")
     secret = write("elsewhere/secret.h", "the secret")
@@ -188,7 +188,7 @@ def test_a_single_file_brings_no_hidden_file_no_text_and_no_link_of_its_folder(w
     (program.parent / "linked.h").symlink_to(secret)
     (program.parent / "linked").symlink_to(secret.parent)
     (program.parent / "second.h").hardlink_to(secret)
-    submission = read(program, hw4)
+    submission = read(program, rules)
     assert [name for name, _ in submission.files] == ["hw4.cu"]
     assert "linked.h is not taken along: it is a link: hand in the file itself." in submission.notes
     assert "second.h is not taken along: it has a second name (a hard link): a file of its own is needed." in (
@@ -196,24 +196,24 @@ def test_a_single_file_brings_no_hidden_file_no_text_and_no_link_of_its_folder(w
     )
 
 
-def test_a_single_file_brings_nothing_from_a_neighbours_folder(write: Write, hw4: Assignment) -> None:
+def test_a_single_file_brings_nothing_from_a_neighbours_folder(write: Write, rules: Assignment) -> None:
     write("bob/hw4.cu", PROGRAM)
     write("bob/attention.cuh", "__global__ void attention() {}\n")
-    assert files_of(write("alice.cu", '#include "bob/attention.cuh"\n' + PROGRAM), hw4) == ["alice.cu"]
+    assert files_of(write("alice.cu", '#include "bob/attention.cuh"\n' + PROGRAM), rules) == ["alice.cu"]
 
 
-def test_in_a_folder_of_a_whole_class_a_single_file_is_alone(write: Write, hw4: Assignment) -> None:
+def test_in_a_folder_of_a_whole_class_a_single_file_is_alone(write: Write, rules: Assignment) -> None:
     write("attention.cuh", "__global__ void attention() {}\n")
     write("Makefile", "hw4: alice.cu\n\tnvcc -O1 -o hw4 alice.cu\n")
     program = write("alice.cu", '#include "attention.cuh"\n' + PROGRAM)
-    submission = read_submission(program, hw4, shared_folder=True)
+    submission = read_submission(program, rules, shared_folder=True)
     assert [name for name, _ in submission.files] == ["alice.cu"]
     assert submission.flags_from == "the assignment"
 
 
-def test_a_link_in_the_place_of_the_program_is_refused(write: Write, hw4: Assignment) -> None:
+def test_a_link_in_the_place_of_the_program_is_refused(write: Write, rules: Assignment) -> None:
     secret = write("secret", "the secret")
     link = secret.with_name("hw4.cu")
     link.symlink_to(secret)
     with pytest.raises(UsageError, match=r"hw4\.cu is a link: hand in the file itself"):
-        read(link, hw4)
+        read(link, rules)

@@ -66,17 +66,17 @@ class Plants:
 
 
 def test_links_that_a_compiler_plants_lead_the_grader_to_no_file(
-    hw4: Assignment, write: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rules: Assignment, write: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = write("victim", "untouched")
     source = "__global__ void k(float *x) { *x = 1; }\nint main() { k<<<1, 1>>>(nullptr); }\n"
-    submission = read_submission(write("links/hw4.cu", source), hw4)
+    submission = read_submission(write("links/hw4.cu", source), rules)
 
     def planting(*arguments: Any, **named: Any) -> Runner:
         return Plants(victim, runner(*arguments, **named))
 
     monkeypatch.setattr("grader.programs.build.sandbox.runner", planting)
-    made = build(submission, hw4, select_engine("emulator", "sm_80"))
+    made = build(submission, rules, select_engine("emulator", "sm_80"))
     assert victim.read_text() == "untouched"
     assert made.ok, made.log
 
@@ -85,16 +85,16 @@ def test_links_that_a_compiler_plants_lead_the_grader_to_no_file(
     "make", [lambda path: None, Path.touch, Path.mkdir, lambda path: path.symlink_to("/bin/true"), second_name]
 )
 def test_what_is_no_program_is_a_compile_error(
-    make: Callable[[Path], object], hw4: Assignment, write: Callable[[str, str], Path]
+    make: Callable[[Path], object], rules: Assignment, write: Callable[[str, str], Path]
 ) -> None:
-    submission = read_submission(write("hw4.cu", "int main() {}"), hw4)
-    made = build(submission, hw4, Leaves(make=make))
+    submission = read_submission(write("hw4.cu", "int main() {}"), rules)
+    made = build(submission, rules, Leaves(make=make))
     assert made.fault is Fault.STUDENT and "wrote no program" in made.reason
 
 
-def test_a_program_is_kept_alone(hw4: Assignment, write: Callable[[str, str], Path]) -> None:
-    submission = read_submission(write("hw4.cu", "int main() {}"), hw4)
-    made = build(submission, hw4, Leaves(make=executable))
+def test_a_program_is_kept_alone(rules: Assignment, write: Callable[[str, str], Path]) -> None:
+    submission = read_submission(write("hw4.cu", "int main() {}"), rules)
+    made = build(submission, rules, Leaves(make=executable))
     assert made.program is not None
     assert sorted(path.name for path in made.program.parent.iterdir()) == ["build.json", "program"]
-    assert build(submission, hw4, Leaves(make=executable)).cached
+    assert build(submission, rules, Leaves(make=executable)).cached

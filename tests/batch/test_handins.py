@@ -21,23 +21,23 @@ Write = Callable[[str, str], Path]
 MAIN = "int main() {}"
 
 
-def with_pattern(hw4: Assignment, pattern: str) -> Assignment:
-    rules = hw4.submission.model_dump() | {"id_pattern": pattern}
-    return hw4.model_copy(update={"submission": type(hw4.submission).model_validate(rules)})
+def with_pattern(rules: Assignment, pattern: str) -> Assignment:
+    changed = rules.submission.model_dump() | {"id_pattern": pattern}
+    return rules.model_copy(update={"submission": type(rules.submission).model_validate(changed)})
 
 
-def test_a_folder_per_student_is_a_class(write: Write, hw4: Assignment) -> None:
+def test_a_folder_per_student_is_a_class(write: Write, rules: Assignment) -> None:
     write("class/alice/hw4.cu", MAIN)
     folder = write("class/bob/src/attention.cu", MAIN).parent.parent.parent
-    assert is_class(folder, hw4)
-    assert [found.student for found in find_class(folder, hw4)[0]] == ["alice", "bob"]
+    assert is_class(folder, rules)
+    assert [found.student for found in find_class(folder, rules)[0]] == ["alice", "bob"]
 
 
-def test_a_file_per_student_is_a_class(write: Write, hw4: Assignment) -> None:
+def test_a_file_per_student_is_a_class(write: Write, rules: Assignment) -> None:
     write("class/Zoë Ångström 🦊.cu", MAIN)
     folder = write("class/bob.cu", MAIN).parent
-    assert is_class(folder, hw4)
-    assert [found.student for found in find_class(folder, hw4)[0]] == ["Zoë Ångström 🦊", "bob"]
+    assert is_class(folder, rules)
+    assert [found.student for found in find_class(folder, rules)[0]] == ["Zoë Ångström 🦊", "bob"]
 
 
 @pytest.mark.parametrize(
@@ -51,46 +51,46 @@ def test_a_file_per_student_is_a_class(write: Write, hw4: Assignment) -> None:
         {"only.cu": MAIN},
     ],
 )
-def test_one_submission_of_several_files_is_no_class(write: Write, hw4: Assignment, files: dict[str, str]) -> None:
+def test_one_submission_of_several_files_is_no_class(write: Write, rules: Assignment, files: dict[str, str]) -> None:
     for name, text in files.items():
         write(f"alice/{name}", text)
-    assert not is_class(write("alice/report.md", "").parent, hw4)
+    assert not is_class(write("alice/report.md", "").parent, rules)
 
 
-def test_a_student_without_any_program_is_found_too_and_archives_are_named(write: Write, hw4: Assignment) -> None:
+def test_a_student_without_any_program_is_found_too_and_archives_are_named(write: Write, rules: Assignment) -> None:
     write("class/alice/hw4.cu", MAIN)
     write("class/bob/notes.txt", "sorry")
     write("class/carol/hw4.cu", MAIN)
     folder = write("class/dave.rar", "").parent
-    found, notes = find_class(folder, hw4)
+    found, notes = find_class(folder, rules)
     assert [one.student for one in found] == ["alice", "bob", "carol"]
     assert notes == ["dave.rar is left aside: unpack it into a folder of its name to have it graded."]
 
 
-def test_ids_come_from_names_by_the_assignments_pattern(write: Write, hw4: Assignment) -> None:
+def test_ids_come_from_names_by_the_assignments_pattern(write: Write, rules: Assignment) -> None:
     write("class/Smith Alice_1234_assignsubmission_file/hw4.cu", MAIN)
     folder = write("class/odd/hw4.cu", MAIN).parent.parent
-    found, notes = find_class(folder, with_pattern(hw4, r"[^_]+_(?P<id>\d+)_.*"))
+    found, notes = find_class(folder, with_pattern(rules, r"[^_]+_(?P<id>\d+)_.*"))
     assert [one.student for one in found] == ["1234", "odd"]
     assert notes == ["1 names do not match submission.id_pattern (odd); the whole name is the id there."]
 
 
-def test_a_pattern_without_an_id_is_refused(hw4: Assignment) -> None:
+def test_a_pattern_without_an_id_is_refused(rules: Assignment) -> None:
     with pytest.raises(ValueError, match=r"needs a group \(\?P<id>"):
-        with_pattern(hw4, r".*")
+        with_pattern(rules, r".*")
 
 
-def test_an_empty_class_is_told(tmp_path: Path, hw4: Assignment) -> None:
+def test_an_empty_class_is_told(tmp_path: Path, rules: Assignment) -> None:
     with pytest.raises(UsageError, match="holds no submissions"):
-        find_class(tmp_path, hw4)
+        find_class(tmp_path, rules)
 
 
-def test_the_time_of_a_hand_in_is_its_newest_files(write: Write, hw4: Assignment) -> None:
+def test_the_time_of_a_hand_in_is_its_newest_files(write: Write, rules: Assignment) -> None:
     old, new = write("class/alice/hw4.cu", MAIN), write("class/alice/report.md", "")
     write("class/bob/hw4.cu", MAIN)
     os.utime(old, (1000, 1000))
     os.utime(new, (2000, 2000))
-    assert find_class(old.parent.parent, hw4)[0][0].handed_in == datetime.fromtimestamp(2000, UTC)
+    assert find_class(old.parent.parent, rules)[0][0].handed_in == datetime.fromtimestamp(2000, UTC)
 
 
 def test_the_roster_knows_names_times_and_extensions(write: Write) -> None:
@@ -168,33 +168,33 @@ def test_rerun_says_what_is_graded_again() -> None:
     }
 
 
-def test_deadlines_do_not_change_what_a_grade_depends_on(hw4: Assignment) -> None:
-    later = hw4.model_copy(update={"deadline": Deadline(due=datetime(2026, 12, 10, tzinfo=UTC))})
-    assert later.rules_sha256 == with_pattern(hw4, "(?P<id>.*)").rules_sha256 == load_assignment("hw4").rules_sha256
-    assert hw4.model_copy(update={"tolerance": 1.0}).rules_sha256 != hw4.rules_sha256
+def test_deadlines_do_not_change_what_a_grade_depends_on(rules: Assignment) -> None:
+    later = rules.model_copy(update={"deadline": Deadline(due=datetime(2026, 12, 10, tzinfo=UTC))})
+    assert later.rules_sha256 == with_pattern(rules, "(?P<id>.*)").rules_sha256 == load_assignment("hw4").rules_sha256
+    assert rules.model_copy(update={"tolerance": 1.0}).rules_sha256 != rules.rules_sha256
 
 
-def test_a_linked_file_is_left_aside_as_a_linked_folder_is(hw4: Assignment, tmp_path: Path) -> None:
+def test_a_linked_file_is_left_aside_as_a_linked_folder_is(rules: Assignment, tmp_path: Path) -> None:
     (tmp_path / "alice.cu").write_text("int main() {}")
     (tmp_path / "bob.cu").write_text("int main() {}")
     (tmp_path / "mallory.cu").symlink_to("alice.cu")
-    found, notes = find_class(tmp_path, hw4)
+    found, notes = find_class(tmp_path, rules)
     assert [one.student for one in found] == ["alice", "bob"]
     assert notes == ["mallory.cu is left aside: it is a link; put the files themselves there."]
 
 
-def test_a_link_is_no_hand_in_even_when_it_is_called_like_one(write: Write, hw4: Assignment) -> None:
+def test_a_link_is_no_hand_in_even_when_it_is_called_like_one(write: Write, rules: Assignment) -> None:
     write("class/alice/hw4.cu", MAIN)
     folder = write("class/bob/hw4.cu", MAIN).parent.parent
     (folder / "mallory.cu").symlink_to("/etc/passwd")
-    assert is_class(folder, hw4)
-    found, notes = find_class(folder, hw4)
+    assert is_class(folder, rules)
+    found, notes = find_class(folder, rules)
     assert [one.student for one in found] == ["alice", "bob"]
     assert notes == ["mallory.cu is left aside: it is a link; put the files themselves there."]
 
 
 def test_a_hand_in_of_a_thousand_nested_folders_is_found_with_the_others(
-    hw4: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rules: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("alice", "mallory"):
         (tmp_path / name).mkdir()
@@ -203,17 +203,19 @@ def test_a_hand_in_of_a_thousand_nested_folders_is_found_with_the_others(
     for _ in range(1500):
         Path("a").mkdir()
         monkeypatch.chdir("a")
-    assert is_class(tmp_path, hw4)
-    assert [one.student for one in find_class(tmp_path, hw4)[0]] == ["alice", "mallory"]
+    assert is_class(tmp_path, rules)
+    assert [one.student for one in find_class(tmp_path, rules)[0]] == ["alice", "mallory"]
     monkeypatch.chdir("/")
     remove(tmp_path / "mallory")  # pytest's own removal recurses
 
 
-def test_names_that_only_encode_accents_otherwise_are_attempts_of_one_student(tmp_path: Path, hw4: Assignment) -> None:
+def test_names_that_only_encode_accents_otherwise_are_attempts_of_one_student(
+    tmp_path: Path, rules: Assignment
+) -> None:
     for name in ("zo\u00eb", "zoe\u0308", "new\nline", os.fsdecode(b"caf\xe9")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "hw4.cu").write_text(MAIN)
-    assert sorted(one.student for one in find_class(tmp_path, hw4)[0]) == [
+    assert sorted(one.student for one in find_class(tmp_path, rules)[0]) == [
         "caf\\udce9",
         "new\\nline",
         "zo\u00eb",
@@ -222,11 +224,11 @@ def test_names_that_only_encode_accents_otherwise_are_attempts_of_one_student(tm
 
 
 def test_a_time_that_no_calendar_has_is_the_epoch(
-    write: Write, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+    write: Write, rules: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write("class/alice/hw4.cu", MAIN).parent.parent
     monkeypatch.setattr("grader.classes.batch.handins._newest", lambda path: 1e18)
-    assert find_class(folder, hw4)[0][0].handed_in == datetime.fromtimestamp(0, UTC)
+    assert find_class(folder, rules)[0][0].handed_in == datetime.fromtimestamp(0, UTC)
 
 
 @pytest.mark.parametrize("words", ["", " , "])
