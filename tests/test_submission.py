@@ -144,7 +144,7 @@ def test_a_thousand_nested_folders_are_no_obstacle(
 
 def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path, rules: Assignment) -> None:
     os.mkfifo(tmp_path / "hw4.cu")
-    with pytest.raises(UsageError, match="no regular file"):
+    with pytest.raises(UsageError, match="not a regular file"):
         read(tmp_path / "hw4.cu", rules)
 
 
@@ -190,8 +190,8 @@ def test_a_single_file_brings_no_hidden_file_no_text_and_no_link_of_its_folder(w
     (program.parent / "second.h").hardlink_to(secret)
     submission = read(program, rules)
     assert [name for name, _ in submission.files] == ["hw4.cu"]
-    assert "linked.h is not taken along: it is a link: hand in the file itself." in submission.notes
-    assert "second.h is not taken along: it has a second name (a hard link): a file of its own is needed." in (
+    assert "linked.h is not taken along: it is a link: submit the file itself." in submission.notes
+    assert "second.h is not taken along: it has a second name (a hard link): a separate copy is needed." in (
         submission.notes
     )
 
@@ -215,5 +215,5 @@ def test_a_link_in_the_place_of_the_program_is_refused(write: Write, rules: Assi
     secret = write("secret", "the secret")
     link = secret.with_name("hw4.cu")
     link.symlink_to(secret)
-    with pytest.raises(UsageError, match=r"hw4\.cu is a link: hand in the file itself"):
+    with pytest.raises(UsageError, match=r"hw4\.cu is a link: submit the file itself"):
         read(link, rules)

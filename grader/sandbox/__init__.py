@@ -1,7 +1,7 @@
 """Running programs of unknown intent; see `supervise` for the theory of operation.
 
-`quarantine` is the one door to files that such a program could have touched, `scratch` makes the folders it runs in,
-`bounded` looks through hostile text under limits, `walk` through folders that were handed in. May import `base`.
+`quarantine` is the one door to files that such a program could have touched, and `scratch` makes the folders it runs
+in. `bounded` reads hostile text under limits, and `walk` lists the files of a submitted folder. May import `base`.
 """
 
 from grader.sandbox.build_tools import runner

@@ -1,10 +1,11 @@
-"""Archives that students hand in: zip and tar, plain or compressed.
+"""Archives that students submit: zip and tar, plain or compressed.
 
-Whoever packed one decides every byte of it. So it is opened through the door (quarantine.py), which takes a regular
-file of bounded size, and read in a process with limits of time and memory (bounded.py), which gives back names and
-contents and writes nothing. Before a member is taken its name is judged as text: relative, no `..`, printable, no other
-member's in other letters. Links and devices refuse the archive. Only members that are wanted are read, up to a
-size in all that is counted as they are unpacked: what a header says of it decides nothing.
+The student controls every byte of an archive. So the grader opens it through the door (quarantine.py), which accepts
+only a regular file of bounded size, and reads it in a process with limited time and memory (bounded.py). That process
+returns names and contents and writes nothing. It checks each member's name as text before it takes the member: the
+name must be relative and printable, without `..`, and must not differ from another member's only in case. An archive
+that contains links or devices is refused. Only the wanted members are read, up to a total size that is counted while
+they are unpacked, because the sizes in the headers may be false.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from grader.sandbox.quarantine import Refused
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 FOREIGN_SUFFIXES = (".7z", ".rar", ".gz", ".xz", ".bz2")
-"""Archives and compressed files that are not opened."""
+"""Archives and compressed files that the grader recognises but does not open."""
 MAX_ARCHIVE_BYTES = 16 << 20
 MAX_MEMBERS = 10_000
 MAX_UNPACKED_BYTES = 64 << 20
-"""Of a tar, which is unpacked from its beginning to its end, whatever of it is wanted."""
+"""Limit for a tar archive, which has to be unpacked from beginning to end, however little of it is wanted."""
 MAX_NAME, MAX_DEPTH = 400, 20
 _LEFT_BY_SYSTEMS = {"__MACOSX", "Thumbs.db", "desktop.ini"}
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
@@ -42,7 +43,7 @@ _reader = Bounded(wall_s=30, memory_bytes=1 << 30)
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which members are taken, by the ends of their names or by their names, and how much of them at most."""
+    """Which members to take, by suffix or by name, and how many files and bytes at most."""
 
     suffixes: frozenset[str]
     names: frozenset[str]
@@ -50,13 +51,13 @@ class Wanted:
     max_bytes: int
 
     def takes(self, name: str) -> bool:
-        """Whether a member of this name is taken."""
+        """Whether a member with this name is taken."""
         path = PurePosixPath(name)
         return path.suffix in self.suffixes or path.name in self.names
 
 
 def is_archive(name: str) -> bool:
-    """Whether a file of this name is one that can be opened."""
+    """Whether a file with this name is an archive that the grader opens."""
     return name.lower().endswith(SUFFIXES)
 
 
@@ -67,8 +68,8 @@ def without_suffix(name: str) -> str:
 
 
 def unpack(folder: Path, name: str, wanted: Wanted) -> list[tuple[str, bytes]]:
-    """Names and contents of the wanted files in the archive `name` of `folder`, without a folder that all lie in.
-    Raises Refused."""
+    """Return the names and contents of the wanted files in the archive `folder/name`. If all files share a top folder,
+    it is cut from their names. Raises Refused."""
     content = quarantine.read_bytes(folder, name, MAX_ARCHIVE_BYTES)
     try:
         return _reader.call(_unpacked, content, wanted)
@@ -81,17 +82,17 @@ def _unpacked(content: bytes, wanted: Wanted) -> list[tuple[str, bytes]]:
         members = _zip(content) if content[:2] == b"PK" else _tar(content)
         return _without_common_folder(_taken(members, wanted))
     except NotImplementedError as error:
-        raise Refused(f"is packed in a way that is not known here ({error})") from error
-    except RuntimeError as error:  # zipfile's word for a password
+        raise Refused(f"uses an unsupported compression method ({error})") from error
+    except RuntimeError as error:  # zipfile raises this when a password is needed
         raise Refused("is protected by a password") from error
     except _BROKEN as error:
-        raise Refused(f"is no archive that can be read ({printable_name(str(error))[:200]})") from error
+        raise Refused(f"is not a readable archive ({printable_name(str(error))[:200]})") from error
 
 
 @dataclass(frozen=True)
 class _Member:
-    """`read` gives the first so many bytes of the content, and may be called once, before the next member is asked
-    for. `kind` is "file", "folder" or what else it is."""
+    """`read(n)` returns the first n bytes of the content. It may be called once only, before the next member is
+    requested. `kind` is "file", "folder", or a phrase such as "a link"."""
 
     name: str
     kind: str
@@ -106,12 +107,12 @@ def _taken(members: Iterable[_Member], wanted: Wanted) -> list[tuple[str, bytes]
             raise Refused(f"holds more than {MAX_MEMBERS:,} files")
         name = _judged(member.name)
         if member.kind not in ("file", "folder"):
-            raise Refused(f"holds {member.kind} ({printable_name(name)}): hand in the files themselves")
+            raise Refused(f"holds {member.kind} ({printable_name(name)}): submit the files themselves")
         if member.kind == "folder" or _is_hidden(name) or not wanted.takes(name):
             continue
         same = taken.get(name.casefold())
         if same is not None:
-            other = "twice" if same[0] == name else f"and {printable_name(same[0])}, which many systems take for one"
+            other = "twice" if same[0] == name else f"and {printable_name(same[0])}, the same name on many systems"
             raise Refused(f"holds {printable_name(name)} {other}")
         if len(taken) >= wanted.max_files:
             raise Refused(f"holds more than {wanted.max_files} source files")
@@ -129,7 +130,7 @@ def _judged(name: str) -> str:
     if len(name) > MAX_NAME or len(path.parts) > MAX_DEPTH:
         raise Refused(f"holds a name that is too long ({printable_name(name[:80])}…)")
     if path.is_absolute() or ".." in path.parts or (path.parts and path.parts[0].endswith(":")):
-        raise Refused(f"holds a name that leads out of it ({printable_name(name)})")
+        raise Refused(f"holds a name that points outside the archive ({printable_name(name)})")
     if not name.isprintable():
         raise Refused(f"holds a name with control characters ({printable_name(name)})")
     return path.as_posix()
@@ -140,7 +141,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _without_common_folder(files: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Most tools pack the folder that the files lie in, and some pack that into another."""
+    """Most tools pack the folder around the files too, and some pack that folder inside another."""
     while files and all("/" in name for name, _ in files) and len({name.partition("/")[0] for name, _ in files}) == 1:
         files = [(name.partition("/")[2], content) for name, content in files]
     return files
@@ -162,13 +163,13 @@ def _read_zipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[i
 
 
 def _kind(mode: int) -> str:
-    """What a file of this mode is; an archive need not say."""
+    """The kind of a file with this mode. Some archives store no mode (0); their members count as files."""
     kind = stat.S_IFMT(mode)
     return {0: "file", stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "a link"}.get(kind, "a special file")
 
 
 class _Counted(io.RawIOBase):
-    """What a stream gives, up to a limit."""
+    """Passes a stream through, and refuses it beyond MAX_UNPACKED_BYTES."""
 
     def __init__(self, stream: io.BytesIO | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile) -> None:
         self._stream, self._left = stream, MAX_UNPACKED_BYTES
@@ -184,7 +185,7 @@ class _Counted(io.RawIOBase):
 def _tar(content: bytes) -> Iterator[_Member]:
     with _decompressed(content) as plain, tarfile.open(fileobj=_Counted(plain), mode="r|") as archive:
         for info in archive:
-            archive.members = []  # type: ignore[attr-defined]  # it would keep millions
+            archive.members = []  # type: ignore[attr-defined]  # else it would collect millions
             yield _Member(info.name, _tarred_kind(info), _read_tarred(archive, info))
 
 

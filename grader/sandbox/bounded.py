@@ -1,8 +1,8 @@
-"""Work on other people's text in a process of its own, with a limit of time and of memory.
+"""Process untrusted text in a separate process, with limits on time and memory.
 
-A pattern that is quick on every honest source can take hours on one that was made for it. What looks through such text
-runs here: the process is killed at its limit, and another takes its place for the next call. It runs the grader's own
-functions only; what they read is data.
+A regular expression that is quick on every honest source can take hours on one crafted against it. Functions that read
+such text run here. The process is killed at its limit, and the next call starts a new one. It runs only the grader's
+own functions; the text is data to them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Result = TypeVar("Result")
 
 
 class Exceeded(Exception):
-    """A call was given up: it took too long or too much memory. It says which, as a phrase."""
+    """A call was stopped because it took too long or too much memory. The message says which, as a phrase."""
 
 
 class Bounded:
-    """Calls functions of the grader's modules in a process of `memory_bytes`, each for `wall_s` seconds at most."""
+    """Calls the grader's functions in a process limited to `memory_bytes`, each for at most `wall_s` seconds."""
 
     def __init__(self, wall_s: float, memory_bytes: int) -> None:
         self._wall_s, self._memory_bytes = wall_s, memory_bytes
@@ -32,7 +32,7 @@ class Bounded:
     def call(
         self, function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Result:
-        """What the function returns; what it raises is raised here. Raises Exceeded at a limit."""
+        """Return what the function returns, or raise what it raises. Raises Exceeded at a limit."""
         with self._turn:
             process, self._process = self._process or Remote(memory_bytes=self._memory_bytes), None
             try:

@@ -1,14 +1,15 @@
 """The command line that puts a program into a bubblewrap container (bwrap(1), Debian package bubblewrap).
 
-Inside there is a read-only system, a private /tmp and /proc, a handful of device nodes, and the job's own paths,
-where they are outside. No network but an empty loopback, no capability, no other process in sight. bwrap itself is
-process 1 of the container's process namespace: when it dies, or the grader does, the kernel kills all the rest.
+The container has a read-only system, a private /tmp and /proc, a handful of device nodes, and the job's own paths, at
+the same places as outside. It has no network except an empty loopback, no capabilities, and shows no other processes.
+bwrap itself is process 1 of the container's process namespace: when bwrap or the grader dies, the kernel kills
+everything else in it.
 
-What /proc has beside processes is read-only inside. bwrap covers /proc/sys only where it finds it writable as a
-folder, which it never is; but when the grader runs as root, its user id outside the namespace is 0, and by that alone
-the kernel lets a program without any capability write the files in it, such as core_pattern, which names a program
-that the kernel starts. Processes' own folders stay writable: on a read-only /proc the first CUDA call fails with
-cudaErrorOperatingSystem (driver 580).
+Everything in /proc other than the processes' folders is mounted read-only. bwrap covers /proc/sys only if that folder
+itself is writable, which it never is. But if the grader runs as root, the program's user id outside the namespace is 0,
+and the kernel then lets it write the files in /proc/sys even without capabilities. One of them is core_pattern, which
+names a program that the kernel starts. The processes' own folders stay writable, because on a read-only /proc the first
+CUDA call fails with cudaErrorOperatingSystem (driver 580).
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ ACCOUNTS = {
     "/etc/passwd": b"student:x:1000:1000::/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
     "/etc/group": b"student:x:1000:\nnogroup:x:65534:\n",
 }
-"""Files that a program finds in place of the machine's own: who has an account here is nobody's business."""
+"""Contents of the account files that a program sees, in place of the machine's own, which list its real users."""
 _KERNEL_KNOBS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi")
-"""What in /proc is not a process and takes writes; container engines protect the same."""
+"""Writable paths in /proc that belong to no process; container engines protect the same ones."""
 _WRITABLE = (Path("/tmp"), Path("/dev/shm"))
-"""File systems in memory, private to a run and gone after it."""
+"""In-memory file systems, private to one run and removed after it."""
 _TMP_BYTES = 256 << 20
 _USER = "1000"
 
 
 @cache
 def problem() -> str | None:
-    """Why bubblewrap cannot be used here, or None when it works: it is tried, not looked up."""
+    """Start bubblewrap once, and return why it does not work on this machine, or None if it does."""
     path = shutil.which("bwrap")
     if path is None:
         return "bubblewrap is not installed (apt install bubblewrap)"
@@ -60,11 +61,11 @@ def command_line(
     accounts: Mapping[str, int],
     hidden: Iterable[Path],
 ) -> list[str]:
-    """bwrap and its arguments, then the job's own command.
+    """Return bwrap and its arguments, followed by the job's command.
 
-    bwrap writes JSON to `status_fd`; there is an `exit-code` in it only if the container could be set up, which
-    tells its own failure from the program's. `accounts` are descriptors of the contents of ACCOUNTS, `hidden` paths
-    inside the system that are covered.
+    bwrap writes JSON to `status_fd`. It contains an `exit-code` only if bwrap could set up the container, which
+    distinguishes a failure of bwrap from one of the program. `accounts` maps the names in ACCOUNTS to descriptors of
+    their contents. `hidden` lists paths inside the system folders that the container covers up.
     """
     words = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--json-status-fd", str(status_fd)]
@@ -106,13 +107,13 @@ def command_line(
 
 
 def _parents_first(paths: Iterable[Path]) -> Iterator[Path]:
-    """Absolute paths with folders before what lies in them, so that an inner mount is not hidden by an outer."""
+    """Absolute paths, folders before their contents, so that no mount hides one inside it."""
     return iter(sorted({_mountable(path.absolute()) for path in paths}, key=lambda path: len(path.parts)))
 
 
 def _covers(paths: Iterable[Path]) -> set[Path]:
-    """Folders directly in a place that is writable inside, where something lies deeper: what bwrap makes on the way to
-    it would be writable too, so these are made beforehand, and are read-only in the end."""
+    """Folders directly below a writable place such as /tmp that contain one of the paths. bwrap would make the folders
+    on the way to a path writable. So these folders are mounted first, and made read-only at the end."""
     absolute = {path.absolute() for path in paths}
     tops = {
         Path(*path.parts[: len(place.parts) + 1]) for path in absolute for place in _WRITABLE if place in path.parents
@@ -121,6 +122,6 @@ def _covers(paths: Iterable[Path]) -> set[Path]:
 
 
 def _mountable(path: Path) -> Path:
-    """Where to mount a path. Inside the system, links are shown as they are (/usr/local/cuda leads through
-    /etc/alternatives on some machines), and bwrap cannot mount through one: what a link leads to is shown."""
+    """The path to mount for `path`. The container keeps links inside the system folders (/usr/local/cuda leads through
+    /etc/alternatives on some machines), and bwrap cannot mount through a link. So the target is mounted."""
     return path.resolve() if any(map(path.is_relative_to, SYSTEM)) else path

@@ -1,4 +1,4 @@
-"""Running compilers and make, which work on what a student wrote: confined like programs, with limits of their own."""
+"""Running compilers and make on students' sources: confined like students' programs, but with different limits."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from grader.sandbox.job import Job, Limits
 from grader.sandbox.supervise import run
 
 _CHOOSES_COMPILER = ("NVCC_CCBIN",)
-"""nvcc's own variable for the host compiler, where the system's g++ is newer than it supports."""
+"""nvcc's variable for the host compiler, for machines whose g++ is newer than nvcc supports."""
 
 _MEMORY_BYTES = 16 << 30
 _TOOL_LIMITS: Mapping[str, int] = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
-"""Templates and macros can make a compiler take all there is; honest CUDA homework takes some 2 GiB at most."""
+"""Templates and macros can make a compiler use up all memory; honest CUDA homework takes at most about 2 GiB."""
 
 
 def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:
-    """A `Runner` for build tools: each command gets `wall_s` seconds and keeps 1 MB of its messages.
+    """Return a `Runner` for build tools. Each command gets `wall_s` seconds, and 1 MB of its messages is kept.
 
-    A command sees the system, its folder (writable), and `readable` and `writable` beside. One that runs out of
-    time comes back with exit code 124, as from timeout(1), and says so in its output.
+    A command sees the system, its own folder (writable), and the paths in `readable` and `writable`. A command that
+    runs out of time returns exit code 124, like timeout(1), and its output says so.
     """
 
     def run_tool(command: Sequence[str], folder: Path) -> Completed:

@@ -1,7 +1,7 @@
-"""The cache: what the grader keeps to be quicker next time, below one folder, by kind and name.
+"""The cache: results that the grader keeps to be quicker next time, in one folder, by kind and name.
 
-An entry is a file or a folder that appears whole or not at all, whoever makes the same at the same time. It goes when
-nobody has used it for long: its mtime says when. Whatever makes an entry also removes old ones of its kind.
+An entry is a file or a folder. It appears complete or not at all, even if several graders make it at the same time. Its
+mtime is the time of its last use; making an entry removes those of its kind that have not been used for a long time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ KEPT_DAYS = 60
 
 
 def kept(kind: str, name: str, make: Callable[[Path], Path]) -> Path:
-    """The entry `name` of this kind: found in the cache, or made. `make` gets an empty folder that no submission sees
-    and returns the file that it made in it; what it raises passes. Raises MachineFault where nothing can be written."""
+    """Return the cache entry `name` of this kind, after making it if it is missing. `make` gets an empty folder that no
+    submission sees, and returns the file that it made there. Its exceptions propagate. Raises MachineFault if the cache
+    cannot be written."""
     entry = cache_entry(kind, name)
     if entry.exists():
         mark_used(entry)
@@ -32,13 +33,13 @@ def kept(kind: str, name: str, make: Callable[[Path], Path]) -> Path:
 
 
 def cache_entry(kind: str, name: str) -> Path:
-    """Where an entry is, or will be."""
+    """The path of an entry, whether or not it exists yet."""
     return cache_folder() / kind / name
 
 
 @contextlib.contextmanager
 def making(entry: Path) -> Iterator[Path]:
-    """An empty folder to make `entry` in. Raises MachineFault where it, or the block, cannot write."""
+    """An empty folder to make `entry` in. Raises MachineFault if creating it, or the block, fails with an OSError."""
     try:
         forget_unused(entry.parent)
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +53,7 @@ def making(entry: Path) -> Iterator[Path]:
 
 
 def put(made: Path, entry: Path) -> None:
-    """Move what was made into its place, instead of what is there."""
+    """Move `made` to the entry's place, and replace what is there."""
     try:
         made.rename(entry)
     except OSError:
@@ -63,13 +64,13 @@ def put(made: Path, entry: Path) -> None:
 
 
 def mark_used(entry: Path) -> None:
-    """Note that an entry, a file or a folder, is of use today."""
+    """Record that an entry, a file or a folder, was used today."""
     with contextlib.suppress(OSError):  # another user's cache, or a file system that is read-only
         os.utime(entry)
 
 
 def forget_unused(folder: Path, days: float = KEPT_DAYS) -> None:
-    """Remove every entry of `folder` that has not been used for so many days; what cannot be removed stays."""
+    """Remove every entry of `folder` that has not been used for `days` days; entries that cannot be removed stay."""
     oldest = time.time() - days * 86_400
     with contextlib.suppress(OSError):
         for entry in list(folder.iterdir()):

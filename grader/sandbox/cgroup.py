@@ -1,7 +1,7 @@
-"""Limits on a process tree as a whole, by control groups of version 1 or 2, where this user may make them.
+"""Limits on a whole process tree through control groups, version 1 or 2, where this user may create them.
 
-Needed for root, whom RLIMIT_NPROC does not bind, and for memory, since RLIMIT_AS breaks CUDA. A group that is left
-when the grader is killed is removed by the watcher (see `watcher`), which outlives it for that moment.
+They are needed for root, to whom RLIMIT_NPROC does not apply, and for memory, because RLIMIT_AS breaks CUDA. If the
+grader is killed, the watcher outlives it briefly and removes the groups that are left (see `watcher`).
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _COUNTER = itertools.count()
 
 @dataclass(frozen=True)
 class Group:
-    """A control group of one run: one folder per hierarchy (one only in version 2)."""
+    """The control group of one run: one folder per hierarchy (version 2 has only one)."""
 
     folders: tuple[Path, ...]
     bounds_memory: bool
     bounds_processes: bool
 
     def enter(self) -> None:
-        """Move the calling process in; called in the child before it executes anything."""
+        """Move the calling process into the group; called in the child before it executes anything."""
         for folder in self.folders:
             with (folder / "cgroup.procs").open("w") as file:
                 file.write("0")
 
     def processes(self) -> int:
-        """How many processes are in it."""
+        """The number of processes in the group."""
         for folder in self.folders:
             with contextlib.suppress(OSError):
                 return len((folder / "cgroup.procs").read_text().split())
         return 0
 
     def peak_memory_bytes(self) -> int | None:
-        """Most memory the group ever held, where the kernel tells."""
+        """The most memory that the group ever held, where the kernel reports it."""
         for folder in self.folders:
             for name in ("memory.peak", "memory.max_usage_in_bytes"):
                 with contextlib.suppress(OSError, ValueError):
@@ -48,7 +48,8 @@ class Group:
         return None
 
     def cpu_s(self) -> float | None:
-        """Seconds of processor time of all that ever was in it, where the kernel tells (version 2)."""
+        """Seconds of processor time of every process that was ever in the group, where the kernel reports it
+        (version 2)."""
         for folder in self.folders:
             with contextlib.suppress(OSError, ValueError, KeyError):
                 facts = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
@@ -56,7 +57,7 @@ class Group:
         return None
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel killed a process of the group for the group's memory limit."""
+        """True if the kernel killed a process of the group because of the group's memory limit."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
                 with contextlib.suppress(OSError, ValueError):
@@ -66,7 +67,7 @@ class Group:
         return False
 
     def remove(self) -> None:
-        """Remove the empty group; its last processes may take the kernel a moment to forget."""
+        """Remove the empty group. Retries, because the kernel needs a moment to forget the last processes."""
         for folder in self.folders:
             for _ in range(2000):
                 try:
@@ -79,7 +80,7 @@ class Group:
 
 
 def make(memory_bytes: int | None, processes: int | None) -> Group | None:
-    """A group with these limits, or None where no group can be made."""
+    """Make a group with these limits; None if this user cannot make groups."""
     name = f".grader-{os.getpid()}-{next(_COUNTER)}"
     wanted = {"memory": memory_bytes, "pids": processes}
     folders: list[Path] = []
@@ -103,7 +104,7 @@ def make(memory_bytes: int | None, processes: int | None) -> Group | None:
 
 
 def usable() -> str | None:
-    """Which version can be used here, for people; None when none can."""
+    """The usable version of control groups, as a phrase for people; None if there is none."""
     group = make(1 << 30, 64)
     if group is None:
         return None
@@ -112,7 +113,7 @@ def usable() -> str | None:
 
 
 def parents() -> tuple[Path, ...]:
-    """The folders in which groups are made, for cleaning up."""
+    """The folders in which groups are made, for the cleanup."""
     return tuple(parent for parent, _ in _places())
 
 
@@ -129,13 +130,13 @@ def _set_limit(folder: Path, controller: str, limit: int) -> None:
         raise OSError(f"{folder} has no limit for {controller}")
     if controller == "memory":
         for name in ("memory.swap.max", "memory.memsw.limit_in_bytes"):
-            with contextlib.suppress(OSError):  # no swap accounting in this kernel: then there is nothing to bound
+            with contextlib.suppress(OSError):  # a kernel without swap accounting has no such limit
                 (folder / name).write_text("0" if name == "memory.swap.max" else str(limit))
 
 
 @cache
 def _places() -> tuple[tuple[Path, tuple[str, ...]], ...]:
-    """(our own group's folder, the controllers it can give its children) per hierarchy."""
+    """For each hierarchy, the folder of our own group and the controllers that it can pass to child groups."""
     places = []
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():

@@ -1,11 +1,11 @@
-"""Measures what no limit of the kernel covers: the writable folders' size, and, where no control group could be made,
-the memory, number of processes and processor time of the tree.
+"""Measures what no kernel limit covers: the size of the writable folders, and, where no control group could be made,
+the memory, number of processes and processor time of the process tree.
 
-Files without a name lie in no folder, and files in memory that are not mapped are in no process's resident memory. Both
-are looked for in the open descriptors of the tree, once the machine as a whole has lost more than the limit.
+Nameless files lie in no folder, and in-memory files that are not mapped count in no process's resident memory. Once the
+whole machine has lost more than the limit, the gauge looks for both in the open descriptors of the tree.
 
-The kernel also reports processor time when a process is waited for, exactly, but not of children of one that ignores
-SIGCHLD: nobody waits for those. So what lives is looked at meanwhile."""
+The kernel also reports the exact processor time of a process when its parent waits for it. But if the parent ignores
+SIGCHLD, nothing waits for its children, so the gauge reads the processor time of processes while they live."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from grader.sandbox.process_tree import (
 
 _MEASURE_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.005
-"""Where we count processes ourselves: three thousand threads are made in some 50 ms, so whether the machine has many
-more than before is looked at in between."""
+"""How often the gauge wakes where it counts processes itself. A program can start three thousand threads in about
+50 ms, so the gauge compares the machine's number of threads with the initial one between two measurements."""
 _MOST_ENTRIES = 20_000
 _DEEPEST = 40
-"""A run leaves one output file, a compiler some dozen. More names, or deeper ones, only make the grader slow."""
+"""A run leaves one output file, a compiler about a dozen. More or deeper entries only make the grader slow."""
 
 
 class Gauge:
-    """Of one run: `pid` is the root of its tree. `peak` is the most memory seen, in bytes."""
+    """Measures one run, whose process tree has the root `pid`. `peak` is the most memory seen, in bytes."""
 
     def __init__(self, pid: int, limits: Limits, group: Group | None, folders: Sequence[Path]) -> None:
         self._pid = pid
@@ -59,18 +59,18 @@ class Gauge:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of processor time seen so far, of all processes; 0 where the control group tells."""
+        """Seconds of processor time of all processes seen so far; 0 where the control group reports it instead."""
         return sum(self._spent.values())
 
     @property
     def due(self) -> bool:
-        """Whether it is time to measure: every 100 ms, and at once when the machine has got crowded."""
+        """Whether it is time to measure: every 100 ms, and at once when the number of threads has jumped."""
         if time.monotonic() - self._measured >= _MEASURE_EVERY_S:
             return True
         return self._processes and threads_of_the_machine() - self._crowd > (self._limits.processes or 0)
 
     def measure(self) -> str:
-        """The limit that is broken now, or ''."""
+        """Measure, and return the name of the limit that is exceeded now, or ''."""
         self._measured = time.monotonic()
         if self._memory or self._processes or self._time:
             tree = descendants(self._pid)
@@ -83,16 +83,16 @@ class Gauge:
         return self.measure_folders()
 
     def measure_folders(self) -> str:
-        """'folder' where the writable folders hold too much, or ''. All that can be wrong once the root has ended: what
-        else is left of the tree is ended too."""
+        """Return 'folder' if the writable folders hold too much, else ''. After the root process has ended, this is the
+        only limit left to check, because the rest of its tree is killed then."""
         most = self._limits.folder_bytes
         if most is not None and (not _fits(self._folders, most) or self._nameless_bytes(most) > most):
             return "folder"
         return ""
 
     def _unmapped_bytes(self, tree: Sequence[Process]) -> int:
-        """Of files in memory, what no process of the tree has mapped. A tree that hides what it has open answers for
-        all that the machine's grew by."""
+        """Bytes of in-memory files that no process of the tree has mapped. A tree that hides its descriptors is charged
+        with the whole growth of the machine's shared memory."""
         grown = shared_memory_of_the_machine() - self._shared if self._memory else 0
         if grown <= (self._limits.memory_bytes or 0):
             return 0
@@ -102,8 +102,8 @@ class Gauge:
         return max(0, sum(held.values()) - sum(shared_bytes(process) for process in tree))
 
     def _nameless_bytes(self, most: int) -> int:
-        """Disk that files take which the tree has open and which have no name any more, or never had; 0 unless more
-        than `most` is gone from a device."""
+        """Bytes of disk in open files of the tree that no longer have a name, or never had one; 0 unless the free space
+        of a device shrank by more than `most`."""
         lost = [
             device for device, free in _free_bytes(self._folders).items() if self._free.get(device, 0) - free > most
         ]
@@ -118,7 +118,7 @@ class Gauge:
         return sum(held.values())
 
     def _bytes_of(self, tree: Sequence[Process]) -> int:
-        """Memory of all together. What children share with their parent counts once, if that matters."""
+        """Memory of all processes together. Above the limit, memory that processes share is counted only once."""
         most = sum(process.resident_bytes for process in tree)
         tables = sum(map(page_table_bytes, tree)) if self._memory else 0
         over = self._memory and len(tree) > 1 and most > (self._limits.memory_bytes or 0)
@@ -126,7 +126,7 @@ class Gauge:
 
 
 def _free_bytes(folders: Sequence[Path]) -> dict[int, int]:
-    """What is free on each device that one of the folders is on."""
+    """Free bytes of each device that holds one of the folders."""
     found = {}
     for folder in folders:
         with contextlib.suppress(OSError):
@@ -136,7 +136,8 @@ def _free_bytes(folders: Sequence[Path]) -> dict[int, int]:
 
 
 def _fits(folders: Sequence[Path], most_bytes: int) -> bool:
-    """Whether all below `folders` takes at most `most_bytes` of disk, and is few and shallow enough to look at."""
+    """True if everything below `folders` takes at most `most_bytes` of disk, and has neither too many entries nor too
+    many levels to scan."""
     size = entries = 0
     waiting = [(str(folder), 0) for folder in folders]
     while waiting:
@@ -156,12 +157,12 @@ def _fits(folders: Sequence[Path], most_bytes: int) -> bool:
 
 
 def _scanned(folder: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
-    """The entries of a folder, also of one whose permissions the program has taken away: they are given back, as root
-    would not need to. A link that was put in the folder's place is not followed."""
+    """The entries of a folder. If the program removed the folder's permissions, they are restored first, so that the
+    result is the same as for root. A link that was put in the folder's place is not followed."""
     if not os.access(folder, os.R_OK | os.X_OK):
         descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            os.chmod(f"/proc/self/fd/{descriptor}", 0o700)  # noqa: PTH101 (a path may be exchanged meanwhile)
+            os.chmod(f"/proc/self/fd/{descriptor}", 0o700)  # noqa: PTH101 (a path could be swapped meanwhile)
         finally:
             os.close(descriptor)
     return os.scandir(folder)

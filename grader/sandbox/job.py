@@ -1,4 +1,4 @@
-"""What is run, what it may see and take, and how it ended: the values that go into and come out of the sandbox."""
+"""The values that go into the sandbox and come out of it: a job, its limits and its outcome."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 class Limits:
     """Limits of one run; None is unlimited.
 
-    `memory_bytes` and `processes` are of the whole process tree, `file_bytes` of any one file, `folder_bytes` of
-    all that lies in the writable folders.
+    `memory_bytes` and `processes` apply to the whole process tree, `file_bytes` to each file, and `folder_bytes` to
+    everything in the writable folders together.
     """
 
     wall_s: float
@@ -27,12 +27,13 @@ class Limits:
 class Job:
     """A command, the folder it runs in and may write to, and what it sees in addition to the system.
 
-    `readable` and `writable` are files or folders that keep their paths inside; `devices` are device nodes.
-    `environment` is added to the little that is passed on; `descriptors` stay open in the program. `changes_modes`: it
-    has to, as a linker has; what need not is kept from it where no mount namespace protects others' files.
-    Without `starts_processes` it may start threads only. `starts_programs`: it is a tool that starts the CUDA program,
-    as NVIDIA's are (see `supervise.tool_problem`). Its stdout, where it writes its log, is then a socket: no other
-    process can open that through /proc.
+    `readable` and `writable` are files or folders that have the same paths inside the sandbox; `devices` are device
+    nodes. `environment` is added to the few variables that are passed on; `descriptors` stay open in the program.
+    `changes_modes`: the command needs to change modes of files, as a linker does. Other commands may not do so where no
+    mount namespace protects the user's other files. Without `starts_processes` it may start only threads.
+    `starts_programs`: the command is a tool that starts the CUDA program, as NVIDIA's tools do (see
+    `supervise.tool_problem`). Its stdout, to which it writes its log, is then a socket, because no other process can
+    open a socket through /proc.
     """
 
     command: tuple[str, ...]
@@ -48,8 +49,8 @@ class Job:
 
 
 def apart(command: Sequence[str]) -> tuple[str, ...]:
-    """The command line with which a tool starts a program that is not to write into the tool's log: what the program
-    prints goes to stderr."""
+    """Wrap the command of a program that a tool starts, so that the program prints to stderr and cannot write into the
+    tool's log."""
     return ("/bin/sh", "-c", 'exec "$0" "$@" >&2', *command)
 
 
@@ -57,9 +58,9 @@ def apart(command: Sequence[str]) -> tuple[str, ...]:
 class Outcome:
     """How a run ended. `exit_code` is None when a signal ended it; `signal` then names it (SIGSEGV).
 
-    `broke` names the limit that stopped it: "time", "memory", "process", "folder", or "" for none. `cpu_s` is of all
-    its processes that had ended by themselves. `killed_leftovers` counts processes that were still alive at its end,
-    where they can be counted (inside bubblewrap the kernel ends them before they could be).
+    `broke` names the limit that stopped it: "time", "memory", "process", "folder", or "" for none. `cpu_s` is the
+    processor time of all its processes. `killed_leftovers` counts the processes that were still alive when it ended and
+    had to be killed; it stays 0 under bubblewrap, where the kernel ends them before they can be counted.
     """
 
     exit_code: int | None
@@ -78,7 +79,7 @@ class Outcome:
 
     @property
     def ending(self) -> str:
-        """For people: 'exit code 3', 'SIGSEGV', 'stopped at its time limit'."""
+        """How the run ended, as a phrase: 'exit code 3', 'SIGSEGV', 'stopped at its time limit'."""
         if self.broke:
             return f"stopped at its {self.broke} limit"
         return self.signal or f"exit code {self.exit_code}"

@@ -1,13 +1,13 @@
 """Confinement where bubblewrap cannot run: Landlock, seccomp and resource limits, set by the process on itself.
 
-Landlock (Linux 5.13, landlock(7)) restricts what files a process and its children can open. It hides nothing by name
-and gives no private /tmp: a program sees that a file exists, and can open only what the job names and the system's
-programs and libraries. Newer kernels also keep it from TCP (ABI 4), from signals and abstract sockets outside (ABI 6).
-seccomp denies sockets, new sessions and namespaces. Capabilities are given up, which matters to root: CAP_PERFMON alone
-opens other processes' environment, whatever Landlock says of tracing (Linux 6.18). All this is less than bubblewrap
-gives, and records say so.
+Landlock (Linux 5.13, landlock(7)) restricts which files a process and its children can open. It hides no names and
+provides no private /tmp: a program sees that a file exists, but can open only the job's paths and the system's programs
+and libraries. Newer kernels also deny it TCP (ABI 4), and signals to and abstract sockets of processes outside (ABI 6).
+seccomp denies sockets, new sessions and namespaces. The process drops its capabilities, which matters when the grader
+runs as root: CAP_PERFMON alone gives access to other processes' environment, even where Landlock denies tracing
+(Linux 6.18). All this is weaker than bubblewrap, and records say which of the two was used.
 
-`Rules` are prepared before fork; `Rules.apply` runs in the child and makes system calls only.
+`Rules` are prepared before the fork; `Rules.apply` runs in the child and only makes system calls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _CAPSET = {"x86_64": 126, "aarch64": 91}
 _CAPABILITY_VERSION_3 = 0x20080522
-_CAPABILITIES = 64  # more than there are: 41 in Linux 6.18
+_CAPABILITIES = 64  # more than exist: Linux 6.18 has 41
 _SECCOMP_MODE_FILTER = 2
 _SIGKILL = 9
 
@@ -46,10 +46,10 @@ _ANY_SCOPE = 3  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | SIGNAL
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _OWN_THREADS = Path("/proc/self/task")
-"""Where CUDA's driver writes the names of its threads; it does not start where it cannot. A rule cannot speak of
-processes that do not exist yet: those that a tool starts need all of /proc."""
+"""The CUDA driver writes the names of its threads here, and does not start if it cannot. A rule cannot name processes
+that do not exist yet, so the processes that a tool starts need write access to all of /proc."""
 _ROOTS_SETTINGS = tuple(Path("/proc") / name for name in ("sys", "sysrq-trigger", "irq", "bus", "fs"))
-"""What root may write there without any capability; containers mount these read-only."""
+"""Settings in /proc that root can write without any capability; containers mount them read-only."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -61,8 +61,8 @@ def version() -> int:
 
 
 def tool_problem() -> str:
-    """Why no tool can start a CUDA program under these rules, as a phrase; '' where one can. With /proc open for
-    writing, other processes stay closed: Landlock lets nobody trace what is outside."""
+    """Why tools cannot start CUDA programs under these rules, as a phrase; '' if they can. Even with /proc open for
+    writing, other processes are out of reach, because Landlock denies tracing of processes outside."""
     if version() == 0 or os.geteuid() != 0 or not any(_is_writable(path) for path in _ROOTS_SETTINGS):
         return ""
     return "run as root without bubblewrap, a tool that starts programs could let them change the kernel's settings"
@@ -74,13 +74,13 @@ def _is_writable(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Rules:
-    """What one run may do, ready to be applied. `ruleset` is a descriptor, or -1 without Landlock."""
+    """The rules of one run, ready to be applied. `ruleset` is a descriptor, or -1 without Landlock."""
 
     ruleset: int
     filter: bytes
 
     def apply(self) -> None:
-        """Confine the calling process for good. Raises OSError."""
+        """Confine the calling process; this cannot be undone. Raises OSError."""
         _check(_libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))
         _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         _give_up_capabilities()
@@ -98,7 +98,7 @@ class Rules:
 
 
 def rules(job: Job) -> Rules:
-    """The rules under which `job` may run here."""
+    """Prepare the rules for `job` on this machine."""
     ruleset = _ruleset()
     if ruleset >= 0:
         everything = (1 << _RIGHTS_BY_ABI.get(version(), 16)) - 1
@@ -113,7 +113,7 @@ def rules(job: Job) -> Rules:
 
 
 def _ruleset() -> int:
-    """A new, empty ruleset that denies all that this kernel can deny."""
+    """Create a ruleset without exceptions, which denies everything that this kernel's Landlock can deny."""
     abi = version()
     if abi == 0:
         return -1
@@ -137,8 +137,8 @@ def _allow(ruleset: int, paths: Iterable[Path], rights: int) -> None:
 
 
 def _give_up_capabilities() -> None:
-    """For good: what is executed gains none either, since the bounding set is empty and no_new_privs is set. An
-    ordinary user has none to give up, and may not change the bounding set."""
+    """Drop all capabilities. Programs executed later gain none either, because the bounding set is empty and
+    no_new_privs is set. An ordinary user has none to drop and cannot change the bounding set; those calls just fail."""
     for number in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

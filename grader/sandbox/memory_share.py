@@ -1,7 +1,7 @@
-"""How much memory one run may take: what the assignment allows, and no more than its share of this machine.
+"""The memory that one run may take: what the assignment allows, but no more than its share of this machine.
 
-A limit above what there is limits nothing: the kernel then ends whatever it chooses, perhaps the grader. A class is
-graded by several processes at once; how many is in GRADER_AT_ONCE, "lanes+helpers", which they inherit.
+A limit above the machine's memory limits nothing: the kernel then kills a process of its choice, perhaps the grader.
+Several processes grade a class at once. They inherit their number in GRADER_AT_ONCE, as "lanes+helpers".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 AT_ONCE = "GRADER_AT_ONCE"
 _LEAST_SPARE_BYTES = 2 << 30
 _SPARE_PART = 8
-"""Of the machine's memory, one part of so many is for the system and for the grader."""
+"""The system and the grader get one part in this many of the machine's memory."""
 _LEAST_BYTES = 1 << 30
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -22,7 +22,8 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def announced(lanes: int, helpers: int) -> Iterator[None]:
-    """So many programs, and so many builds, run at once in this process and those that it starts meanwhile."""
+    """Announce, for the block, that `lanes` programs and `helpers` builds run at once, in this process and in those
+    that it starts meanwhile."""
     before = os.environ.get(AT_ONCE)
     os.environ[AT_ONCE] = f"{lanes}+{helpers}"
     try:
@@ -35,13 +36,13 @@ def announced(lanes: int, helpers: int) -> Iterator[None]:
 
 
 def of_a_program(wanted_bytes: int) -> int:
-    """What a graded program may take of `wanted_bytes`."""
+    """The memory limit of a graded program that asks for `wanted_bytes`."""
     lanes, helpers = _at_once()
     return _share(wanted_bytes, lanes * (2 if helpers else 1))
 
 
 def of_a_tool(wanted_bytes: int) -> int:
-    """What a compiler may take of `wanted_bytes`; a build may run two at a time."""
+    """The memory limit of a compiler that asks for `wanted_bytes`; a build may run two compilers at a time."""
     return _share(wanted_bytes, 2 * max(1, _at_once()[1]) * 2)
 
 
@@ -57,7 +58,7 @@ def _at_once() -> tuple[int, int]:
 
 
 def bytes_there() -> int:
-    """The machine's memory, or what the control group of this process may take of it."""
+    """The machine's memory, or the memory limit of this process's control group if that is lower."""
     found = [_kib(_PROC / "meminfo")]
     with contextlib.suppress(OSError):
         for line in (_PROC / "self/cgroup").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""What no confined program may see, wherever it lies: the course's files, the cache, the secret."""
+"""What no confined program may see, wherever it is stored: the course's files, the cache, the secret."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from grader.base.errors import UsageError
 from grader.base.paths import cache_folder, course_root
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
-"""What is shown of the system: programs, headers and libraries. Not /opt, /home or /srv, where anything may be."""
+"""The system folders that programs see, for executables, headers and libraries. /opt, /home and /srv are left out,
+because they may contain anything."""
 
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
 GPU_FACTS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/class/drm")
 
 
 def hidden_in_system() -> tuple[Path, ...]:
-    """Private folders and files that lie inside what is shown of the system (a course under /usr/local, say)."""
+    """Private folders and files that lie inside the visible system folders (a course under /usr/local, say)."""
     private = [cache_folder()]
     with contextlib.suppress(UsageError):
         private.append(course_root())
@@ -30,7 +31,8 @@ def hidden_in_system() -> tuple[Path, ...]:
 
 
 def visible_folders(value: str, shown: tuple[Path, ...]) -> str:
-    """The entries of a PATH-like list that a confined program can see: those in the system or in `shown`."""
+    """Keep the entries of a PATH-like list that a confined program can see: those in the system folders or in
+    `shown`."""
     roots = (*map(Path, SYSTEM), *(path.resolve() for path in shown))
     entries = [entry for entry in value.split(":") if entry.startswith("/")]
     return ":".join(dict.fromkeys(entry for entry in entries if any(map(Path(entry).resolve().is_relative_to, roots))))

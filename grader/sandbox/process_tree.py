@@ -1,4 +1,4 @@
-"""Other processes, as /proc shows them: who descends from whom, and ending them."""
+"""Other processes, as /proc shows them: finding descendants, measuring them, and killing them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAGE_BYTES = resource.getpagesize()
 
 @dataclass(frozen=True)
 class Process:
-    """One process. `cpu_s` is its own processor time, without its children's, `resident_bytes` memory in use."""
+    """One process. `cpu_s` is its processor time without its children's, `resident_bytes` its memory in use."""
 
     pid: int
     parent: int
@@ -29,7 +29,7 @@ class Process:
 
 
 def processes() -> list[Process]:
-    """Every process of this machine that can be seen."""
+    """List every process of this machine that we can see."""
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208 (this is done ten times a second; pathlib takes five times as long)
         if name.isdigit():
@@ -44,7 +44,8 @@ def _process(pid: int) -> Process:
         line = os.read(descriptor, 4096)
     finally:
         os.close(descriptor)
-    # pid (name, which may hold anything) state ppid pgrp session …: proc(5), which counts from 1, and from "pid"
+    # proc(5): pid (name) state ppid pgrp session …, where the name may contain anything. The manual's first field is
+    # the pid, so index 0 here is its field 3.
     fields = line.rpartition(b")")[2].split()
     return Process(
         pid=pid,
@@ -58,7 +59,7 @@ def _process(pid: int) -> Process:
 
 
 def descendants(pid: int) -> list[Process]:
-    """`pid` and all that it started; of its session also those whose parents have ended."""
+    """List `pid`, everything that descends from it, and the members of its session whose parents have ended."""
     everyone = processes()
     children: dict[int, list[Process]] = {}
     for process in everyone:
@@ -74,7 +75,7 @@ def descendants(pid: int) -> list[Process]:
 
 
 def threads_of(user: int) -> int:
-    """How many threads all processes of a user have."""
+    """The number of threads in all processes of a user."""
     count = 0
     for process in processes():
         with contextlib.suppress(OSError):
@@ -84,7 +85,7 @@ def threads_of(user: int) -> int:
 
 
 def proportional_bytes(process: Process) -> int:
-    """As `resident_bytes`, with what several processes share divided among them; much slower to find out."""
+    """Like `resident_bytes`, but memory that several processes share is divided among them; much slower to read."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -93,8 +94,8 @@ def proportional_bytes(process: Process) -> int:
 
 
 def nameless_files(pid: int) -> Iterator[os.stat_result]:
-    """The regular files without a name that a process has open, in memory (memfd_create) among them. None where its
-    descriptors may not be seen."""
+    """The nameless regular files that a process has open, including those in memory (memfd_create). Yields nothing if
+    we may not see its descriptors."""
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
             with contextlib.suppress(OSError):
@@ -104,18 +105,18 @@ def nameless_files(pid: int) -> Iterator[os.stat_result]:
 
 
 def shared_bytes(process: Process) -> int:
-    """Of `resident_bytes`, what lies in files in memory."""
+    """The part of `resident_bytes` that belongs to in-memory files."""
     return _kib(Path(f"/proc/{process.pid}/status"), "RssShmem:")
 
 
 def page_table_bytes(process: Process) -> int:
-    """Memory of its page tables, which `resident_bytes` leaves out: a page of zeros mapped at every 2 MiB of address
-    space is resident nowhere and takes 4 KiB of table each time."""
+    """Memory of the process's page tables, which `resident_bytes` leaves out. A program can grow them without resident
+    memory: the zero page, mapped once in every 2 MiB of address space, takes 4 KiB of table each time."""
     return _kib(Path(f"/proc/{process.pid}/status"), "VmPTE:")
 
 
 def hides_descriptors(pid: int) -> bool:
-    """Whether a process has made itself invisible to others of its user (PR_SET_DUMPABLE, prctl(2))."""
+    """True if a process hides its descriptors from other processes of its user (PR_SET_DUMPABLE, prctl(2))."""
     try:
         os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
     except PermissionError:
@@ -126,26 +127,27 @@ def hides_descriptors(pid: int) -> bool:
 
 
 def shared_memory_of_the_machine() -> int:
-    """Bytes in files in memory, of everyone."""
+    """Bytes of in-memory files of all users."""
     return _kib(Path("/proc/meminfo"), "Shmem:")
 
 
 def _kib(path: Path, name: str) -> int:
-    """A value that /proc gives in KiB, in bytes; 0 when missing."""
+    """Read a value that /proc states in KiB, and return it in bytes; 0 if it is missing."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return next((int(x.split()[1]) * 1024 for x in path.read_text().splitlines() if x.startswith(name)), 0)
     return 0
 
 
 def threads_of_the_machine() -> int:
-    """Processes and threads of everyone: proc_loadavg(5). Costs some 10 µs, where counting a tree's takes ms."""
+    """The number of processes and threads of all users: proc_loadavg(5). This takes about 10 µs, while counting those
+    of one tree takes milliseconds."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     return 0
 
 
 def kill(pid: int) -> int:
-    """Kill one process; 1 when there was one, else 0."""
+    """Kill one process; return 1 if there was one, else 0."""
     try:
         os.kill(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -154,7 +156,8 @@ def kill(pid: int) -> int:
 
 
 def kill_session(leader: int, itself: bool = False) -> int:
-    """Kill the session that `leader` leads, and `itself`; how many others were alive."""
+    """Kill all processes of the session of `leader`, and with `itself` the leader too. Return how many others were
+    alive."""
     killed = 0
     for member in processes():
         if member.session == leader and member.pid != leader and not member.zombie:

@@ -1,7 +1,8 @@
-"""Tries each promise of the sandbox on this machine, by breaking it: what `grader doctor` prints.
+"""Tries to break each promise of the sandbox on this machine; `grader doctor` prints the results.
 
-Each promise is a small shell or Python script that is run as a submission would be: an attempt that must fail, or one
-that must be stopped at a limit. What cannot be tried (no Python inside, say) is said to be not tried.
+Each promise is tested by a small shell or Python script that runs like a submission. It either attempts something that
+must fail, or exceeds a limit at which it must be stopped. A promise that cannot be tested (because there is no Python
+inside, say) is reported as untested.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from grader.sandbox.supervise import run
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised, whether it held (None: could not be tried here), and how that was tried."""
+    """What the sandbox promises, whether that held (None if it could not be tested here), and how it was tested."""
 
     what: str
     held: bool | None
@@ -32,13 +33,13 @@ _QUICK = Limits(wall_s=10, memory_bytes=256 << 20, processes=64, file_bytes=1 <<
 
 
 def _python(statement: str) -> str:
-    """A command that succeeds when the Python statement does; ends the script where there is no Python."""
+    """A shell command that succeeds if the Python statement does, and ends the script if there is no Python."""
     return f'{{ [ -x {_PYTHON} ] || exit 9; {_PYTHON} -c "import socket, time; {statement}" 2>/dev/null; }}'
 
 
 @dataclass(frozen=True)
 class _Attempt:
-    """A shell script that succeeds where the promise is broken. `how` says what it does."""
+    """A shell script that succeeds if the promise is broken. `how` describes what it does."""
 
     what: str
     script: str
@@ -55,7 +56,7 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class _Excess:
-    """A shell script that goes beyond a limit. `stopped` tells by its end whether it was kept from that."""
+    """A shell script that exceeds a limit. `stopped` reads from its outcome whether the sandbox stopped it."""
 
     what: str
     script: str
@@ -69,7 +70,7 @@ class _Excess:
 
 
 def try_promises(course: Path | None) -> list[Promise]:
-    """Try them all; takes about two seconds. `course`: the folder that holds the course's files, if there is one."""
+    """Test all promises, in about two seconds. `course` is the folder with the course's files, if there is one."""
     with (
         scratch_folder("promises") as folder,
         tempfile.NamedTemporaryFile(prefix="grader-private-") as private,
@@ -82,8 +83,8 @@ def try_promises(course: Path | None) -> list[Promise]:
 
 
 def _attempts(course: Path | None, private: Path, port: int) -> tuple[_Attempt, ...]:
-    """What must not succeed. `private`: a file of the grader's in the folder of temporary files; `port`: one of this
-    machine's that something listens on."""
+    """The attempts that must fail. `private` is a file of the grader in the folder for temporary files, and `port` a
+    port on which the grader listens."""
     look = f"ls {course}/assignment"
     connect = _python(f"socket.create_connection(('127.0.0.1', {port}), 1)")
     gained = "grep -q -e 'NoNewPrivs:.0' -e 'CapEff:.*[1-9a-f]' /proc/self/status"
@@ -93,15 +94,15 @@ def _attempts(course: Path | None, private: Path, port: int) -> tuple[_Attempt, 
         _Attempt("accounts are not shown", "grep root: /etc/passwd", "grep root: /etc/passwd"),
         _Attempt("the system cannot be changed", "touch /usr/bin/x || touch /etc/x", "touch in /usr/bin and /etc"),
         _Attempt(
-            "the kernel's settings cannot be changed", "true >> /proc/sys/kernel/core_pattern", "opened for writing"
+            "the kernel's settings cannot be changed", "true >> /proc/sys/kernel/core_pattern", "open core_pattern"
         ),
-        _Attempt("no network", connect, "a connection to a listener of the grader's"),
-        _Attempt("no host of a virtual machine", _python("socket.socket(40, socket.SOCK_STREAM)"), "AF_VSOCK socket"),
-        _Attempt("no other process in sight", "[ $(ls /proc | grep -c '^[0-9]') -gt 8 ]", "counted /proc", True),
-        _Attempt("no namespaces of its own", "unshare -U true", "unshare -U"),
+        _Attempt("no network", connect, "connect to a port of the grader"),
+        _Attempt("no socket to a virtual machine's host", _python("socket.socket(40, socket.SOCK_STREAM)"), "AF_VSOCK"),
+        _Attempt("no other process visible", "[ $(ls /proc | grep -c '^[0-9]') -gt 8 ]", "count /proc", True),
+        _Attempt("no new namespaces", "unshare -U true", "unshare -U"),
         _Attempt("no privileges", gained, "/proc/self/status", True),
         _Attempt("/tmp is private", f"ls {private.parent} | grep -q grader-private", f"ls {private.parent}", True),
-        _Attempt("nothing of the environment", 'env | grep -q -e SECRET -e "^USER=" -e "^SSH"', "env"),
+        _Attempt("the environment is not passed on", 'env | grep -q -e SECRET -e "^USER=" -e "^SSH"', "env"),
     )
 
 

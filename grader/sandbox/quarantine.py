@@ -1,11 +1,11 @@
 """The one door to files that an untrusted stage could have touched.
 
-A student's folder, what make, nvcc or a program left: a name in them may lead to the secret, to a pipe that nobody
-writes to, or to a file of many terabytes. Nothing else in the grader opens such a file (tests/test_quarantine.py walks
-the code). Behind the door a name is followed component by component and through no link; only a regular file with one
-name is taken, no larger than its reader can use, and it is read once.
+In a student's folder, or in one where make, nvcc or a program ran, a name may lead to the secret, to a pipe without a
+writer, or to a file of many terabytes. No other module of the grader opens such a file (tests/test_quarantine.py checks
+the code for that). This module follows a name component by component and through no link. It accepts only a regular
+file without a second name that is no larger than its reader can use, and reads it once.
 
-The folder itself is the grader's, or was named by a person: its path is trusted. No stage may be running any more.
+The path of the folder itself is trusted: the grader made the folder, or a person named it. All stages must have ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Refused(Exception):
-    """The file was not taken. `missing`: there is nothing of that name."""
+    """The file was not accepted. `missing`: no entry has that name."""
 
     def __init__(self, reason: str, *, missing: bool = False) -> None:
         super().__init__(reason)
@@ -29,9 +29,9 @@ class Refused(Exception):
 
 
 def open_any(folder: Path, name: str, *, unlock: bool = False) -> int:
-    """A descriptor of the entry `name` below `folder`, of any kind; the caller looks at what it is. Waits for no pipe.
-    `unlock`: permissions that a program took away are given back, as root would not need to: who grades must not
-    change a grade. Raises OSError, with ELOOP for a link."""
+    """Open the entry `name` below `folder`, whatever its kind, and return a descriptor; the caller checks the kind.
+    Never blocks on a pipe. `unlock`: permissions that a program removed are restored, so that the grade is the same
+    whether root or an ordinary user runs the grader. Raises OSError, with ELOOP for a link."""
     parts = PurePosixPath(name).parts
     if not parts or ".." in parts or name.startswith("/"):
         raise FileNotFoundError(name)
@@ -63,12 +63,13 @@ def _unlocked(name: str, folder: int) -> bool:
 
 
 def open_output(path: Path) -> int:
-    """A descriptor of a run's output, which lies directly in the run's folder; its reader judges what it is."""
+    """Open a run's output, which lies directly in the run's folder, and return a descriptor. Its reader checks the kind
+    of the file."""
     return open_any(path.parent, path.name, unlock=True)
 
 
 def open_file(folder: Path, name: str, most_bytes: int) -> IO[bytes]:
-    """The file, open for reading. Raises Refused."""
+    """Open the file for reading. Raises Refused."""
     try:
         descriptor = open_any(folder, name)
     except ValueError as error:  # a NUL in the name
@@ -82,26 +83,26 @@ def open_file(folder: Path, name: str, most_bytes: int) -> IO[bytes]:
 
 
 def _unopened(folder: Path, name: str, error: OSError) -> str:
-    if error.errno in (errno.ELOOP, errno.ENOTDIR):  # only a name that exists up to there
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):  # so the name exists up to the link
         parts = [name, *map(str, PurePosixPath(name).parents)][:-1]
         if any(os.path.islink(folder / part) for part in parts):  # noqa: PTH114 (never raises)
-            return "is a link: hand in the file itself"
+            return "is a link: submit the file itself"
     return f"cannot be read: {error.strerror or 'there is no such file'}"
 
 
 def _unfit(facts: os.stat_result, most_bytes: int) -> str:
-    """Why a file of these facts is not taken, as a phrase; '' when it is."""
+    """Why a file with these properties is refused, as a phrase; '' if it is accepted."""
     if not stat.S_ISREG(facts.st_mode):
-        return "is no regular file"
+        return "is not a regular file"
     if facts.st_nlink != 1:
-        return "has a second name (a hard link): a file of its own is needed"
+        return "has a second name (a hard link): a separate copy is needed"
     if facts.st_size > most_bytes:
         return f"is {facts.st_size:,} bytes, expected at most {most_bytes:,}"
     return ""
 
 
 def read_bytes(folder: Path, name: str, most_bytes: int) -> bytes:
-    """What the file holds. Raises Refused."""
+    """Return the file's content. Raises Refused."""
     with open_file(folder, name, most_bytes) as file:
         try:
             content = file.read(most_bytes + 1)
@@ -113,13 +114,13 @@ def read_bytes(folder: Path, name: str, most_bytes: int) -> bytes:
 
 
 def read_text(folder: Path, name: str, most_bytes: int) -> str:
-    """As `read_bytes`; what is no UTF-8 is replaced."""
+    """Like `read_bytes`, but decoded; bytes that are not UTF-8 are replaced."""
     return read_bytes(folder, name, most_bytes).decode("utf-8", errors="replace")
 
 
 def claim(folder: Path, name: str, target: Path, *, program: bool = False) -> bool:
-    """Move what a compiler left directly in `folder` to `target`, if it is a regular file of its own; as a `program`
-    it must be one that can be executed."""
+    """Move a file that a compiler left directly in `folder` to `target`, and return whether that worked. It has to be a
+    regular file without a second name, and for a `program` executable."""
     try:
         descriptor = open_any(folder, name)
     except OSError:

@@ -1,8 +1,8 @@
-"""Temporary folders that go away whatever happens: also after a hostile program filled them, and after SIGKILL.
+"""Temporary folders that are always removed, even after a hostile program filled them, and after SIGKILL.
 
-A folder's name begins with this process's id; if the grader is killed, the sandbox's watcher removes what begins so.
-Programs may leave thousands of nested folders, or folders without permissions, in one: those are removed by rm(1),
-which walks by descriptors and has no depth limit, while Python's own removal ends at its recursion limit.
+A folder's name begins with this process's id; if the grader is killed, the sandbox's watcher removes everything with
+that prefix. Programs may leave thousands of nested folders, or folders without permissions. The grader removes those
+with rm(1), which walks by descriptors and has no depth limit; Python's own removal fails at its recursion limit.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from grader.sandbox.watcher import claim_place, prefix_of
 
 @contextlib.contextmanager
 def scratch_folder(purpose: str, place: Path | None = None, *, linger: bool = False) -> Iterator[Path]:
-    """An empty folder of mode 0700 in `place` (by default the system's place for temporary files), removed afterwards;
-    with `linger` a little later (see `remove_soon`).
+    """An empty folder of mode 0700 in `place` (by default the system's folder for temporary files), which is removed
+    after the block, or with `linger` a little later (see `remove_soon`).
 
-    Raises MachineFault when there is no room for it.
+    Raises MachineFault if the folder cannot be made.
     """
     parent = place or Path(tempfile.gettempdir())
     try:
@@ -44,15 +44,15 @@ def scratch_folder(purpose: str, place: Path | None = None, *, linger: bool = Fa
 
 
 _remover = ThreadPoolExecutor(1, "remover")
-"""The interpreter waits for it at its end."""
+"""The interpreter waits for this thread before it exits."""
 _removing: Future[None] | None = None
 _ROOM_BYTES = 8 << 30
-"""With less left than this, the next run may need what the last one took."""
+"""With less free disk space than this, the next run may need the space of the last one."""
 
 
 def remove_soon(folder: Path) -> None:
-    """As `remove`, in the background where the disk has room: the kernel takes 25 ms to free a file of 100 MB. One
-    folder at most is waiting, so that no more than one run's files lie about."""
+    """Like `remove`, but in the background if the disk has room, because the kernel takes 25 ms to free a file of
+    100 MB. At most one folder waits for its removal, so that the files of only one run remain on disk."""
     global _removing
     wait_until_removed()
     try:
@@ -66,13 +66,13 @@ def remove_soon(folder: Path) -> None:
 
 
 def wait_until_removed() -> None:
-    """Wait for what `remove_soon` has still to remove."""
+    """Wait until `remove_soon` has removed its folder."""
     if _removing is not None:
         wait((_removing,))
 
 
 _SHALLOW = 3
-"""Levels of folders in what an honest run leaves; starting rm takes longer than removing them."""
+"""An honest run leaves at most this many levels of folders; removing them here is faster than starting rm."""
 
 
 def _remove_shallow(folder: Path, levels: int) -> None:
@@ -86,13 +86,13 @@ def _remove_shallow(folder: Path, levels: int) -> None:
 
 
 def claim_name(place: Path) -> str:
-    """A beginning for names in `place`; what begins so is removed should this process be killed."""
+    """A prefix for names in `place`. If this process is killed, everything with that prefix is removed."""
     claim_place(place)
     return prefix_of(os.getpid())
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder with all that is in it, however deep and whatever its permissions; never fails."""
+    """Remove a folder and its contents, however deep and whatever their permissions. Never raises."""
     with contextlib.suppress(OSError):
         _remove_shallow(folder, _SHALLOW)
         return

@@ -1,11 +1,11 @@
-"""The system calls a confined program may not make, as a seccomp filter in classic BPF.
+"""The system calls that a confined program may not make, as a seccomp filter in classic BPF.
 
-Written by hand because the filter is some 70 comparisons and libseccomp would be a package of its own. Denied calls
-fail with EPERM; `clone3` with ENOSYS, since its flags lie in memory where a filter cannot see them, and the C library
-then falls back to `clone`, whose flags we check for new namespaces. Sockets may be local, IP (the network namespace
-holds an empty loopback) or netlink: other families are not all confined by namespaces (vsock reaches the host of a
-virtual machine) or are much kernel for no use (AF_ALG). Numbers are those of the kernel's tables (asm/unistd_64.h,
-asm-generic/unistd.h).
+The filter is written by hand because it has only about 70 comparisons, and libseccomp would be one more dependency.
+Denied calls fail with EPERM. `clone3` fails with ENOSYS, because its flags lie in memory, where a filter cannot see
+them; the C library then falls back to `clone`, whose flags the filter checks for new namespaces. Sockets may be local,
+IP (the network namespace has an empty loopback) or netlink. Of the other families, some escape namespaces (vsock
+reaches the host of a virtual machine), and others expose a lot of kernel code that nothing needs (AF_ALG). The numbers
+are from the kernel's tables (asm/unistd_64.h, asm-generic/unistd.h).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
 _ARCH_PRCTL = {"x86_64": 158}
 _MATRIX_UNITS = 0x1023
-"""ARCH_REQ_XCOMP_PERM: asks for AMX, with which a core computes as fast as ten. A GPU's work is graded, and processor
-time is the evidence that it was one's (`grader.timing.evidence`)."""
+"""ARCH_REQ_XCOMP_PERM requests AMX, with which one core computes as fast as ten. The assignment is graded for work on
+the GPU, and little processor time is the evidence that the GPU did it (`grader.timing.evidence`)."""
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _NAMESPACED_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 _LOCAL_FAMILIES = (1,)
@@ -97,20 +97,20 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18),
     "move_pages": (279, 239),
     "migrate_pages": (256, 238),
-    "shmget": (29, 194),  # once detached, nothing shows whose memory it is; CUDA imports it and does without
+    "shmget": (29, 194),  # once detached, it shows in no process; CUDA imports the call but works without it
 }
 
 _DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {
-    "setsid": (112, 157),  # nothing may leave the session by which we find and end it
+    "setsid": (112, 157),  # we find and kill processes by their session, so none may leave it
     "setpgid": (109, 154),
-    "connect": (42, 203),  # Landlock has no rule for sockets that are files: a container engine's, an agent's
+    "connect": (42, 203),  # Landlock has no rule for socket files, such as those of a container engine or an agent
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
 }
-"""What namespaces confine, where there are none."""
+"""Calls that namespaces would confine; denied where there are none."""
 
 _OF_ITSELF_ONLY: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261),
@@ -119,11 +119,12 @@ _OF_ITSELF_ONLY: dict[str, tuple[int, int]] = {
     "sched_setparam": (142, 118),
     "sched_setattr": (314, 274),
 }
-"""Where processes of the same user can be seen, these reach them, Landlock or not (Linux 6.18): a limit of processor
-time would end the grader. The first argument is a process; 0 is the caller."""
+"""Calls that a process may apply only to itself. Without namespaces they work on other processes of the same user, even
+under Landlock (Linux 6.18): a program could kill the grader by limiting its processor time. The first argument is a
+process; 0 is the caller."""
 
 _NEW_PROCESSES: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
-"""What starts a process, but for `clone`, which also starts threads."""
+"""Calls that start a process. `clone` is checked separately, because it also starts threads."""
 
 _CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
@@ -145,18 +146,18 @@ _CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
 }
-"""What a read-only mount refuses and Landlock lets pass, on any file of the same user's."""
+"""Calls that a read-only mount refuses, but that Landlock allows on any file of the same user."""
 
 
 def filter_program(
     machine: str | None = None, *, namespaces: bool = True, modes: bool = True, processes: bool = True
 ) -> bytes | None:
-    """The filter for this machine's architecture, as `bwrap --seccomp` reads it; None where we have no numbers.
+    """The filter for this machine's architecture, in the format of `bwrap --seccomp`; None for an architecture whose
+    numbers are not listed here.
 
-    Without `namespaces` it also denies what they would confine: networks, new sessions, System V objects, other
-    processes' limits and priorities. Without
-    `modes` it denies changes of files' modes, owners, times and attributes; without `processes` starting any: threads
-    only, which is all that CUDA needs.
+    Without `namespaces` it also denies the calls that namespaces would confine: networks, new sessions, System V
+    objects, other processes' limits and priorities. Without `modes` it denies changes of files' modes, owners, times
+    and attributes. Without `processes` it allows only threads to be started, which is all that CUDA needs.
     """
     machine = machine or platform.machine()
     if machine not in _AUDIT:
@@ -170,7 +171,7 @@ def filter_program(
     program = [
         _instruction(_LOAD_WORD, _ARCHITECTURE),
         _instruction(_JUMP_EQUAL, _AUDIT[machine], true=1),
-        _instruction(_RETURN, _KILL),  # a 32-bit call would have other numbers
+        _instruction(_RETURN, _KILL),  # 32-bit calls have other numbers
         _instruction(_LOAD_WORD, _NUMBER),
     ]
     if machine == "x86_64":

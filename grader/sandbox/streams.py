@@ -1,4 +1,4 @@
-"""The grader's ends of what a run writes to: its output streams and its trace."""
+"""The grader's ends of a run's output streams and of its trace."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import IO
 
 
 class Drain:
-    """Reads a stream in the background and keeps its first `keep` bytes: a flood costs no memory.
+    """Reads a stream in the background and keeps its first `keep` bytes, so that a flood of output costs no memory.
 
-    Its end may never come: a writer can hide a descriptor in a socket message that refers to itself, which outlives
-    it. So reading ends, after `finish` was called, as soon as nothing is left in it.
+    The stream may never end: a writer can hide a descriptor in a socket message that refers to itself and outlives the
+    writer. So after `finish` was called, reading stops as soon as the stream is empty.
     """
 
     def __init__(self, stream: IO[bytes], keep: int) -> None:
@@ -38,7 +38,7 @@ class Drain:
                     self._kept += chunk[:room]
 
     def finish(self) -> None:
-        """Wait until all is read that was written; every writer is dead by now."""
+        """Wait until everything that was written has been read. Call it when every writer is dead."""
         os.eventfd_write(self._last_words, 1)
         self._thread.join(timeout=5)
         if not self._thread.is_alive():
@@ -51,10 +51,10 @@ class Drain:
 
 
 class Receiver:
-    """Takes down what a run sends through a socket that was open before it began: lines once sent cannot be taken
-    back, changed or read again. (A pipe could be read by its writer, through /proc/self/fd.)
+    """Stores the lines that a run sends through a socket that was opened before the run began. The program cannot take
+    back, change or read a line that it has sent. (With a pipe, the writer could read it through /proc/self/fd.)
 
-    `descriptor` is the end for the program. What arrives goes to an unnamed file, `most_bytes` of it.
+    `descriptor` is the program's end. The first `most_bytes` that arrive are written to an unnamed file.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -79,13 +79,13 @@ class Receiver:
         with contextlib.suppress(OSError, ValueError):
             while chunk := self._ours.recv(1 << 18):
                 if self.received < self._most:
-                    self._file.write(chunk[: self._most - self.received + 1])  # one more: read_trace sees it is cut
+                    self._file.write(chunk[: self._most - self.received + 1])  # + 1: read_trace sees the cut
                 self.received += len(chunk)
 
     def finish(self) -> IO[bytes]:
-        """What was received, at its beginning; called when every process of the run is dead."""
+        """Return the file with everything received, rewound. Call it when every process of the run is dead."""
         with contextlib.suppress(OSError):
-            self._theirs.shutdown(socket.SHUT_WR)  # a writer may have hidden its end where closing does not reach it
+            self._theirs.shutdown(socket.SHUT_WR)  # closing is not enough if a writer has hidden its end
         self._theirs.close()
         if self._thread is not None:
             self._thread.join(timeout=60)

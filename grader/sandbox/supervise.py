@@ -1,16 +1,17 @@
-"""Runs one program of unknown intent: confined, under limits, and nothing of it left afterwards.
+"""Runs one program of unknown intent: confined, under limits, and without leaving anything of it behind.
 
-Theory of operation. The grader forks; the child enters the run's control group, sets its resource limits and becomes
-bwrap, which makes the namespaces and then the program. The grader drains both output streams in threads (so a flood
-costs neither memory nor time), and waits on the process's descriptor, waking now and then to measure what no kernel
-limit covers. At the program's end, or at a limit, everything it started is killed: inside bubblewrap the kernel does
-that with the namespace, and is done when process 1 of the namespace can be reaped, for which we wait before anyone
-looks at the output. Without bubblewrap (see `landlock`) we kill the session, which nothing can leave.
+Theory of operation. The grader forks. The child enters the run's control group, sets its resource limits and becomes
+bwrap, which makes the namespaces and then starts the program. The grader drains both output streams in threads (so a
+flood costs neither memory nor time), and waits on the process's descriptor. It wakes now and then to measure what no
+kernel limit covers. When the program ends or reaches a limit, everything it started is killed. With bubblewrap, the
+kernel kills the processes of the namespace, and is done when process 1 of the namespace can be reaped; the grader waits
+for that before it reads any output. Without bubblewrap (see `landlock`) the grader kills the session, which no process
+can leave.
 
-Who trusts whom. The program is trusted with nothing. bwrap and the kernel are trusted. If the grader itself is
-killed, bwrap dies with it (PR_SET_PDEATHSIG), its namespace with bwrap, and the watcher removes what is left.
+Who trusts whom. The program is not trusted. bwrap and the kernel are trusted. If the grader itself is killed, bwrap
+dies with it (PR_SET_PDEATHSIG), the namespace dies with bwrap, and the watcher removes what is left.
 
-This is the one place that runs processes: compilers, submissions and the baseline all come through `run`.
+This is the one place that runs processes: compilers, submissions and the baseline all run through `run`.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ _PR_SET_CHILD_SUBREAPER = 36
 _OPEN_FILES = 1024
 
 _PASSED_ON = ("LANG", "TZ")
-"""What a program sees of the grader's environment. Everything else, secrets first of all, stays outside."""
+"""The only variables of the grader's environment that a program sees; no secret gets in."""
 _PASSED_IN_PART = ("PATH", "LD_LIBRARY_PATH")
-"""Of these, the folders that it can see."""
+"""Of these lists, only the folders that the program can see are passed on."""
 
 _INIT_PID = re.compile(rb'"child-pid": (\d+)')
 
 
 def confinement() -> str:
-    """How runs are confined on this machine, for records and people."""
+    """How runs are confined on this machine, as a phrase for records and people."""
     groups = cgroup.usable()
     suffix = f", cgroups {groups}" if groups else ""
     why = bubblewrap.problem()
@@ -65,8 +66,8 @@ def confinement() -> str:
 
 @dataclass(frozen=True)
 class _Ended:
-    """How many processes were still alive at the end of a run and were killed, and the seconds of processor time of
-    those that were waited for, not counting the one that was started."""
+    """`killed` processes were still alive at the end of a run. `cpu_s` is the processor time of the processes that the
+    grader reaped, without the one that it started."""
 
     killed: int
     cpu_s: float
@@ -74,9 +75,9 @@ class _Ended:
 
 @dataclass(frozen=True)
 class _Way:
-    """How a job is run on this machine: the command that is started, with this environment and these descriptors, in
-    this control group and under these rules, where there are any. `end_all` takes the process's id, and kills all
-    that it started."""
+    """How to run a job on this machine: the command to start, its environment and descriptors, and its control group
+    and Landlock rules, if there are any. `end_all` takes the id of the started process and kills everything that it
+    started."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -87,23 +88,23 @@ class _Way:
 
 
 def require() -> None:
-    """Raises MachineFault unless programs can be fully confined here."""
+    """Raise MachineFault unless programs can be fully confined on this machine."""
     if (why := bubblewrap.problem()) is not None:
-        raise MachineFault(f"--require-sandbox: {why}; leave the option out to make do with less.")
+        raise MachineFault(f"--require-sandbox: {why}; without this option programs run with weaker confinement.")
 
 
 def tool_problem() -> str:
-    """Why a tool that starts CUDA programs, as Nsight Compute does, cannot be run confined here; '' where it can."""
+    """Why this machine cannot confine a tool that starts CUDA programs, such as Nsight Compute; '' if it can."""
     if bubblewrap.problem() is None or not (why := landlock.tool_problem()):
         return ""
     return f"{why}: install bubblewrap (apt install bubblewrap), or run the grader as an ordinary user"
 
 
 def run(job: Job, limits: Limits) -> Outcome:
-    """Run `job` to its end or its limit. Raises UsageError when the command cannot be started at all, and
-    MachineFault when the machine has no process or memory left for it."""
+    """Run `job` until it ends or reaches a limit. Raises UsageError if the command cannot be started at all, and
+    MachineFault if the machine has no process or memory left for it."""
     if linked := next((path for path in (job.folder, *job.writable) if path.is_symlink()), None):
-        raise GraderFault(f"{linked} is a link: what it leads to is not opened for writing.")
+        raise GraderFault(f"{linked} is a link: the sandbox does not open its target for writing.")
     _become_subreaper()
     watcher.claim_place(job.folder.parent)
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -141,12 +142,12 @@ def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group:
         ours = (status_fd, *accounts.values(), *((filter_fd,) if filter_fd is not None else ()))
 
         def end_all(pid: int) -> _Ended:
-            """Kill bwrap and process 1 of its namespace, and wait until the kernel has ended everything in it."""
+            """Kill bwrap and process 1 of its namespace, and wait until the kernel has killed everything in it."""
             process_tree.kill(pid)
             cpu_s = 0.0
             if found := _INIT_PID.search(os.pread(status_fd, 1 << 16, 0)):
                 init = int(found.group(1))
-                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # then init is our child
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # after that, init is our child
                 process_tree.kill(init)
                 cpu_s = _reap(init)
             return _Ended(0, cpu_s)
@@ -176,7 +177,7 @@ def _run_restricted(job: Job, limits: Limits, environment: dict[str, str], group
 
 @contextlib.contextmanager
 def _memory_file(content: bytes) -> Iterator[int]:
-    """A descriptor of a file in memory, at its beginning."""
+    """A descriptor of an in-memory file with this content, rewound."""
     descriptor = os.memfd_create("grader")
     try:
         os.write(descriptor, content)
@@ -187,7 +188,7 @@ def _memory_file(content: bytes) -> Iterator[int]:
 
 
 def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
-    """Run `job` to its end or its limit, and end all that it started."""
+    """Run `job` until it ends or reaches a limit, and kill everything that it started."""
     began = time.monotonic()
     process, printed = _started(job, limits, way)
     assert process.stderr is not None
@@ -198,8 +199,8 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     try:
         broke = _wait(process.pid, began + limits.wall_s, gauge)
         wall_s = time.monotonic() - began
-        broke = broke or gauge.measure_folders()  # what it left may be too much although it was quick
-    finally:  # also on Ctrl-C: nothing of the run may live on
+        broke = broke or gauge.measure_folders()  # even a quick program may have left too much
+    finally:  # also on Ctrl-C: no process of the run may survive
         ended = way.end_all(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -207,7 +208,7 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     stderr.finish()
     group = way.group
     if group is not None and group.ran_out_of_memory():
-        broke = "memory"  # whatever came of it later: a child killed for its memory may be waited for in vain
+        broke = "memory"  # the cause, even if the run later broke another limit waiting for the killed child
     exit_code, signal_name = _ending(process.returncode)
     return Outcome(
         exit_code=exit_code,
@@ -224,7 +225,7 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
 
 
 def _started(job: Job, limits: Limits, way: _Way) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """The process, confined, and our end of its stdout; see `run` for what is raised."""
+    """Start the confined process; return it and our end of its stdout. Raises the errors that `run` names."""
     if not job.starts_programs:
         process = _start(job, limits, way, subprocess.PIPE)
         assert process.stdout is not None
@@ -283,13 +284,14 @@ def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tup
 
 
 def _ending(code: int) -> tuple[int | None, str | None]:
-    """(exit code, signal name). bwrap and shells report a program that signal N ended as exit code 128 + N."""
+    """Return (exit code, signal name). bwrap and shells report a program killed by signal N as exit code 128 + N."""
     number = -code if code < 0 else code - 128 if 128 < code <= 128 + signal.SIGRTMAX else 0
     return (None, _signal_name(number)) if number else (code, None)
 
 
 def _signal_name(number: int) -> str:
-    """SIGSEGV; of signals without a name of their own (signal(7)), SIGRTMIN+3, or the number."""
+    """The name of a signal, such as SIGSEGV. Real-time signals, which have no names (signal(7)), become SIGRTMIN+3, and
+    others "signal 33"."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -298,7 +300,7 @@ def _signal_name(number: int) -> str:
 
 
 def _wait(pid: int, deadline: float, gauge: Gauge) -> str:
-    """Wait for a child without reaping it; the name of the limit it broke, or ''."""
+    """Wait for a child without reaping it. Return the name of the limit that it broke, or ''."""
     descriptor = os.pidfd_open(pid)
     try:
         poll = select.poll()
@@ -316,8 +318,8 @@ def _wait(pid: int, deadline: float, gauge: Gauge) -> str:
 
 
 def _kill_orphans(session: int) -> _Ended:
-    """Kill and reap processes of `session` that were handed to us when their parent died. Repeats, since killing one
-    can hand us its children."""
+    """Kill and reap the processes of `session` that became our children when their parents died. Repeats, because
+    killing one makes its children ours."""
     killed, cpu_s = 0, 0.0
     for _ in range(100):
         ours = os.getpid()
@@ -331,7 +333,7 @@ def _kill_orphans(session: int) -> _Ended:
 
 
 def _reap(pid: int) -> float:
-    """Wait for a child; seconds of processor time that it and all that it waited for took."""
+    """Wait for a child. Return the processor time of it and of all children that it waited for, in seconds."""
     with contextlib.suppress(ChildProcessError):
         return _cpu_s(os.wait4(pid, 0)[2])
     return 0.0
@@ -347,8 +349,8 @@ def _become_subreaper() -> None:
 
 
 def run_attached(command: Sequence[str], environment: Mapping[str, str], called: str) -> int:
-    """Run a command of the user's own, unconfined, on their terminal and in their folder; its exit code, 128 + N
-    when signal N ended it. `called` is what it sees as its own name."""
+    """Run a command of the user, unconfined, on their terminal and in their folder. Return its exit code, which is
+    128 + N if signal N killed it. `called` is its argv[0]."""
     process = subprocess.Popen([called, *command[1:]], executable=command[0], env=os.environ | environment)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Walking through folders that somebody handed in: without recursion, which thousands of nested folders would end."""
+"""Walking through submitted folders without recursion, which thousands of nested folders would break."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DEEPEST = 40
-"""Levels of folders that are looked into."""
+"""The most levels of nested folders that are searched."""
 MOST_ENTRIES = 100_000
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Files below `folder`, those at its top first, otherwise by name. Hidden folders and links to
-    folders are not entered; what cannot be read, or lies too deep, is left aside."""
+    """Yield the files below `folder` by name, a folder's own files before those of its subfolders. Skips hidden
+    folders, links to folders, and everything that cannot be read or lies too deep."""
     seen = 0
     waiting = [(str(folder), 0)]
     while waiting and seen < MOST_ENTRIES:

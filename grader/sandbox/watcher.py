@@ -1,8 +1,8 @@
-"""What outlives a killed grader, for a moment: a shell that waits for the grader's end of a pipe to close, then ends
-the processes of its runs and removes its control groups and temporary folders.
+"""Cleans up after a killed grader: a shell process that waits until the grader's end of a pipe closes, then kills the
+processes of its runs and removes its control groups and temporary folders.
 
-Inside bubblewrap nothing needs ending: the kernel does it when bwrap dies with the grader. Without it, the watcher is
-told each run's session, which a confined program cannot leave there (see `landlock`).
+Processes inside bubblewrap need no killing: the kernel does that when bwrap dies with the grader. Without bubblewrap,
+the grader sends the watcher each run's session, which a confined program cannot leave (see `landlock`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from pathlib import Path
 
 from grader.sandbox import cgroup
 
-# Lines on stdin: "session ID", "ended ID", "group FOLDER" (where control groups are), "place FOLDER" (where temporary
-# folders are).
-# $1 is the beginning of our names in them.
+# Lines on stdin: "session ID", "ended ID", "group FOLDER" (a folder of control groups), "place FOLDER" (a folder of
+# temporary folders). $1 is the prefix of our names in these folders.
 _SCRIPT = r"""
 trap '' INT TERM HUP
 sessions= groups= places=
@@ -57,40 +56,40 @@ done
 """
 
 _watcher: tuple[int, int] | None = None
-"""(the process it watches, the descriptor to write to)."""
-_told: set[str] = set()
+"""The process that the watcher watches, and the descriptor to write its lines to."""
+_sent: set[str] = set()
 
 
 def prefix_of(pid: int) -> str:
-    """How the names of a grader's temporary folders, files and control groups begin."""
+    """The prefix of the names of a grader's temporary folders, files and control groups."""
     return f".grader-{pid}-"
 
 
 def claim_place(folder: Path) -> None:
-    """From now on, temporary folders of this grader in `folder` are removed if it is killed."""
-    _tell(f"place {folder}")
+    """From now on, if this grader is killed, the watcher removes its temporary folders in `folder`."""
+    _send(f"place {folder}")
 
 
 def claim_session(session: int) -> None:
-    """The session of a run is ended if the grader is killed, until `session_ended` is told of it."""
-    _tell(f"session {session}", again=True)
+    """Until `session_ended` is called for it, the watcher kills the session of a run if the grader is killed."""
+    _send(f"session {session}", again=True)
 
 
 def session_ended(session: int) -> None:
-    """Nothing of the session is left: its number may soon be another's."""
-    _tell(f"ended {session}", again=True)
+    """Forget a session of which no process is left, because its number may be reused soon."""
+    _send(f"ended {session}", again=True)
 
 
-def _tell(line: str, again: bool = False) -> None:
+def _send(line: str, again: bool = False) -> None:
     descriptor = _start()
-    if again or line not in _told:
-        _told.add(line)
+    if again or line not in _sent:
+        _sent.add(line)
         with contextlib.suppress(OSError):
             os.write(descriptor, f"{line}\n".encode())
 
 
 def _start() -> int:
-    """Start the watcher once per process; the descriptor it listens to."""
+    """Start the watcher, once per process, and return the descriptor for its lines."""
     global _watcher
     if _watcher is not None and _watcher[0] == os.getpid():
         return _watcher[1]
@@ -106,10 +105,10 @@ def _start() -> int:
     os.close(ours)
     os.set_inheritable(theirs, False)
     _watcher = (os.getpid(), theirs)
-    _told.clear()
+    _sent.clear()
     atexit.register(_stop, os.getpid(), theirs)
     for folder in cgroup.parents():
-        _tell(f"group {folder}")
+        _send(f"group {folder}")
     return theirs
 
 
