@@ -1,7 +1,7 @@
-"""What a GPU is: multiprocessors, clocks, memory, and the sizes that bound how many blocks an SM holds.
+"""The properties of a GPU: multiprocessors, clocks, memory, and the sizes that bound how many blocks an SM holds.
 
-Read from the driver (libcuda's cuDeviceGetAttribute, which makes no context and touches no memory of the GPU), or,
-without a GPU, from a table by compute capability, for what follows from the architecture alone.
+They are read from the driver (libcuda's cuDeviceGetAttribute, which makes no context and touches no GPU memory).
+Without a GPU, those that follow from the architecture alone come from a table by compute capability.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SHARED_OPTIN, _BLOCKS_PER_SM, _RESERVED_SHARED = 97, 106, 111
 
 @dataclass(frozen=True)
 class SmLimits:
-    """What one SM of a compute capability holds. Sizes in bytes; `reserved_shared` is taken from each block's share
-    by the system."""
+    """The capacity of one SM of a compute capability. Sizes are in bytes; `reserved_shared` is the shared memory that
+    the system takes for each block."""
 
     compute_capability: tuple[int, int]
     registers: int
@@ -36,7 +36,7 @@ class SmLimits:
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """One GPU. Clocks are the highest it may take."""
+    """One GPU. The clocks are its maximum clocks."""
 
     sms: int
     clock_mhz: float
@@ -47,7 +47,7 @@ class GpuFacts:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes per second that the memory's pins can carry: bus width × clock × 2 transfers a clock."""
+        """Bytes per second that the memory's pins can carry: bus width × clock × 2 transfers per clock."""
         return self.bus_bits / 8 * self.memory_clock_mhz * 1e6 * 2
 
 
@@ -84,16 +84,16 @@ _TABLE = {
     )
 }
 """CUDA C++ Programming Guide 13.0, "Compute Capabilities", table "Technical Specifications per Compute Capability".
-The row 9.0 was compared with what an H200's driver says (2026-11-21)."""
+The row 9.0 was compared with the values that an H200's driver reports (2026-11-21)."""
 
 
 def known_limits(compute_capability: tuple[int, int]) -> SmLimits | None:
-    """The table's row; None for an architecture it does not have."""
+    """The table's row for an architecture; None if it has none."""
     return _TABLE.get(compute_capability)
 
 
 def gpu_facts(uuid: str) -> GpuFacts | None:
-    """The facts of the GPU with this UUID (GPU-…); None when the driver does not answer for it."""
+    """The facts of the GPU with this UUID (GPU-…); None if the driver does not know it."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -1,12 +1,13 @@
-"""Waits until no other program computes on a GPU: the lock keeps graders apart, not everybody else.
+"""Waits until no other program computes on a GPU: the lock keeps away other graders, but not other programs.
 
-What NVML says decides, since asking through CUDA would put a context of our own on the GPU. It is idle at once when no
-process has a context on it and its memory is empty; both, because inside a container NVML may hide the processes of
-others. Programs that hold a context but do nothing (a notebook) disturb no times: then the GPU is idle when NVML's
-utilisation, the share of the last sampling period (at most a second) in which a kernel ran, is next to nothing.
+The grader asks NVML, because asking through CUDA would create another context on the GPU. The GPU counts as idle at
+once if no process has a context on it and its memory is empty. Both are required, because inside a container NVML may
+hide the processes of others. Programs that hold a context but do nothing (a notebook) disturb no times. If there are
+some, the GPU counts as idle when NVML's utilisation is close to zero, that is, the share of the last sampling period
+(at most a second) in which a kernel ran.
 
-If the GPU does not become idle, grading goes on and the record says so. Without NVML there is no wait, and the record
-says that.
+If the GPU does not become idle, grading continues and the record says so. Without NVML the grader does not wait, and
+the record says that too.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from grader.gpu.nvml import nvml_device
 PATIENCE_S = 30.0
 POLL_S = 0.1
 DRAWING_PERCENT = 5
-"""Utilisation of an idle desktop on the same GPU."""
+"""Utilisation, in per cent, that an idle desktop on the same GPU causes."""
 EMPTY_BYTES = 256 << 20
-"""Below this, not counting the driver's own reserve, a GPU is taken to hold no context."""
+"""A GPU with less memory in use than this, not counting the driver's reserve, is assumed to hold no context."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """Who uses a GPU: processes with a context by id, bytes in use, per cent of the time in which a kernel ran. None
-    where NVML does not say."""
+    """The users of a GPU: ids of the processes with a context, bytes in use, and the per cent of the time in which a
+    kernel ran. None where NVML does not report a value."""
 
     processes: tuple[int, ...]
     memory_bytes: int | None
@@ -55,14 +56,14 @@ Reader = Callable[[], Use | None]
 
 @dataclass(frozen=True)
 class Waited:
-    """The result of waiting. `idle` is None where unknown; `sentence` is for people."""
+    """The result of waiting. `idle` is None if unknown; `sentence` describes the result for people."""
 
     idle: bool | None
     sentence: str
 
     @property
     def warning(self) -> str:
-        """For people to see, or ''."""
+        """A warning for people, or ''."""
         return f"The GPU was {self.sentence}: its times may be too long." if self.idle is False else ""
 
 
@@ -74,32 +75,33 @@ def wait_until_idle(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Waited:
-    """Wait until `read` finds the GPU idle, or `patience_s` seconds. `say` gets one sentence when that takes time."""
+    """Wait until `read` finds the GPU idle, for at most `patience_s` seconds. If it takes more than a moment, `say` is
+    called with one sentence."""
     began, said = clock(), False
     while True:
         use = read() if read is not None else None
         spent = clock() - began
         if use is None or use.idle is None:
-            return Waited(None, "whether the GPU was idle is not known: NVML does not say")
+            return Waited(None, "NVML does not report whether the GPU was idle")
         if use.idle:
             return Waited(True, f"idle after {spent:.1f} s" if said else "idle")
         if spent >= patience_s:
             return Waited(False, f"not idle after {spent:.0f} s: {use}")
-        if not said and spent > 2:  # the last run of our own is in NVML's sampling period for up to a second
+        if not said and spent > 2:  # our own last run stays in NVML's sampling period for up to a second
             said = True
             say(f"waiting for the GPU: it is {use}")
         sleep(POLL_S)
 
 
 class IdleWait:
-    """Waits for one GPU, submission after submission. A GPU that stays busy delays a class only once."""
+    """Waits for one GPU before each submission. A GPU that stays busy delays a class only once."""
 
     def __init__(self, read: Reader | None) -> None:
         self._read = read
         self._patience_s = PATIENCE_S
 
     def __call__(self, say: Callable[[str], None]) -> Waited:
-        """As `wait_until_idle`."""
+        """Wait as `wait_until_idle` does, but not at all if the last wait was in vain."""
         waited = wait_until_idle(self._read, say, patience_s=self._patience_s)
         self._patience_s = 0.0 if waited.idle is False else PATIENCE_S
         return waited
@@ -107,7 +109,7 @@ class IdleWait:
 
 @contextlib.contextmanager
 def use_reader(uuid: str) -> Iterator[Reader | None]:
-    """Reads who uses the GPU with this UUID; None where NVML does not answer for it."""
+    """A function that reads who uses the GPU with this UUID; None if NVML does not know it."""
     with nvml_device(uuid) as handle:
         yield None if handle is None else lambda: _use(handle)
 

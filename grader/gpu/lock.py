@@ -1,8 +1,8 @@
-"""One submission on one GPU at a time, across processes: times of programs that share a GPU say nothing.
+"""One submission at a time on each GPU, across processes: times of programs that share a GPU are meaningless.
 
-The lock is flock(2) on a file named after the GPU's UUID, so the kernel releases it when its holder ends. The file lies
-in a world-writable folder, so that graders of all users share it; GRADER_LOCKS names another. The file names the last
-holder's process.
+The lock is an flock(2) on a file named after the GPU's UUID, so the kernel releases it when its holder ends. The file
+lies in a world-writable folder, so that graders of all users share it; GRADER_LOCKS names another folder. The file
+contains the process id of its last holder.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from pathlib import Path
 from grader.base.errors import MachineFault
 
 PLACES = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
-"""Where everybody may write. The first is Debian's and Ubuntu's for locks, and root's alone elsewhere."""
+"""Folders that are usually world-writable. /run/lock is the folder for locks on Debian and Ubuntu; on other systems
+only root may write to it."""
 
 
 @contextlib.contextmanager
 def gpu_to_ourselves(uuid: str, waiting: Callable[[str], None]) -> Iterator[None]:
-    """Hold the GPU's lock while the block runs. `waiting` gets one sentence when another grader has it.
+    """Hold the GPU's lock while the block runs. If another grader holds it, `waiting` is called with one sentence.
 
-    Raises MachineFault where the lock's file cannot be made.
+    Raises MachineFault if the lock file cannot be made.
     """
     with _opened(uuid) as descriptor:
         if not _try(descriptor):
@@ -53,15 +54,15 @@ def _opened(uuid: str) -> Iterator[int]:
 
 
 def lock_folder() -> Path:
-    """GRADER_LOCKS, else the first place in which everybody on this machine may make files."""
+    """GRADER_LOCKS, or else the first folder of PLACES in which every user of this machine may create files."""
     if configured := os.environ.get("GRADER_LOCKS"):
         return Path(configured)
     return next((place for place in PLACES if place.is_dir() and place.stat().st_mode & stat.S_IWOTH), PLACES[-1])
 
 
 def _open(path: Path) -> int:
-    """Open a file that may belong to another user, or make it for everybody. In a shared folder O_CREAT on another
-    user's file is refused (protected_regular), and so must be links."""
+    """Open a file that may belong to another user, or create it for all users. O_CREAT comes second, because the kernel
+    refuses it on another user's file in a shared folder (protected_regular). Links are refused."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     while True:
         with contextlib.suppress(FileNotFoundError):

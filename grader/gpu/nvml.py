@@ -1,4 +1,4 @@
-"""A GPU as NVML knows it, by its UUID."""
+"""Opening NVML, and looking up a GPU in it by UUID."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pynvml
 
 @functools.cache
 def keep_open() -> None:
-    """Leave NVML open until the process ends. Opening it initialises the driver, which takes up to seconds where no
-    persistence daemon holds it; while it is open that is done, for CUDA programs too."""
+    """Leave NVML open until the process ends. Opening it initialises the driver, which can take seconds where no
+    persistence daemon keeps it initialised. While NVML is open, CUDA programs need not initialise it either."""
     with contextlib.suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         atexit.register(pynvml.nvmlShutdown)
@@ -22,7 +22,7 @@ def keep_open() -> None:
 
 @contextlib.contextmanager
 def opened() -> Iterator[bool]:
-    """Keeps NVML open during the block; False without a driver."""
+    """Keep NVML open during the block; False without a driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -36,7 +36,7 @@ def opened() -> Iterator[bool]:
 
 @contextlib.contextmanager
 def nvml_device(uuid: str) -> Iterator[Any | None]:
-    """NVML's handle of the GPU with this UUID while the block runs; None where NVML does not answer for it."""
+    """NVML's handle of the GPU with this UUID while the block runs; None if NVML does not know it."""
     with opened() as there:
         handle = None
         if there:

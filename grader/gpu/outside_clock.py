@@ -1,18 +1,19 @@
-"""How long a GPU was busy, read by the grader outside the program: a clock that the program cannot set.
+"""The time that a GPU was busy, read by the grader outside the program: a clock that the program cannot set.
 
-The trace is written inside the program's process, so a program can forge it, pause it, or do its work where the
-tracer doesn't look. The GPU's own counters are read here, before and after a series of runs. They say how long the
-GPU was busy, not with what; `grader.timing.evidence` compares that with what the traces explain.
+The trace is written inside the program's process, so a program can forge it, pause it, or work where the tracer does
+not look. This module reads the GPU's own counters before and after a series of runs. They show how long the GPU was
+busy, but not with what; `grader.timing.evidence` compares that with the time that the traces explain.
 
-Two sources, the first that the GPU has:
+There are two sources; the grader uses the first that the GPU supports:
 
-    GPM          counters of Hopper and later, NVML's nvmlGpm functions; an ordinary user may read them (seen on an
-                 H200, driver 580). Busy time is the graphics utilisation times the interval. They also give the share
-                 of active warps on busy SMs, which is achieved occupancy.
+    GPM          counters of Hopper and later, through NVML's nvmlGpm functions. An ordinary user may read them (checked
+                 on an H200, driver 580). Busy time is the graphics utilisation times the interval. They also report the
+                 share of active warps on busy SMs, which is achieved occupancy.
     utilisation  NVML's buffer of utilisation samples: the share of each sampling period, 1/6 to 1 s, in which a kernel
-                 ran. Any GPU since Kepler; whole per cents.
+                 ran, in whole per cents. On every GPU since Kepler.
 
-Both tick: what a program did shows up to 0.1 s after its end, so a reading waits that long (docs/benchmarks.md).
+Both are updated periodically: the work of a program may appear up to 0.1 s after its end. So a reading waits that long
+(docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ import pynvml
 from grader.gpu.nvml import nvml_device
 
 SETTLE_S = 0.1
-"""After the last work. On an H200, readings 0.1 s after a program's end gave 0.79 to 1.11 times what they gave 0.2 s
-later (232 runs); 0.06 s after it, 0.13 times in the worst case."""
+"""The wait after the last work. On an H200, readings taken 0.1 s after a program's end were 0.79 to 1.11 times those
+taken 0.2 s later (232 runs); readings taken 0.06 s after it were 0.13 times those in the worst case."""
 TICK_S = 0.1
-"""The counters are refreshed at about this rate, so the interval that they cover may be so much longer or shorter than
-the one between two readings."""
+"""The counters are refreshed at about this interval. So the time that they cover may be longer or shorter by this much
+than the time between two readings."""
 
 
 @dataclass(frozen=True)
 class Busy:
-    """What the GPU did between two marks. `busy_s` of `interval_s`; `occupancy` is the share of warps active on SMs
-    that had any, 0..1, None where the source doesn't say."""
+    """The GPU's work between two marks: it was busy for `busy_s` of `interval_s` seconds. `occupancy` is the share of
+    active warps on SMs that had any, 0..1; None if the source does not report it."""
 
     source: str
     interval_s: float
@@ -51,14 +52,14 @@ class OutsideClock(Protocol):
     """Reads one GPU. A mark is a point in time."""
 
     def mark(self, last_work: float = 0.0) -> Any:
-        """A mark no earlier than `SETTLE_S` after `last_work` (on `time.monotonic`); by default at once."""
+        """Take a mark, at the earliest `SETTLE_S` after `last_work` (on `time.monotonic`); by default at once."""
 
     def between(self, first: Any, second: Any) -> Busy | None:
-        """What was done between two marks; None where the GPU does not answer."""
+        """The work between two marks; None if the GPU does not report it."""
 
 
 def settle(last_work: float) -> None:
-    """Wait until the counters hold what was done before `last_work`."""
+    """Wait until the counters include all work done before `last_work`."""
     time.sleep(max(0.0, last_work + SETTLE_S - time.monotonic()))
 
 
@@ -73,7 +74,7 @@ def outside_clock(uuid: str) -> Iterator[OutsideClock | None]:
 
 
 class _Sample:
-    """NVML's memory for the counters at one time, freed when unused."""
+    """The counters at one time, in memory of NVML that is freed with this object."""
 
     def __init__(self, counters: Any) -> None:
         self.counters = counters
@@ -130,7 +131,7 @@ def _gpm_clock(handle: Any) -> GpmClock | None:
 
 
 class UtilisationClock:
-    """NVML's buffer of utilisation samples: (microseconds, per cent of the period that ended then)."""
+    """NVML's buffer of utilisation samples: (time in microseconds, per cent of the period that ended then)."""
 
     def __init__(self, read: Callable[[int], list[tuple[int, int]]]) -> None:
         self._read = read

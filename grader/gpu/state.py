@@ -1,6 +1,6 @@
-"""The state of a GPU while something runs on it, read through NVML: clocks, temperature, power, throttling.
+"""The state of a GPU while a program runs on it, read through NVML: clocks, temperature, power, throttling.
 
-A thread samples every 20 ms; one sample takes some 50 µs of host time and none of the GPU's. Constants are NVML's
+A thread samples every 20 ms; one sample takes about 50 µs on the host and no time on the GPU. The constants are NVML's
 (nvml.h, nvmlClocksEventReason*).
 """
 
@@ -26,8 +26,8 @@ SLOWED: dict[int, str] = {
     0x40: "temperature (hardware)",
     0x80: "power brake",
 }
-"""Reasons that mean the GPU ran slower than it was asked to. The others, idle (0x1), chosen application clocks
-(0x2), sync boost (0x10) and display clocks (0x100), are not slowdowns."""
+"""Reasons that mean that the GPU ran slower than requested. The others, idle (0x1), chosen application clocks (0x2),
+sync boost (0x10) and display clocks (0x100), are not slowdowns."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class GpuState:
-    """All samples of one run. `slowed` names why it was throttled, if it was; `sm_mhz` is the median."""
+    """A summary of the samples of one run: median clocks, and the highest temperature and power. `slowed` names the
+    reasons for which the GPU was throttled, if it was."""
 
     sm_mhz: int
     memory_mhz: int
@@ -57,8 +58,8 @@ class GpuState:
 
 
 def summarise(samples: Sequence[Sample]) -> GpuState | None:
-    """What the samples of one run say; None without any. Clocks come from samples in which the GPU was busy, if any; a
-    reason counts when one sample has it."""
+    """Summarise the samples of one run; None if there are none. The clocks come from the samples in which the GPU was
+    busy, if there are any. One sample with a reason is enough for it to count."""
     if not samples:
         return None
     busy = [sample for sample in samples if not sample.reasons & 0x1] or list(samples)
@@ -75,14 +76,14 @@ def summarise(samples: Sequence[Sample]) -> GpuState | None:
 
 
 class Watch:
-    """Collects samples until it is stopped; `state` afterwards."""
+    """Collects samples until it is stopped; then `state` summarises them."""
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
         self.ended = threading.Event()
 
     def stop(self) -> None:
-        """What is watched has ended, even if the block goes on."""
+        """Stop sampling when the watched process has ended, even while the block still runs."""
         self.ended.set()
 
     @property
@@ -95,7 +96,8 @@ Reader = Callable[[], Sample | None]
 
 @contextlib.contextmanager
 def watching(read: Reader | None, every_s: float = SAMPLE_EVERY_S) -> Iterator[Watch]:
-    """Samples with `read` (None: not at all) from a thread until the block ends, and once at its beginning."""
+    """Sample with `read` in a thread until the block ends or the watch is stopped, at least once. Without `read`, take
+    no samples."""
     watch = Watch()
     if read is None:
         yield watch
@@ -121,7 +123,7 @@ def watching(read: Reader | None, every_s: float = SAMPLE_EVERY_S) -> Iterator[W
 
 @contextlib.contextmanager
 def nvml_reader(uuid: str) -> Iterator[Reader | None]:
-    """Reads the GPU with this UUID; None where NVML does not answer for it."""
+    """A function that samples the GPU with this UUID; None if NVML does not know it."""
     with nvml_device(uuid) as handle:
         yield None if handle is None else lambda: _sample(handle)
 
