@@ -73,7 +73,7 @@ def test_a_short_case_is_measured_whole(source):
     found = time_baseline(case(4, 128, 32), source=source, run=Machine(0.01))
     assert found.seconds == pytest.approx(0.16)
     assert (found.done, found.total, found.scaled, found.runs) == (16, 16, False, 5)
-    assert found.describe().startswith("measured whole, fastest of 5 runs, the slowest +0.0%: 0.16 s (core ")
+    assert found.describe().startswith("measured completely, fastest of 5 runs, the slowest +0.0%: 0.16 s (core ")
     assert f"core {found.core} of {found.cpu}, gcc 12.2.0, -O3, {found.date[:10]})" in found.describe()
 
 

@@ -49,18 +49,18 @@ def test_an_honest_trace_raises_no_doubt() -> None:
         (None, "left no trace"),
         (replace(HONEST, malformed_lines=2), "2 lines that the tracer does not write"),
         (replace(HONEST, unknown_lines=1), "1 lines that the tracer does not write"),
-        (replace(HONEST, truncated=True), "read no further than 2,000,000 events"),
-        (replace(HONEST, starts=2, ends=2), "begun 2 times"),
+        (replace(HONEST, truncated=True), "cut after 2,000,000 events"),
+        (replace(HONEST, starts=2, ends=2), "begins 2 times"),
         (replace(HONEST, ends=0), "has no end"),
         (replace(HONEST, starts=0, ends=0, clock_ns=None), "has no beginning"),
-        (replace(HONEST, engine="emulator"), "names another engine than cuda: emulator"),
+        (replace(HONEST, engine="emulator"), "an engine other than cuda: emulator"),
         (replace(HONEST, dropped=3), "3 events are missing"),
         (replace(HONEST, tracer_errors=(TracerError("cuptiSubscribe", "busy"),)), "CUPTI refused the tracer"),
         (replace(HONEST, kernels=()), "No kernel ran on the GPU"),
         (replace(HONEST, kernels=(kernel(6 * SECOND, 8 * SECOND),)), "2 s of GPU time in 1 s of wall time"),
         (replace(HONEST, kernels=(kernel(5 * SECOND, 5 * SECOND + 10),)), "before the program began"),
-        (replace(HONEST, kernels=(kernel(9 * SECOND, 9 * SECOND + 10),)), "after the program had ended"),
-        (replace(HONEST, kernels=(kernel(6 * SECOND, 6 * SECOND + 10, (64, 64, 1)),)), "that no GPU runs"),
+        (replace(HONEST, kernels=(kernel(9 * SECOND, 9 * SECOND + 10),)), "after the program ended"),
+        (replace(HONEST, kernels=(kernel(6 * SECOND, 6 * SECOND + 10, (64, 64, 1)),)), "that no GPU can run"),
     ],
 )
 def test_a_trace_that_cannot_be_believed_is_said_to_be_so(trace: Trace | None, words: str) -> None:
@@ -73,8 +73,8 @@ def test_a_trace_begun_at_another_time_was_not_written_by_this_run() -> None:
     for clock_ns in (3 * SECOND, 9 * SECOND, 0):
         moved = kernel(clock_ns, clock_ns + SECOND // 10)
         forged = replace(HONEST, clock_ns=clock_ns, kernels=(moved,))
-        said = doubts(forged, replace(WITNESS, began_ns=began))
-        assert said == ("Its trace was begun before or after the run, by its own clock: another program wrote it.",)
+        (said,) = doubts(forged, replace(WITNESS, began_ns=began))
+        assert "before or after the run" in said
 
 
 def test_a_program_that_computes_on_the_host_in_some_of_its_timed_runs_is_told() -> None:

@@ -162,10 +162,10 @@ SAID = {
     "exit": "exit code 64",
     "warnings": ("The output is right, but six474() failed with 6474.",),
     "flags": (
-        "Its trace holds 6,474 lines that the tracer does not write.",
+        "Its trace contains 6,474 lines that the tracer does not write.",
         "CUPTI refused the tracer: 6474 said 6474.",
     ),
-    "timing_refused": "Its trace has a kernel that no GPU runs: 6474, 6474x1x1 threads in a block.",
+    "timing_refused": "Its trace has a kernel that no GPU can run: 6474, 6474x1x1 threads per block.",
 }
 
 
@@ -176,7 +176,7 @@ def test_where_only_the_verdict_is_shown_nothing_a_program_says_gets_around_it(s
     if verdict is not Verdict.COMPILE_ERROR:  # the compiler saw no input
         assert "474" not in disclosed(test, rules, case).model_dump_json()
     assert disclosed(test, rules, case).flags == (
-        "Its trace holds … lines that the tracer does not write.",
+        "Its trace contains … lines that the tracer does not write.",
         "CUPTI refused the tracer.",
     )
     assert disclosed(test, rules, suite.cases["s01"]) == test

@@ -69,7 +69,7 @@ def test_a_slow_run_stays_in_the_result_marked_and_the_median_does_not_move() ->
 def test_a_throttled_run_is_repeated_and_said_so() -> None:
     timing = repeat(of(10.0, a_run(13.0, SLOWED), *[10.0] * 5), TimingRules(), first=a_run(10.0), clock=frozen)
     assert [run.use for run in timing.runs] == ["warm-up", "counted", "throttled"] + ["counted"] * 5
-    assert timing.notes == ("a run was repeated because the GPU was slowed (power cap)",)
+    assert timing.notes == ("a run was repeated because the GPU was throttled (power cap)",)
     assert timing.median_ms == 10.0
 
 

@@ -1,6 +1,6 @@
-"""How long a program takes, and whether the time is credible.
+"""Measuring the time of a program, and deciding whether the time is credible.
 
 `measurement` repeats runs on `fresh_inputs` until `stopping` ends them; `baseline` times the sequential program;
-`floors` bounds from below what a GPU can need; `evidence` compares the trace with the outside clock.
-May import `checking`, `records`, `programs` and what is below them.
+`floors` computes the least time that a GPU could need; `evidence` compares the trace with the outside clock.
+May import `checking`, `records`, `programs` and the packages below them.
 """

@@ -1,18 +1,18 @@
-"""Times the sequential program that speedups are measured against, on this machine, and keeps the times.
+"""Times the sequential program that speedups are measured against, on this machine, and caches the times.
 
 The program's contract: `./seq INPUT OUTPUT TIMES BUDGET_S` does outer iterations of equal cost until all are done
-or BUDGET_S seconds of computing are spent, and writes one line to TIMES, `compute_seconds done total`. Reading and
-writing files is not in these seconds. `reference/sequential.h` is all of that but the algorithm; a source may
-include headers from its own folder or the one above. Because iterations cost the same, the time of all of them is the
-measured time multiplied by total / done.
+or BUDGET_S seconds of computing are spent, and writes one line to TIMES, `compute_seconds done total`. These seconds
+do not include reading and writing files. `reference/sequential.h` implements everything except the algorithm; a source
+may include headers from its own folder or the one above. Because iterations cost the same, the time of all of them is
+the measured time multiplied by total / done.
 
-For the same reason the input need not be the testcase's own. Time does not depend on the values, so one is made
-from a public seed; and it is linear in the number of units (batches), so only as many are written as the
-budget needs. The 944 MB of the largest testcase are never written for this. A Baseline says how much was
-measured and how much scaled.
+For the same reason, the program need not run on the testcase's own input. Its time does not depend on the values, so
+the grader makes an input from a public seed. The time is also linear in the number of units (batches), so the grader
+writes only as many as the budget needs. It never writes the 944 MB of the largest testcase for this. A Baseline
+records how much was measured and how much was scaled.
 
-The budget is shared by several runs, three at least, of which the fastest counts: what disturbs a run on one core
-(interrupts, neighbours) only ever makes it slower. The slowest is kept too: the two bound all runs.
+Several runs, at least three, share the budget, and the fastest counts: disturbances of a run on one core (interrupts,
+neighbours) only ever make it slower. The slowest is kept too, because the two bound all runs.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 MAX_SAMPLE_BYTES = 128 << 20
-"""Largest input written for a measurement; less than the budget is measured where it does not reach."""
+"""The largest input written for a measurement. Where it is too small to fill the budget, less time is measured."""
 
 LEAST_RUNS, MAX_RUNS = 3, 5
-"""A run may take the budget's third; short cases are run up to five times, as long as the budget lasts."""
+"""A run may take a third of the budget; short cases run up to five times, as long as the budget lasts."""
 
 QUIET = 0.05
-"""When the slowest run takes longer than the fastest by more than this share, something else was running."""
+"""If the slowest run takes longer than the fastest by more than this share, another program was running."""
 
 GROWTH = 1.5
-"""A sample that was done before the budget is enlarged to this many times what should fill the budget."""
+"""A sample that finishes before its budget is spent is enlarged to this many times the size that should fill it."""
 
 _COMPILE_LIMIT_S = 60
 _CACHE_VERSION = 2
@@ -62,9 +62,9 @@ _CACHE_VERSION = 2
 
 @dataclass(frozen=True)
 class Baseline:
-    """The sequential time of one shape. `seconds` is for the whole problem, `measured_seconds` for `done` of its
-    `total` iterations; both are computing only, of the fastest of `runs` runs. `slowest_seconds` is for the whole
-    problem, of the slowest of them."""
+    """The sequential time of one shape, for computing only. `seconds` is the time of the whole problem in the fastest
+    of `runs` runs, scaled from `measured_seconds` for `done` of its `total` iterations. `slowest_seconds` is the time
+    of the whole problem in the slowest of these runs."""
 
     shape: Shape
     seconds: float
@@ -85,13 +85,13 @@ class Baseline:
         return self.done < self.total
 
     def describe(self) -> str:
-        """What was measured and what was scaled, in a sentence."""
+        """One sentence that says what was measured and what was scaled."""
         how = f"core {self.core} of {self.cpu}, {self.compiler}, {' '.join(self.flags)}, {self.date[:10]}"
         runs = f"fastest of {self.runs} runs, the slowest {self.spread:+.1%}"
         if self.spread > QUIET:
             runs += " (the machine was busy: run `grader baseline --refresh` when it is idle)"
         if not self.scaled:
-            return f"measured whole, {runs}: {self.seconds:.4g} s ({how})."
+            return f"measured completely, {runs}: {self.seconds:.4g} s ({how})."
         return (
             f"scaled from a sample, {runs}: {self.measured_seconds:.3g} s measured for {self.done:,} of "
             f"{self.total:,} iterations of equal cost, {self.seconds:.4g} s for all ({how})."
@@ -99,18 +99,18 @@ class Baseline:
 
     @property
     def spread(self) -> float:
-        """How much longer the slowest run took than the fastest, as a share."""
+        """By how much the slowest run took longer than the fastest, as a share of the fastest."""
         return self.slowest_seconds / self.seconds - 1
 
 
 def baselines_of(rules: Assignment, engine: Engine) -> Callable[[Case], Baseline] | None:
-    """The sequential times of an assignment on this machine, by case; None where `engine` measures no times, or where
+    """A function that returns the sequential time of a case on this machine; None if `engine` measures no times, or if
     there is no sequential program, as on a student's machine."""
     return cache(partial(baseline_of, rules)) if engine.measures_time and rules.reference_folder.is_dir() else None
 
 
 def baseline_of(rules: Assignment, case: Case, *, refresh: bool = False) -> Baseline:
-    """The time of the assignment's sequential program; see `time_baseline`."""
+    """Time the assignment's sequential program on a case; see `time_baseline`."""
     return time_baseline(
         case,
         source=rules.reference_folder / rules.baseline.source,
@@ -129,12 +129,12 @@ def time_baseline(
     refresh: bool = False,
     run: Runner | None = None,
 ) -> Baseline:
-    """The sequential time of a case's shape on this machine: the one that is kept, or (`refresh`, or none kept) a
-    new one.
+    """Return the sequential time of a case's shape on this machine, from the cache if it is there. With `refresh`, or
+    if it is not cached, measure it.
 
-    `run` runs the compiler and the program; by default the grader's own runner under a time limit.
-    Raises MachineFault where there is no C compiler or no room, GraderFault where the program does not compile or
-    breaks its contract.
+    `run` runs the compiler and the program; the default is the grader's runner with a time limit. Raises MachineFault
+    if there is no C compiler or not enough disk space, and GraderFault if the program does not compile or breaks its
+    contract.
     """
     own_runner = run is None
     run = run or runner(max(_COMPILE_LIMIT_S, 10 * budget_s))
@@ -164,8 +164,8 @@ def time_baseline(
             baseline = _measure(case, program, budget_s, folder, run, key)
     except OSError as error:
         raise MachineFault(
-            f"The sequential program could not be timed on {case.name}: {error.strerror}; up to "
-            f"{MAX_SAMPLE_BYTES * 4 // 3:,} bytes are needed in {tempfile.gettempdir()}."
+            f"The sequential program could not be timed on {case.name}: {error.strerror}; it needs up to "
+            f"{MAX_SAMPLE_BYTES * 4 // 3:,} bytes in {tempfile.gettempdir()}."
         ) from error
     _write(kept_at, key, baseline)
     return baseline
@@ -183,7 +183,7 @@ def _compiler() -> str:
 
 @cache
 def _own_compiler_version(compiler: str) -> str:
-    """Read once in a session: it is part of each cached time's key."""
+    """The compiler's version, read only once per process because the key of every cached time contains it."""
     return _compiler_version(compiler, runner(_COMPILE_LIMIT_S))
 
 
@@ -197,7 +197,7 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([\w.-]+)"', re.MULTILINE)
 
 
 def _with_headers(source: Path) -> tuple[Path, ...]:
-    """The source, then the headers it includes from its own folder or the one above."""
+    """The source, followed by the headers that it includes from its own folder or the one above."""
     names = [name.decode() for name in _INCLUDE.findall(source.read_bytes())]
     folders = (source.parent, source.parent.parent)
     found = (next((f / name for f in folders if (f / name).is_file()), None) for name in names)
@@ -208,7 +208,7 @@ def _compile(compiler: str, sources: Sequence[Path], flags: Sequence[str], folde
     source = sources[0]
     program, copied = folder / "seq", folder / source.name
     for path in sources:
-        shutil.copyfile(path, folder / path.name)  # a runner may see nothing outside the folder
+        shutil.copyfile(path, folder / path.name)  # a runner need not see anything outside the folder
     command = [compiler, *flags, "-o", str(program), str(copied), "-lm"]
     completed = run(command, folder)
     if completed.exit_code != 0 or not program.exists():
@@ -277,7 +277,8 @@ def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runn
 
 
 def write_sample(operator: Operator, shape: Shape, units: int, distribution: Distribution, path: Path) -> Shape:
-    """An input like the case's with `units` units (all of them where the operator cannot do with fewer)."""
+    """Write an input like the case's with `units` units, or with all units if the operator cannot do with fewer. Return
+    its shape."""
     with contextlib.suppress(ValueError):
         shape = operator.shrink(shape, units)
     seed = public_seed("baseline")
@@ -310,7 +311,7 @@ def _run_once(program: Path, source: Path, budget_s: float, folder: Path, run: R
 
 @contextlib.contextmanager
 def _pinned() -> Iterator[int]:
-    """Children started inside run on one core: the last one allowed, since the first takes most interrupts."""
+    """Pin the children that the block starts to one core: the last allowed one, as the first takes most interrupts."""
     allowed = os.sched_getaffinity(0)
     core = max(allowed)
     os.sched_setaffinity(0, {core})
@@ -320,7 +321,7 @@ def _pinned() -> Iterator[int]:
         os.sched_setaffinity(0, allowed)
 
 
-# ---- what is kept -----------------------------------------------------------------------------------------------
+# ---- the cache --------------------------------------------------------------------------------------------------
 
 
 def _cache_file(key: dict[str, Any]) -> Path:
@@ -329,7 +330,7 @@ def _cache_file(key: dict[str, Any]) -> Path:
 
 
 def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
-    """The kept time, or None where there is none, or it is damaged or does not match."""
+    """The cached time; None if it is missing, damaged, or does not match the key."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["key"] != key:
@@ -342,7 +343,7 @@ def _read(path: Path, key: dict[str, Any]) -> Baseline | None:
 
 
 def _write(path: Path, key: dict[str, Any], baseline: Baseline) -> None:
-    """Keeps a time. A cache that cannot be written costs time, not the measurement."""
+    """Cache a time. If the cache cannot be written, the measurement still counts, but the next grading repeats it."""
     with contextlib.suppress(MachineFault), making(path) as folder:
         made = folder / "baseline.json"
         made.write_text(json.dumps({"key": key, "baseline": asdict(baseline)}, indent=2) + "\n", encoding="utf-8")

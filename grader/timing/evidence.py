@@ -1,19 +1,20 @@
-"""Decides whether a run's times are credible by comparing its trace, processor time and output.
+"""Decides whether a run's times are credible by comparing its trace with the grader's own observations.
 
-The trace comes from within the program's process, so it is evidence. It cannot be changed once written (see
-`sandbox.streams.Receiver`), but a program can write lines of its own, and can keep the tracer from being loaded. A
-forged trace must agree with what the grader saw from outside: wall time, processor time, one process. A run that does
-not agree keeps its verdict, which depends on the output file alone, but is not timed and is flagged for review.
+The trace comes from the program's process, so it is only evidence. A line cannot be changed once written (see
+`sandbox.streams.Receiver`), but a program can add lines, and can keep the tracer from being loaded. A forged trace has
+to agree with what the grader sees from outside: wall time, processor time, one process. A run that does not agree keeps
+its verdict, which depends on the output file alone, but is not timed and is flagged for review.
 
-Processor time bounds what a program can have computed on the host. It exposes host work behind decoy kernels: an honest
-program spends host time on start-up, files, copies, launches and waiting, which `computed_on_the_host` adds up
-generously. Anything above could be the computation itself, if it reaches the share of the sequential program's
-time that a vectorised one on the same core would need (`VECTORISED`).
+Processor time limits how much a program can have computed on the host, and so exposes host work behind decoy kernels.
+An honest program spends host time on start-up, files, copies, launches and waiting; `computed_on_the_host` adds these
+up generously. Any time beyond that could be the computation itself, if it is at least as long as a vectorised program
+on the same core would need, estimated as a share of the sequential program's time (`VECTORISED`).
 
-What a program does on the GPU without the tracer's knowledge shows on the clock outside (`grader.gpu.outside_clock`):
-`hidden_work` allows what honest programs need beyond their traced kernels. Measured on an H200 (driver 580,
-2026-11-22, docs/benchmarks.md): 0.2 to 2.9 ms a run for its context, up to 6 % of long series of kernels, and the
-counters' tick. Where the graded run has just ended, what the counters hold of it late is seen too.
+Work that a program hides from the tracer still shows on the outside clock (`grader.gpu.outside_clock`). `hidden_work`
+allows for what honest programs need beyond their traced kernels. On an H200 (driver 580, 2026-11-22,
+docs/benchmarks.md) this was 0.2 to 2.9 ms per run for its context, up to 6 % for long series of kernels, and the
+counters' tick. If the graded run has only just ended, counters that lag behind may include some of its work, so that
+run's time is allowed too.
 """
 
 from __future__ import annotations
@@ -29,29 +30,32 @@ from grader.records.disclosure import line
 from grader.records.record import ProfileRecord, TestRecord, TimedRunRecord
 
 STARTUP_CPU_S = 1.5
-"""Seen: 0.2 to 0.55 s for whole runs of flash2.cu, tracer included (docs/benchmarks.md); slower machines need more."""
+"""Measured: 0.2 to 0.55 s for whole runs of flash2.cu with the tracer (docs/benchmarks.md); slower machines need
+more."""
 STARTUPS = 3
-"""For times that earn points: this multiple of a minimal CUDA program's time on this machine, if that is less."""
+"""For times that earn points, start-up is allowed this multiple of a minimal CUDA program's processor time on this
+machine, if that is less than STARTUP_CPU_S."""
 CPU_S_PER_BYTE = 4e-9
-"""Reading a file, converting, copying to the device and back: some 1 GB/s each on one core."""
+"""Reading a file, converting it, and copying to the device and back: about 1 GB/s each on one core."""
 COPYING_S_PER_BYTE = 16e-9
-"""The longest wait that is allowed for copies of input and output: sixteen copies of all at 1 GB/s. A program can
-copy for as long as it likes. Chosen, not measured."""
+"""The longest allowed wait for copies of input and output: sixteen copies of everything at 1 GB/s. Without this limit,
+a program could copy for as long as it likes. Chosen, not measured."""
 CPU_S_PER_LAUNCH = 2e-5
-"""A launch is some 2 to 5 µs of host time, a traced one up to twice that."""
+"""A launch takes about 2 to 5 µs of host time, a traced one up to twice that."""
 VECTORISED = 64
-"""The sequential program computes some 3.6 GFLOP/s; a core with the widest vectors at best some 200."""
+"""The sequential program reaches about 3.6 GFLOP/s; a core with the widest vectors reaches at best about 200."""
 
 BUSY_MS_PER_RUN = 2.5
-"""Busy time of a run without a kernel: starting and ending its context. 1.4 ms on average, 2.9 at most."""
+"""Busy time of a run without a kernel, for starting and ending its context: 1.4 ms on average, 2.9 at most."""
 BUSY_MS_PER_LAUNCH = 0.002
-"""The GPU is busy between two kernels that follow one another."""
+"""The GPU also counts as busy between two consecutive kernels."""
 BUSY_SHARE = 0.12
 SLOWER_FIRST = 2.0
-"""GPU times repeat within 0.3 %; the first run of all may find lower clocks."""
+"""GPU times repeat within 0.3 %, but clocks may be lower in the first run of all."""
 SLOWER_FIRST_MS = 2.0
 MORE_OCCUPANCY = 1.15
-"""Nsight Compute's achieved occupancy over the one seen outside: never above 1 in 18 honest programs on an H200."""
+"""Ratio of Nsight Compute's achieved occupancy to the one seen outside: in 18 honest programs on an H200, it was never
+above 1."""
 MORE_OCCUPANCY_BY = 0.02
 
 _CLOCK_SLACK_NS = 50_000_000
@@ -62,8 +66,8 @@ _MAX_THREADS_PER_BLOCK = 1024
 
 @dataclass(frozen=True)
 class Witness:
-    """The grader's own observations of a run: seconds of wall and of processor time, bytes of input and output, the
-    engine's name, and when it began on each clock that a tracer may use."""
+    """The grader's own observations of a run: the engine's name, seconds of wall time and of processor time, bytes of
+    input and output, and when the run began, on each clock that a tracer may use."""
 
     engine: str
     wall_s: float
@@ -89,7 +93,7 @@ class Outside:
 
     @property
     def allowed_s(self) -> float:
-        """The most that these runs, if honest, keep the GPU busy."""
+        """The longest time for which honest runs with these traces keep the GPU busy."""
         tick = min(1.0, TICK_S / self.busy.interval_s) if self.busy.interval_s > 0 else 1.0
         fixed_ms = BUSY_MS_PER_RUN * self.runs + BUSY_MS_PER_LAUNCH * self.launches
         return (self.explained_s + fixed_ms / 1e3) * (1 + BUSY_SHARE + tick)
@@ -106,30 +110,30 @@ def hidden_work(outside: Outside) -> str:
 
 
 def tells_runs_apart(graded_ms: float, median_ms: float) -> str:
-    """Why a median is not believed that is far below the time of the graded run, as a phrase, or ''."""
+    """Why a median far below the time of the graded run is not believed, as a phrase; '' if it is believed."""
     if graded_ms <= SLOWER_FIRST * median_ms + SLOWER_FIRST_MS:
         return ""
     return (
-        f"it took {graded_ms:.4g} ms in the graded run and {median_ms:.4g} ms when it was timed: it seems to tell "
-        "these runs apart"
+        f"it took {graded_ms:.4g} ms in the graded run but {median_ms:.4g} ms when it was timed: the program seems to "
+        "tell these runs apart"
     )
 
 
 def other_kernel(achieved: float, seen: float) -> str:
-    """Why an achieved occupancy is not believed where `seen` was seen outside, as a sentence, or ''."""
+    """Why an achieved occupancy is not believed if the outside clock has `seen` another, as a sentence, or ''."""
     if achieved <= MORE_OCCUPANCY * seen + MORE_OCCUPANCY_BY:
         return ""
     return (
-        f"Its achieved occupancy was {achieved:.3f} while it was profiled and {seen:.3f} in its timed runs: it seems "
-        "to tell these runs apart. The lower one counts."
+        f"Its achieved occupancy was {achieved:.3f} while it was profiled but {seen:.3f} in its timed runs: the "
+        "program seems to tell these runs apart. The lower one counts."
     )
 
 
 def doubts(trace: Trace | None, witness: Witness) -> tuple[str, ...]:
-    """Why a run's times cannot be believed, in sentences; none when they can. `trace` is None where nothing was
-    received although the program was to be traced."""
+    """The reasons why a run's times cannot be believed, as sentences; none if they can. `trace` is None if nothing was
+    received from the tracer. Words that the program chose follow the first colon, where `records.disclosure` cuts."""
     if trace is None:
-        return ("It left no trace of the GPU: it made no CUDA call, or kept the tracer from being loaded.",)
+        return ("It left no trace of the GPU: it made no CUDA call, or prevented the tracer from loading.",)
     return tuple(sentence for sentence in _of_trace(trace, witness) if sentence)
 
 
@@ -137,24 +141,24 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
     found = []
     odd = trace.malformed_lines + trace.unknown_lines
     if odd:
-        found.append(f"Its trace holds {odd:,} lines that the tracer does not write.")
+        found.append(f"Its trace contains {odd:,} lines that the tracer does not write.")
     if trace.truncated:
-        found.append(f"Its trace was read no further than {MAX_EVENTS:,} events, or than a line that cannot be true.")
+        found.append(f"Its trace was cut after {MAX_EVENTS:,} events, or at a line that cannot be true.")
     if trace.starts > 1:
-        found.append(f"Its trace was begun {trace.starts} times: it started itself again, or several CUDA processes.")
+        found.append(f"Its trace begins {trace.starts} times: it restarted itself, or started several CUDA processes.")
     elif trace.starts == 0:
         found.append("Its trace has no beginning.")
     if trace.ends != trace.starts:
-        found.append("Its trace has no end: the program was ended by a signal, abort or _exit before CUDA shut down.")
+        found.append("Its trace has no end: a signal, abort or _exit ended the program before CUDA shut down.")
     if trace.engine not in (None, witness.engine):
-        found.append(f"Its trace names another engine than {witness.engine}: {line(trace.engine, 40)}.")
+        found.append(f"Its trace names an engine other than {witness.engine}: {line(trace.engine, 40)}.")
     if trace.dropped:
         found.append(f"{trace.dropped:,} events are missing from its trace.")
     if trace.tracer_errors:
         first = trace.tracer_errors[0]
-        found.append(f"CUPTI refused the tracer: {line(first.call, 80)} said {line(first.message, 160)}.")
+        found.append(f"CUPTI refused the tracer: {line(first.call, 80)} returned {line(first.message, 160)}.")
     if not trace.kernels:
-        found.append("No kernel ran on the GPU: the program computed on the processor only.")
+        found.append("No kernel ran on the GPU: the program computed only on the processor.")
     return found + _of_times(trace, witness)
 
 
@@ -164,7 +168,7 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
     if trace.gpu_ns > wall_ns:
         found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
     if trace.clock_ns is not None and witness.began_ns and not _during_the_run(trace.clock_ns, witness):
-        found.append("Its trace was begun before or after the run, by its own clock: another program wrote it.")
+        found.append("By its own clock, its trace begins before or after the run: another program wrote it.")
     of_each = [events for events in (trace.kernels, trace.memsets, trace.memcpys) if events]
     if trace.clock_ns and of_each:
         first = min(min(event.start_ns for event in events) for events in of_each)
@@ -172,19 +176,19 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
         if first < trace.clock_ns - _CLOCK_SLACK_NS:
             found.append("Its trace has events from before the program began.")
         if last > trace.clock_ns + wall_ns + _CLOCK_SLACK_NS:
-            found.append("Its trace has events from after the program had ended.")
+            found.append("Its trace has events from after the program ended.")
     for kernel in trace.kernels:
         x, y, z = kernel.block
         if not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK or 0 in kernel.grid or kernel.end_ns == kernel.start_ns:
             found.append(
-                f"Its trace has a kernel that no GPU runs: {line(kernel.name, 100)}, {x}x{y}x{z} threads in a block."
+                f"Its trace has a kernel that no GPU can run: {line(kernel.name, 100)}, {x}x{y}x{z} threads per block."
             )
             break
     return found
 
 
 def _during_the_run(clock_ns: int, witness: Witness) -> bool:
-    """Whether a reading of a tracer's clock was taken while the program ran."""
+    """True if a reading of the tracer's clock was taken while the program ran."""
     wall_ns = witness.wall_s * 1e9
     return any(
         began_ns - _CLOCK_STEP_NS <= clock_ns <= began_ns + wall_ns + _CLOCK_STEP_NS for began_ns in witness.began_ns
@@ -198,12 +202,12 @@ def computed_on_the_host(
     timed_runs: Sequence[TimedRunRecord] = (),
     startup_cpu_s: float | None = None,
 ) -> str:
-    """The sentence for a program whose processor time could have been the whole computation, in the graded run or in
-    any run that was timed, or ''.
+    """Return a sentence if a program's processor time, in the graded run or in any timed run, is enough for the whole
+    computation, else ''.
 
-    `sequential_s` is what the sequential program takes for the same work on one core of this machine. `timed_runs`
-    are of the same case and launch as much as the graded run, of which `trace` and `witness` are. `startup_cpu_s` is
-    what the least CUDA program needs on this machine.
+    `sequential_s` is the sequential program's time for the same work on one core of this machine. `trace` and `witness`
+    belong to the graded run; `timed_runs` are runs of the same case and launch as many kernels. `startup_cpu_s` is the
+    processor time of a minimal CUDA program on this machine.
     """
     startup_s = min(STARTUP_CPU_S, STARTUPS * startup_cpu_s) if startup_cpu_s else STARTUP_CPU_S
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
@@ -215,19 +219,20 @@ def computed_on_the_host(
         if spare >= sequential_s / VECTORISED:
             return (
                 f"It used {cpu_s:.3g} s of processor time, {spare:.3g} s more than start-up, files, copies and "
-                f"{len(trace.kernels):,} launches explain; the sequential program needs {sequential_s:.3g} s for all "
-                "of it."
+                f"{len(trace.kernels):,} launches explain; the sequential program needs {sequential_s:.3g} s for the "
+                "whole computation."
             )
     return ""
 
 
 def _working_cpu_s(waiting_s: float, file_bytes: int, launches: int) -> float:
-    """Host time of an honest program beyond start-up: a thread that waits for the GPU spins."""
+    """Host time of an honest program beyond start-up. It includes waiting, because a thread that waits for the GPU
+    spins."""
     return CPU_S_PER_BYTE * file_bytes + CPU_S_PER_LAUNCH * launches + 2 * waiting_s
 
 
 def flags_of(tests: Sequence[TestRecord], profiles: Sequence[ProfileRecord] = ()) -> tuple[str, ...]:
-    """The flags of all tests, deduplicated, each with its tests."""
+    """The flags of all tests, deduplicated, each with the names of its tests."""
     said: dict[str, list[str]] = {}
     flags = [(test.name, flag) for test in tests for flag in test.flags]
     for name, flag in flags + [(profile.test, profile.flag) for profile in profiles if profile.flag]:

@@ -6,15 +6,15 @@ Three terms, each a count of work over a peak rate of the whole GPU:
     exponentials   exponentials over the rate of the special-function units
     memory         bytes that must move, each once, over the bandwidth of device memory
 
-Units work side by side, so the floor is the largest term, not their sum. It is what reports compare with.
+Units work in parallel, so the floor is the largest term, not their sum. Reports compare times with this floor.
 
-Refusing a result needs a bound that no honest program can cross, and the terms can be bent: exponentials can be
-computed as polynomials on the FP32 units next to the special-function units (FlashAttention-4, 2025), which at most
-doubles their rate; what the copy from the host left in the second-level cache need not come from memory, nor need
-what is written last have left that cache when the last kernel ends; and a program that keeps a result skips some of the
-work that convention counts (`Operator.unavoidable`). `refuse_below_ms` allows for all of that. Clocks are the highest
-the GPU may take, and bandwidth is that of the memory's pins (bus width × clock), not a measured one, so that both only
-make the floor lower.
+Rejecting a result needs a lower bound that no honest program can break, and there are ways around each term. A program
+can compute exponentials as polynomials on the FP32 units in parallel with the special-function units (FlashAttention-4,
+2025), which at most doubles their rate. Data that the copy from the host left in the second-level cache need not come
+from memory, and data written last may still be in that cache when the last kernel ends. And a program that keeps a
+result skips some of the work that is counted by convention (`Operator.unavoidable`). `refuse_below_ms` allows for all
+of this. Clocks are the GPU's maximum clocks, and the bandwidth is that of the memory's pins (bus width × clock), not a
+measured one. Both can only make the floor lower.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from grader.gpu.facts import GpuFacts
 from grader.operators import Operator, Shape
 
 ARITHMETIC, MEMORY = "the floating-point operations", "the transfers from and to memory"
-"""Names of terms, as records have them."""
+"""Names of terms, as they appear in records."""
 
 PROGRAMMING_GUIDE = (
     'CUDA C++ Programming Guide 13.0, "Arithmetic Instructions", table "Throughput of Native Arithmetic Instructions"'
@@ -57,12 +57,12 @@ _RATES = {
 }
 
 _EMULATED_EXPONENTIALS = 2.0
-"""By how much exponentials as polynomials on the FP32 units can at most raise the rate (see above)."""
+"""The largest factor by which polynomials on the FP32 units can raise the rate of exponentials (see above)."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """One limit. `ms` is the least time it sets, `hard_ms` the one that cannot be bent."""
+    """One limit. `ms` is the least time by convention, `hard_ms` the one that no honest program can get around."""
 
     name: str
     ms: float
@@ -72,7 +72,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Floor:
-    """The least time of one testcase on one GPU. `flops` and `min_bytes` are the whole problem's."""
+    """The least time of one testcase on one GPU. `flops` and `min_bytes` count the whole problem."""
 
     terms: tuple[Term, ...]
     flops: int
@@ -92,11 +92,11 @@ class Floor:
         return max(term.hard_ms for term in self.terms)
 
     def share(self, gpu_ms: float) -> float:
-        """How near a time is to the floor: 1 is as fast as the GPU can be."""
+        """How close a time is to the floor: 1 is as fast as the GPU can be."""
         return self.ms / gpu_ms
 
     def tflops(self, gpu_ms: float) -> float:
-        """Achieved 10^12 floating-point operations per second, by the operator's own count."""
+        """The achieved TFLOP/s, with the operator's count of operations."""
         return self.flops / gpu_ms / 1e9
 
     def refusal(self, gpu_ms: float) -> str:
@@ -106,13 +106,13 @@ class Floor:
         hard = max(self.terms, key=lambda term: term.hard_ms)
         return (
             f"{gpu_ms:.4g} ms of GPU time is less than the {self.refuse_below_ms:.4g} ms that {hard.name} need at "
-            f"least on this GPU ({hard.source}): work was left out, or done where the tracer does not see "
+            f"least on this GPU ({hard.source}): the program skipped work, or did it where the tracer does not see "
             "it. The time is refused: it earns no points and is not ranked until someone has reviewed it."
         )
 
 
 def peak_flops(facts: GpuFacts, unit: Unit) -> tuple[float, str] | None:
-    """(FLOP/s of the whole GPU, where that comes from); None where the architecture or the unit is not known."""
+    """Return (FLOP/s of the whole GPU, the source of that rate); None if the architecture or the unit is unknown."""
     per_clock = fma_per_clock(facts.limits.compute_capability, unit)
     rates = _RATES.get(facts.limits.compute_capability)
     if rates is None or per_clock is None:
@@ -123,7 +123,7 @@ def peak_flops(facts: GpuFacts, unit: Unit) -> tuple[float, str] | None:
 
 
 def fma_per_clock(compute_capability: tuple[int, int], unit: Unit) -> float | None:
-    """Fused multiply-adds that `unit` does per clock and SM; None where the architecture or the unit is not known."""
+    """Fused multiply-adds that `unit` does per clock and SM; None if the architecture or the unit is unknown."""
     rates = _RATES.get(compute_capability)
     if rates is None:
         return None
@@ -135,7 +135,7 @@ def fma_per_clock(compute_capability: tuple[int, int], unit: Unit) -> float | No
 
 
 def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[Unit, ...]) -> Floor | None:
-    """The floor of one testcase when `units` may do the arithmetic; None for an architecture without known rates."""
+    """The floor of one testcase if `units` may do the arithmetic; None for an architecture without known rates."""
     rates = _RATES.get(facts.limits.compute_capability)
     peaks = [peak for unit in units if (peak := peak_flops(facts, unit)) is not None]
     if rates is None or not peaks:

@@ -1,10 +1,10 @@
 """Inputs for timed runs that no program has seen, with known answers.
 
-The first input is a copy of the testcase's own file, in the place where all that follow lie, so that the graded run
-looks to the program like every other. Before each further run some units (batches) change places and one is drawn
-again. The right output is then the testcase's own, rearranged, except for the new unit, of which a few rows are
-computed. So all of an output is compared at no cost but the comparison, and a program that remembers earlier runs, if
-it finds a way to, doesn't know which unit is where.
+The first input is a copy of the testcase's own file, at the path where all further inputs will be, so that the graded
+run looks to the program like every other run. Before each further run, some units (batches) change places and one is
+drawn again. The right output is then the testcase's expected output, rearranged, except for the new unit. For that one
+the grader computes a few rows with the oracle. So the whole output is checked for little more than the cost of the
+comparison, and a program that somehow remembers earlier runs does not know which unit is where.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from grader.sandbox.quarantine import open_output
 from grader.sandbox.scratch import scratch_folder
 
 ORACLE_FLOPS = 3e8
-"""Work for the rows of a new unit: some 0.2 s of one core, less than a run takes."""
+"""The oracle's work for the rows of a new unit: about 0.2 s on one core, less than a run takes."""
 MIN_CHECKED_ROWS = 8
 MOVED_BYTES = 4 << 20
-"""Of units that change places before a run: a few milliseconds of writing to memory, between any two runs."""
+"""Size of the units that change places before a run; writing them to memory takes a few milliseconds."""
 _COPY_BYTES = 8 << 20
 
 _MEMORY = Path("/dev/shm")
 _ROOM = 4
-"""Files are made in memory where this many times their size is free: writing 800 MB to a disk takes seconds."""
+"""Files are made in memory if this many times their size is free, because writing 800 MB to a disk takes seconds."""
 
 _CHOICE = random.SystemRandom()
 
@@ -59,7 +59,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class _Draw:
-    """A unit drawn again: its place and values, and what some rows of its output must be, per output tensor."""
+    """A unit that is drawn again: its place, its values, and for each output tensor the expected values of `rows`."""
 
     unit: int
     values: NDArray[np.float32]
@@ -69,8 +69,8 @@ class _Draw:
 
 @dataclass(frozen=True)
 class Answer:
-    """The right output for one input: at place p stands the output of the testcase's unit `order[p]`, but for the unit
-    `drawn`."""
+    """The right output for one input: place p holds the output of the testcase's unit `order[p]`, except at the place
+    of the unit `drawn`."""
 
     case: Case
     expected: Path
@@ -78,8 +78,8 @@ class Answer:
     drawn: _Draw
 
     def problem(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
-        """What is wrong with the file `output`, as a phrase without values; '' when it is right. Raises GraderFault
-        when the testcase's own output cannot be read."""
+        """What is wrong with the file `output`, as a phrase without values; '' if it is right. Raises GraderFault if
+        the testcase's expected output cannot be read."""
         operator, shape = self.case.operator, self.case.shape
         try:
             file = self.expected.open("rb", buffering=0)
@@ -90,7 +90,8 @@ class Answer:
         return _phrase(found) or self._wrong_row(output, tolerance)
 
     def _wrong_row(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
-        """The first checked row of the new unit that is wrong, as a phrase, or ''. The file has its right size."""
+        """The first wrong row among the checked rows of the new unit, as a phrase, or ''. The size of the file must
+        have been checked already."""
         operator, shape = self.case.operator, self.case.shape
         descriptor = open_output(output)
         try:
@@ -115,13 +116,13 @@ def _phrase(found: Check) -> str:
     if found.kind == "size":
         return f"on a fresh input its output has {found.found_bytes:,} bytes, {found.expected_bytes:,} expected"
     if found.kind == "changed":
-        return "on a fresh input its output changed after the program had ended"
+        return "on a fresh input its output changed after the program ended"
     return f"on a fresh input its output is wrong: {found.first.location}" if found.first is not None else ""
 
 
 class _Rearranged:
-    """The values of an `Answer`, read from the testcase's own output. Those of the new unit are not known: there what
-    was found is taken for right, so that only NaN is wrong."""
+    """The values of an `Answer`, read from the testcase's expected output. The values of the new unit are unknown.
+    There the found values are taken as right, so that only NaN counts as wrong."""
 
     def __init__(self, answer: Answer, descriptor: int) -> None:
         self._answer = answer
@@ -129,7 +130,8 @@ class _Rearranged:
 
     @cached_property
     def _blocks(self) -> tuple[list[int], list[int | None]]:
-        """First value of each block (a tensor of a unit) in the output, ascending, and of its source."""
+        """Index of the first value of each block (one tensor of one unit) in the output, ascending, and the index of
+        its first value in the expected output (None for the new unit)."""
         operator, shape, drawn = self._answer.case.operator, self._answer.case.shape, self._answer.drawn.unit
         pairs = sorted(
             (
@@ -156,8 +158,8 @@ class _Rearranged:
 
 
 class FreshInput:
-    """An input file of a case that changes from run to run. It is copied in the background from the beginning, and the
-    next unit, with its answer, is drawn while the program runs: only some units are written between two runs."""
+    """An input file of a case that changes from run to run. A background thread first copies the testcase's input, and
+    then draws the next unit and its answer while the program runs. So only some units are written between two runs."""
 
     def __init__(
         self,
@@ -180,13 +182,13 @@ class FreshInput:
 
     @property
     def path(self) -> Path:
-        """The file: a copy of the testcase's own until `renew` is called. Raises MachineFault without room for it."""
+        """The file, a copy of the testcase's input until `renew` is called. Raises MachineFault if the disk is full."""
         with self._room():
             self._whole.result()
         return self._path
 
     def give_up(self) -> None:
-        """Cancels the copy in progress."""
+        """Cancel the copy in progress."""
         self._given_up.set()
 
     def _copy(self) -> None:
@@ -204,8 +206,8 @@ class FreshInput:
                     pass
 
     def renew(self) -> Answer:
-        """Before every run but the first: let units change places, put the one that was drawn meanwhile into the file,
-        and draw another. Raises MachineFault where the file cannot be written."""
+        """Change the file before every run except the first: move some units, write the new unit, which was drawn in
+        the meantime, and begin to draw another. Raises MachineFault if the file cannot be written."""
         with self._room():
             path = self.path
             drawn = self._next.result()
@@ -218,8 +220,8 @@ class FreshInput:
         return Answer(self._case, self._files.expected(self._case), tuple(self._order), drawn)
 
     def _moved(self, drawn: int) -> list[int]:
-        """Units change places in `self._order`; gives the places that must be written. The one that was drawn for the
-        run before is one of them."""
+        """Let units change places in `self._order`, and return the places that must be written. They include the place
+        of the unit that was drawn for the previous run."""
         size = self._case.operator.unit_input_bytes(self._case.shape)
         count = min(len(self._order), max(2, MOVED_BYTES // size))
         places = set(_CHOICE.sample(range(len(self._order)), count))
@@ -276,8 +278,8 @@ class FreshInput:
 
 @contextlib.contextmanager
 def fresh_input(case: Case, files: TestcaseFiles, seed: Callable[[str], Seed]) -> Iterator[FreshInput]:
-    """Fresh inputs of `case`, removed afterwards; `seed` turns a nonce into a seed. Making the first begins here and
-    goes on while the block runs; `path` and `renew` wait for it."""
+    """Fresh inputs of `case`, removed after the block; `seed` turns a nonce into a seed. The first input is made while
+    the block runs; `path` and `renew` wait for it."""
     with scratch_folder("run", _place(case.input_bytes), linger=True) as folder, ThreadPoolExecutor(1) as background:
         made = FreshInput(case, files, folder / "input", seed, background)
         try:
@@ -287,8 +289,9 @@ def fresh_input(case: Case, files: TestcaseFiles, seed: Callable[[str], Seed]) -
 
 
 def one_ahead(items: Iterable[T], opened: Callable[[T], AbstractContextManager[U]]) -> Generator[tuple[T, U]]:
-    """Each item with what its context `opened(item)` gives. The next item's context is entered before an item is given,
-    and an item's own is left when the next is asked for. Close the generator where not all are asked for."""
+    """Yield each item with the value of its context `opened(item)`. The context of the next item is entered before an
+    item is yielded, and an item's context is left when the next item is requested. A caller that does not request all
+    items must close the generator."""
     waiting: deque[tuple[T, U, contextlib.ExitStack]] = deque()
     try:
         for item in items:
@@ -305,7 +308,7 @@ def one_ahead(items: Iterable[T], opened: Callable[[T], AbstractContextManager[U
 
 
 def _place(size: int) -> Path | None:
-    """A folder in memory if there is ample room; None for the usual place of temporary files."""
+    """A folder in memory if it has plenty of room; None for the usual folder for temporary files."""
     try:
         free = shutil.disk_usage(_MEMORY).free
         facts = Path("/proc/meminfo").read_text().split()

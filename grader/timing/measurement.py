@@ -1,8 +1,8 @@
 """Times a program on one testcase until the time is known well enough (see `grader.timing.stopping`).
 
-Every run is a process of its own on an input of its own (see `grader.timing.fresh_inputs`), watched through NVML. A run
-during which the GPU was throttled is repeated, a few times at most, and the result says so. Nothing is dropped: the
-result lists every run and its use. What counts is the median of the counted runs' GPU times.
+Every run is a new process on a new input (see `grader.timing.fresh_inputs`), watched through NVML. A run during which
+the GPU was throttled is repeated, up to a limit, and the result says so. No run is dropped: the result lists every run
+and its use. The measured time is the median GPU time of the counted runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Use = Literal["counted", "warm-up", "throttled"]
 
 @dataclass(frozen=True)
 class TimedRun:
-    """One run. `cpu_s` is host CPU time of all its processes, `idle_ms` the gaps between GPU events."""
+    """One run. `cpu_s` is the host CPU time of all its processes, `idle_ms` the sum of the gaps between GPU events."""
 
     gpu_ms: float
     copy_ms: float
@@ -46,13 +46,13 @@ class TimedRun:
     outlier: bool = False
     launches: int = 0
     ended: float = 0.0
-    """On `time.monotonic`."""
+    """When the run ended, on `time.monotonic`."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """All runs of one testcase. `problem` is why its time cannot be used, '' when it can; `notes` are worth
-    knowing. `interval` is None when too few runs fitted into the budget."""
+    """All runs of one testcase. `problem` says why its time cannot be used, '' if it can; `notes` are further remarks.
+    `interval` is None if too few runs fitted into the budget."""
 
     runs: tuple[TimedRun, ...]
     median_ms: float | None
@@ -61,9 +61,9 @@ class Timing:
     problem: str = ""
     notes: tuple[str, ...] = ()
     run_wall_s: float = 0.0
-    """Wall time of all runs that were made for this, those of a failed attempt included."""
+    """Wall time of all runs made for this timing, including those of a rejected series."""
     outside: Outside | None = None
-    """What the clock outside the program saw of these runs, but for a `first` that was made before."""
+    """The outside clock's reading of these runs, without the graded run, which was made before."""
 
     @property
     def counted(self) -> tuple[TimedRun, ...]:
@@ -71,11 +71,11 @@ class Timing:
 
 
 Once = Callable[[], TimedRun | str]
-"""Makes one run; a sentence when it cannot be timed."""
+"""Makes one run; returns a sentence if it cannot be timed."""
 
 
 def timed(run: Run, state: GpuState | None) -> TimedRun | str:
-    """The times of a run that has ended."""
+    """Read the times of a run that has ended; a phrase if it cannot be timed."""
     trace = run.trace
     if run.outcome.broke:
         return f"on a fresh input it was {run.outcome.ending}"
@@ -100,7 +100,7 @@ def repeat(
     first: TimedRun | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Timing:
-    """Run `once` until the rule is satisfied. `first` is a run made before that serves as the first warm-up."""
+    """Call `once` until the rule is satisfied. `first` is an earlier run that serves as the first warm-up."""
     began = clock()
     runs: list[TimedRun] = [replace(first, use="warm-up")] if first is not None else []
     retries = rule.throttled_retries
@@ -122,9 +122,9 @@ def repeat(
             if retries > 0:
                 retries -= 1
                 use = "throttled"
-                notes.append(f"a run was repeated because the GPU was slowed ({', '.join(made.state.slowed)})")
+                notes.append(f"a run was repeated because the GPU was throttled ({', '.join(made.state.slowed)})")
             else:
-                notes.append(f"a counted run was slowed ({', '.join(made.state.slowed)}): repeating did not help")
+                notes.append(f"a counted run was throttled ({', '.join(made.state.slowed)}): repeating did not help")
         runs.append(replace(made, use=use))
 
 
@@ -137,7 +137,7 @@ def _timing(runs: Sequence[TimedRun], stopped: str, notes: Sequence[str]) -> Tim
 
 
 class _Comparison:
-    """Compares a run's output while the next run goes on; one at a time."""
+    """Compares a run's output while the next run is in progress; one output at a time."""
 
     def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
         self._kept = folder / "output"
@@ -145,12 +145,12 @@ class _Comparison:
         self._pending: Future[str] | None = None
 
     def begin(self, output: Path, answer: Answer, tolerance: dict[str, float]) -> None:
-        """Take the file `output` away from its folder and compare it with `answer` in the background. Raises
-        MachineFault where it cannot be moved."""
+        """Move the file `output` out of its folder and compare it with `answer` in the background. Raises MachineFault
+        if it cannot be moved."""
         try:
             output.rename(self._kept)
         except FileNotFoundError:
-            pass  # the comparison will say so
+            pass  # the comparison reports a missing file
         except OSError as error:
             raise MachineFault(f"The output of a timed run could not be kept: {error.strerror}.") from error
 
@@ -164,7 +164,7 @@ class _Comparison:
         self._pending = self._pool.submit(compare)
 
     def result(self) -> str:
-        """What is wrong with the previous run's output, as a phrase; '' when it is right or missing."""
+        """What is wrong with the previous run's output, as a phrase; '' if it is right or there was no previous run."""
         pending, self._pending = self._pending, None
         return pending.result() if pending is not None else ""
 
@@ -187,11 +187,11 @@ def measure_case(
     read: Reader | None = None,
     clock: OutsideClock | None = None,
 ) -> Timing:
-    """Time `program` on inputs of `case` from `fresh`; `wall_s` limits each run, `first` is the graded run, which has
-    just ended. Raises MachineFault when the machine has no room.
+    """Time `program` on inputs of `case` from `fresh`. `wall_s` limits each run; `first` is the graded run, which has
+    just ended. Raises MachineFault if the disk is full.
 
-    Where the clock outside saw work that no trace explains, all is done once more: another program may have used the
-    GPU meanwhile, and a program that hides work does it again.
+    If the outside clock saw work that no trace explains, the whole series is repeated once, because another program may
+    have used the GPU meanwhile. A program that hides work does so again.
     """
     again = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
     timing = again(first=first)
@@ -200,7 +200,7 @@ def measure_case(
     second = _compared_with_first(again(first=None), first)
     return replace(
         second,
-        notes=(*second.notes, f"its runs were timed again, since {hidden_work(timing.outside)}"),
+        notes=(*second.notes, f"its runs were timed again because {hidden_work(timing.outside)}"),
         run_wall_s=timing.run_wall_s + second.run_wall_s,
     )
 
@@ -258,7 +258,7 @@ def _measure(
         busy = clock.between(begin, clock.mark(ended))
     if busy is None:
         return _compared_with_first(timing, first)
-    seen = [*made, *((first,) if first is not None else ())]  # of the first, what the counters did not hold yet
+    seen = [*made, *((first,) if first is not None else ())]  # counters that lag behind may include the first
     outside = Outside(
         busy,
         explained_s=sum(run.gpu_ms for run in seen) / 1e3,

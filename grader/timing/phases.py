@@ -1,8 +1,8 @@
 """GPU time by phase, such as forward and back in training, by kernel name.
 
-The rule: a kernel belongs to the first phase of assignment.yaml whose regular expression is found in its name, whatever
-the case. A phase's time is the length of the union of its kernels' intervals, since kernels of different streams
-overlap; so phases that overlap sum to more than the whole. Kernels of no phase, and memsets, are `other`.
+The rule: a kernel belongs to the first phase of assignment.yaml whose regular expression matches a part of its name,
+regardless of case. A phase's time is the length of the union of its kernels' intervals, because kernels of different
+streams overlap. So phases that overlap sum to more than the whole. Kernels of no phase, and memsets, are `other`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ OTHER = "other"
 
 
 def phase_times(trace: Trace, phases: Sequence[Phase]) -> dict[str, float | None]:
-    """Milliseconds by phase, in the assignment's order; None where no kernel has such a name. `other` is there only
-    when something is. Empty when the assignment has no phases."""
+    """Milliseconds by phase, in the assignment's order; None for a phase without kernels. `other` is included only if
+    it has kernels or memsets. Empty if the assignment has no phases."""
     if not phases:
         return {}
     patterns = [(phase.name, re.compile(phase.kernels, re.IGNORECASE)) for phase in phases]

@@ -1,4 +1,4 @@
-"""When to stop repeating a timed run: the rule, and the statistics it stands on. Pure functions.
+"""When to stop repeating a timed run: the rule, and the statistics behind it. Pure functions.
 
 The rule. After `warm_up` runs that are not counted, repeat until
 
@@ -6,17 +6,17 @@ The rule. After `warm_up` runs that are not counted, repeat until
     budget   the time budget is spent, or
     count    `most` runs were made,
 
-but never before `LEAST_RUNS`, the fewest from which such an interval exists.
+where `stable` needs at least `LEAST_RUNS`, the fewest runs for which such an interval exists.
 
 The interval is distribution-free: GPU times are skewed and sometimes have two modes (clocks), so no normal
 distribution is assumed. Of n independent runs, the number that fall below the true median is Binomial(n, 1/2);
 hence the k-th smallest and the k-th largest enclose it with probability 1 - 2 P(Binomial(n, 1/2) < k). (David and
-Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1.) Nothing is dropped: outliers are marked, and a median
-does not mind them.
+Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1.) No run is dropped: outliers are marked, and hardly affect a
+median.
 
-That probability is of a number of runs fixed beforehand. Stopping as soon as the interval is narrow favours runs that
-happen to agree: in a simulation of this rule (4,000 measurements) the interval held the true median in 98 % of cases
-where runs scatter by 0.1 %, 96 % at 0.4 %, 93 % at 1 % and 92 % at 2 %.
+That probability holds for a number of runs fixed beforehand. Stopping as soon as the interval is narrow favours runs
+that happen to agree. In a simulation of this rule (4,000 measurements), the interval contained the true median in 98 %
+of cases if runs scatter by 0.1 %, in 96 % at 0.4 %, in 93 % at 1 % and in 92 % at 2 %.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from grader.course.assignment import TimingRules
 
 CONFIDENCE = 0.95
 LEAST_RUNS = 6
-"""2 · 2^-6 = 3.1 % is the first probability below 5 % that the median lies outside of all n runs."""
+"""With 6 runs, the probability that the median lies outside all of them first falls below 5 %: 2 · 2^-6 = 3.1 %."""
 
 Verdict = Literal["more", "stable", "budget", "count"]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval of the median, in the unit of the values. `confidence` is the real one, at least 0.95."""
+    """A confidence interval of the median, in the unit of the values. `confidence` is the actual one, at least 0.95."""
 
     median: float
     low: float
@@ -47,12 +47,12 @@ class Interval:
 
     @property
     def spread(self) -> float:
-        """The larger distance of an end from the median, as a share of the median."""
+        """The distance of the median from the end farther away, as a share of the median."""
         return max(self.high - self.median, self.median - self.low) / self.median if self.median else math.inf
 
 
 def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
-    """The narrowest order-statistic interval of at least this confidence; None when there are too few values."""
+    """The narrowest order-statistic interval with at least this confidence; None if there are too few values."""
     n = len(values)
     rank, tail = 0, 0.0  # tail = P(Binomial(n, 1/2) < rank)
     while rank < n / 2:
@@ -67,7 +67,7 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 
 
 def decide(values: Sequence[float], spent_s: float, rule: TimingRules) -> Verdict:
-    """Whether another run is needed after these `values` (warm-up not among them) and `spent_s` seconds."""
+    """Decide whether another run is needed after these `values` (without warm-up runs) and `spent_s` seconds."""
     if len(values) >= LEAST_RUNS:
         interval = median_interval(values)
         if interval is not None and interval.spread <= rule.within:
@@ -80,9 +80,9 @@ def decide(values: Sequence[float], spent_s: float, rule: TimingRules) -> Verdic
 
 
 def outliers(values: Sequence[float]) -> tuple[bool, ...]:
-    """Which values are far from the rest: a modified z-score above 3.5 (Iglewicz and Hoaglin, How to Detect and
-    Handle Outliers, 1993) and more than 1 % from the median, since where most runs agree to 0.01 % a harmless
-    0.1 % would be called far."""
+    """For each value, whether it is far from the rest: its modified z-score is above 3.5 (Iglewicz and Hoaglin, How to
+    Detect and Handle Outliers, 1993), and it is more than 1 % from the median. The second condition is needed because
+    where most runs agree to 0.01 %, a harmless 0.1 % would otherwise count as an outlier."""
     if len(values) < 3:
         return (False,) * len(values)
     middle = median(values)
