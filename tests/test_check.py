@@ -157,7 +157,7 @@ def test_chunks_do_not_change_what_is_found(check, right, monkeypatch):
         (UNIT * 12 - 1, "1 too few."),
         (UNIT * 12 + 7, "7 too many."),
         (UNIT * 12 + 12, "as if the program wrote the input's header first."),
-        (UNIT * 24, "as if doubles were written"),
+        (UNIT * 24, "as if it wrote doubles"),
     ],
 )
 def test_a_wrong_size_is_explained(check, size, says):

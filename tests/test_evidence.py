@@ -163,10 +163,12 @@ def test_work_that_the_traces_do_not_explain_is_not_believed(busy_ms: float, exp
 def test_a_program_that_is_much_slower_when_it_is_graded_than_when_it_is_timed_is_not_believed() -> None:
     assert tells_runs_apart(310.0, 302.0) == ""
     assert tells_runs_apart(1.9, 0.4) == ""
-    assert "310 ms in the graded run and 4.6 ms when it was timed" in tells_runs_apart(310.0, 4.6)
+    said = tells_runs_apart(310.0, 4.6)
+    assert "310 ms" in said and "4.6 ms" in said
 
 
 def test_an_occupancy_that_timed_runs_did_not_have_is_not_believed() -> None:
     assert other_kernel(0.498, 0.497) == ""
     assert other_kernel(0.116, 0.123) == ""
-    assert "0.760 while it was profiled and 0.450 in its timed runs" in other_kernel(0.76, 0.45)
+    said = other_kernel(0.76, 0.45)
+    assert "0.760" in said and "0.450" in said

@@ -1,10 +1,10 @@
 """Compares an output file with the expected one, streaming: the size first, then every value.
 
-The output was written by a program that may be hostile: it is opened without following a link, counts only as a
-regular file with one name, is read no further than its right size, and must not change meanwhile.
+The program that wrote the output may be hostile. So the grader follows no link to it, accepts only a regular file with
+one name, reads no more than the expected size, and rejects a file that changes while it is read.
 
-Expected files hold the float64 oracle's result rounded to float32, at most 2^-24 of a value (for attention of
-values up to 3: 2e-7) from the oracle; the tolerance is applied to |got − expected file| in float64.
+Expected files hold the float64 oracle's result rounded to float32, which differs from the oracle by at most 2^-24 of a
+value (2e-7 for attention of values up to 3). The tolerance is applied to |got − expected file| in float64.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
 
 @dataclass(frozen=True)
 class Check:
-    """The outcome. `reason` is the sentence a student reads; '' when passed."""
+    """The outcome of a comparison. `reason` is the sentence that a student reads; '' if the output passed."""
 
     kind: Kind
     reason: str
@@ -39,12 +39,12 @@ class Check:
     nan: int = 0
     infinite: int = 0
     max_error: float | None = None
-    """Largest |got − expected|; None where nothing was compared or a NaN or infinity makes it meaningless."""
+    """Largest |got − expected|; None if nothing was compared, or if a NaN or infinity makes it meaningless."""
     max_finite_error: float | None = None
-    """The same over the finite values; None where there is none."""
+    """The same over the finite values; None if there are none."""
     first: Wrong | None = None
     worst: Wrong | None = None
-    """The largest finite error that is too large."""
+    """The value with the largest finite error above the tolerance."""
     errors: tuple[TensorErrors, ...] = field(default=(), repr=False, compare=False)
 
     @property
@@ -59,9 +59,9 @@ def check_output(
     got: Path,
     tolerance: float | Mapping[str, float],
 ) -> Check:
-    """Compares the file `got` with `expected`. `tolerance`: one number, or one for each output tensor by name.
+    """Compare the file `got` with `expected`. `tolerance` is one number, or one per output tensor by name.
 
-    Raises GraderFault when the expected file is not there or has the wrong size: never the student's fault.
+    Raises GraderFault if the expected file is missing or has the wrong size, which is never the student's fault.
     """
     size = operator.output_bytes(shape)
     try:
@@ -86,7 +86,7 @@ def compare_output(
     got: Path,
     tolerance: float | Mapping[str, float],
 ) -> Check:
-    """Compares the file `got` with the values `expected`; otherwise as `check_output`."""
+    """Compare the file `got` with the values `expected`; otherwise like `check_output`."""
     try:
         descriptor = open_output(got)
     except OSError as error:
@@ -122,7 +122,7 @@ def _check_open(
     if before.st_nlink != 1:
         return Check(
             "not_a_file",
-            "The output is a hard link to a file that has another name too; a file with one name was expected.",
+            "The output is a hard link to a file with another name; a file with one name was expected.",
             size,
         )
     if before.st_size != size:
@@ -137,7 +137,8 @@ def _check_open(
 
 
 def _changes(facts: os.stat_result) -> tuple[int, int, int]:
-    """Changes whenever the file is written. A program can set a file's mtime (utimensat), but not its ctime."""
+    """Properties of a file that change whenever it is written. A program can set the mtime (utimensat), but not the
+    ctime."""
     return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
@@ -151,7 +152,7 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
     if found == size + operator.header_bytes:
         return f"{text}: {operator.header_bytes} too many, as if the program wrote the input's header first."
     if found == 2 * size:
-        return f"{text}: exactly twice as many, as if doubles were written or everything were written twice."
+        return f"{text}: exactly twice as many, as if it wrote doubles, or wrote everything twice."
     if not operator.planar_output and found % unit == 0:
         units = found // unit
         what = operator.unit if units == 1 else operator.units_name
@@ -162,7 +163,7 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
 
 
 def _scanned(scan: Scan, size: int, tolerance: float | Mapping[str, float]) -> Check:
-    """The result of scanning a whole output of `size` bytes."""
+    """The outcome for an output of `size` bytes that was scanned completely."""
     values = size // BYTES_PER_VALUE
     check = Check(
         kind="values" if scan.wrong else "passed",
@@ -190,7 +191,7 @@ def _scanned(scan: Scan, size: int, tolerance: float | Mapping[str, float]) -> C
 
 
 def share_in_words(part: int, whole: int) -> str:
-    """A percentage that is 0 % or 100 % only if exact."""
+    """A percentage that reads 100 % only if it is exact, and never rounds a small share to 0 %."""
     percent = 100 * part / whole
     if part == whole:
         return "100 %"

@@ -1,4 +1,4 @@
-"""The top-left corner of every output tensor, got and expected side by side: the usual first debug print."""
+"""The top-left corner of every output tensor, got and expected side by side, as in a first debug print."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from grader.records.record import CornerRecord
 from grader.sandbox.quarantine import open_output
 
 _WIDTH = 11
-"""Of a printed number: sign, digit, point, four digits, exponent."""
+"""Characters of a printed number: sign, digit, point, four digits, exponent."""
 
 
 def read_corners(operator: Operator, shape: Shape, expected: Path, got: Path, size: int) -> tuple[CornerRecord, ...]:
-    """The first `size` rows and columns of each output tensor of the first unit. `got` lacks values that the program
-    did not write to a regular file."""
+    """Read the first `size` rows and columns of each output tensor of the first unit. The corner's `got` lacks rows
+    that the program did not write, or did not write to a regular file."""
     corners = []
     with expected.open("rb", buffering=0) as reference:
         for number, tensor in enumerate(operator.outputs(shape)):
@@ -51,7 +51,7 @@ def _untrusted_rows(path: Path, offsets: Sequence[int], columns: int) -> tuple[t
 
 
 def _rows(descriptor: int, offsets: Sequence[int], columns: int) -> tuple[tuple[float, ...], ...]:
-    """The rows that are there."""
+    """The rows at `offsets`, up to the end of the file."""
     rows = []
     for offset in offsets:
         values: NDArray[np.float32] = np.empty(columns, dtype="<f4")
@@ -62,7 +62,7 @@ def _rows(descriptor: int, offsets: Sequence[int], columns: int) -> tuple[tuple[
 
 
 def render_corners(test: str, corners: Sequence[CornerRecord]) -> str:
-    """The corners of one test as text."""
+    """Render the corners of one test as text."""
     return "\n\n".join("\n".join(_lines(test, corner)) for corner in corners)
 
 

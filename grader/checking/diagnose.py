@@ -1,12 +1,12 @@
-"""Says what a wrong output looks like and where to look, for the student who wrote it.
+"""Tells a student what their wrong output looks like and where to look in the code.
 
-Three kinds of evidence, put together into at most a few sentences:
-- where the wrong values are (which tensor, batches, rows, columns; NaN or zero), counted by the checker;
-- whether wrong rows equal something right in the wrong place (another batch, another row, a transpose, a factor);
-- whether wrong rows equal one of the operator's alternates: a known wrong way to compute it.
+It combines three kinds of evidence into a few sentences:
+- where the wrong values are (which tensor, batches, rows, columns; NaN or zero), as counted by the checker;
+- whether wrong rows equal right values in a wrong place (another batch or row, a transpose) or times a factor;
+- whether wrong rows equal one of the operator's alternates, that is, a known wrong way to compute it.
 
-A match counts only when every sampled wrong row agrees to about a tenth of the tolerance, so a
-diagnosis is a statement about the numbers. Evidence that explains nothing is left out.
+A match counts only if every sampled wrong row agrees to about a tenth of the tolerance. So a diagnosis is a statement
+about the numbers, not a guess. Evidence that explains nothing is left out.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from grader.sandbox.quarantine import open_output
 SAMPLED_UNITS = 3
 SAMPLED_ROWS = 6
 COMPARED_UNITS = 16
-"""Up to this many units, a wrong one is compared with all others; above, only with its neighbours and both ends."""
+"""Up to this many units, a wrong unit is compared with all others; with more, only with its neighbours and both
+ends."""
 COMPARED_VALUES = 32
-"""This many values equal to the input's are not a coincidence."""
+"""If this many values equal the input's, that is no coincidence."""
 RTOL = 1e-3
 """How close a sampled value must be to count as equal, in addition to a tenth of the tensor's tolerance. float32
 attention is within 1e-5 of float64."""
@@ -46,8 +47,8 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a wrong output looks like. `where` says which values are wrong, `cause` why, as far as either is known;
-    `steps` are those of the computation that are suspect, the likeliest first."""
+    """What a wrong output looks like. `where` says which values are wrong and `cause` why, both '' if unknown. `steps`
+    are the suspect steps of the computation, the likeliest first."""
 
     where: str = ""
     cause: str = ""
@@ -58,9 +59,9 @@ class Diagnosis:
 
 
 def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got: Path) -> Diagnosis | None:
-    """What can be said of a wrong output, or None where nothing can.
+    """Diagnose a wrong output; None if there is nothing to say about it.
 
-    Only for checks of kind "values" and "size": the others explain themselves.
+    Only checks of kind "values" and "size" get a diagnosis; the other kinds explain themselves.
     """
     if check.kind == "size":
         return Diagnosis(cause="The output file has the wrong size.", steps=("write",))
@@ -96,7 +97,7 @@ def _cause(
     expected: Path,
     got: Path,
 ) -> tuple[str, tuple[Step, ...]]:
-    """(the cause, suspect steps), both empty where nothing explains the values."""
+    """Return (the cause, suspect steps), both empty if nothing explains the values."""
     if check.nan:
         return _nan(check, operator, errors), ("weight",)
     if errors.zeros == errors.wrong:
@@ -108,8 +109,8 @@ def _cause(
         return cause, ("store",) if some_columns else ("row", "launch") if some_rows else ("launch",)
     if _begins_with_the_input(operator, input, got):
         cause = (
-            "The output begins with the input's own values: the results never came into the array that was written. "
-            "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) there?"
+            "The output begins with the input's own values: the results never reached the array that was written. "
+            "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) missing?"
         )
         return cause, ("copy_back",)
     samples = _samples(operator, shape, number, errors, input, expected, got)
@@ -133,7 +134,7 @@ def _cause(
 
 
 def _begins_with_the_input(operator: Operator, input: Path, got: Path) -> bool:
-    """Whether the first values are those behind the input's header: the buffer of the input was written."""
+    """True if the output begins with the values that follow the input's header: the program wrote its input buffer."""
     ours, theirs = np.empty(COMPARED_VALUES, dtype="<f4"), np.empty(COMPARED_VALUES, dtype="<f4")
     output = open_output(got)
     try:
@@ -182,7 +183,7 @@ def _units(operator: Operator, wrong: Bools) -> str:
         if last == len(wrong) - 1 and first == 1:
             return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
         if last == len(wrong) - 1:
-            return f"{many} from {first} on are wrong, the ones before are right"
+            return f"{many} from {first} on are wrong, those before are right"
         return f"{many} {first} to {last} of {len(wrong)} are wrong"
     steps = np.unique(np.diff(numbers))
     if len(steps) == 1:
@@ -230,7 +231,7 @@ def _nan(check: Check, operator: Operator, errors: TensorErrors) -> str:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some wrong rows of one unit, with the data to explain them."""
+    """Some wrong rows of one unit, with the data that may explain them."""
 
     unit: int
     atol: float
@@ -299,7 +300,7 @@ def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
 
 
 def _distance(got: F32, alternate: F32 | F64, atol: float) -> float:
-    """The largest difference in units of what still counts as equal: at most 1 is a match."""
+    """The largest difference, as a multiple of what still counts as equal; at most 1 is a match."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         distance = float((np.abs(got - alternate) / (atol + RTOL * np.abs(alternate))).max())
     return distance if np.isfinite(distance) else np.inf
@@ -316,7 +317,7 @@ def _constant(samples: list[_Sample]) -> Explanation:
     values = np.concatenate([sample.got[sample.rows].ravel() for sample in samples])
     if len(values) > 1 and (values == values[0]).all():
         return (
-            f"Every value of the wrong rows looked at is {values[0]:g}: the output was filled or never written, "
+            f"Every value of the sampled wrong rows is {values[0]:g}: the output was filled or never written, "
             "not computed."
         ), ("store",)
     return NOTHING
@@ -334,20 +335,20 @@ def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sam
             worst = max(worst, _distance(sample.got[sample.rows], values, sample.atol))
             if worst > best:
                 break
-        if worst < best:  # the first of several equal ones stays: the likeliest comes first
+        if worst < best:  # of several equal ones the first stays, which is the likeliest
             best, found = worst, (alternate.sentence, alternate.steps)
     return found
 
 
 def _misplaced(operator: Operator, samples: list[_Sample]) -> Explanation:
-    """Right numbers in a wrong place, or times a factor."""
+    """Explain rows that hold right numbers in a wrong place, or times a factor."""
     holds = {s.unit: _holds(s) for s in samples}
     if None not in holds.values():
         if len(set(holds.values())) == 1:
             what = f"The wrong rows hold the output of {operator.unit} {holds[samples[0].unit]}"
         else:
             pairs = [f"{operator.unit} {unit} has that of {operator.unit} {other}" for unit, other in holds.items()]
-            what = f"Wrong {operator.units_name} hold the output of another one ({_and(pairs)})"
+            what = f"Wrong {operator.units_name} hold the output of other {operator.units_name} ({_and(pairs)})"
         return (
             f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
             "copied before they are ready."
@@ -360,7 +361,7 @@ def _misplaced(operator: Operator, samples: list[_Sample]) -> Explanation:
 
 
 def _holds(sample: _Sample) -> int | None:
-    """Another unit whose right output stands in the wrong rows of this one."""
+    """The unit whose right output is in the wrong rows of this one, if there is one."""
     for other, values in sorted(sample.others.items()):
         if _distance(sample.got[sample.rows], values[sample.rows], sample.atol) <= 1:
             return other
@@ -381,8 +382,8 @@ def _row_moves(samples: list[_Sample]) -> str:
     for tile in TILES:
         if all(row >= tile and row % tile == source for row, source in moves):
             return (
-                f"Each wrong row holds the right values of row (number mod {tile}): the number within a block is used "
-                "where the row's own is needed."
+                f"Each wrong row holds the right values of row (number mod {tile}): the code uses the row's number "
+                "within its block where the number of the row itself is needed."
             )
     count = len(samples[0].expected)
     if len({(source - row) % count for row, source in moves}) == 1:
@@ -415,6 +416,6 @@ def _factor(samples: list[_Sample]) -> str:
             per_row.append(c)
     low, high = min(per_row), max(per_row)
     return (
-        f"Every wrong row is the right one times a factor of its own ({low:.3g} to {high:.3g} in those looked at): "
+        f"Every wrong row is the right one times a different factor ({low:.3g} to {high:.3g} in the sampled rows): "
         "look at what each row is divided by."
     )

@@ -1,4 +1,4 @@
-"""Two float32 files of an operator's output, value by value: how many differ by too much, where, and by how much."""
+"""Compares two float32 files of an operator's output value by value: how many differ by too much, where, how much."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHUNK_VALUES = 1 << 17
 """Two float32 chunks and their difference are 1.5 MiB: about what a core's cache holds."""
 _SPAN_CHUNKS = 16
 _MOST_THREADS = 4
-"""Each only reads and compares: a few keep the memory busy."""
+"""Each thread only reads and compares, so a few of them use all the memory bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class TensorErrors:
-    """How the wrong values of one output tensor are spread: counts by unit, by row and by column."""
+    """Where the wrong values of one output tensor are: counts by unit, by row and by column."""
 
     tensor: str
     tolerance: float
@@ -56,7 +56,7 @@ class TensorErrors:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """`count` values of a tensor, whole rows, from value `first` of the file on."""
+    """`count` values of a tensor, in whole rows, beginning at value `first` of the file."""
 
     tensor: str
     first: int
@@ -65,8 +65,8 @@ class _Chunk:
 
 @dataclass(frozen=True)
 class _Span:
-    """The first pass over some chunks: how many values are clearly right, their largest error, and the chunks that may
-    hold wrong values. Not `complete` when the output ended early."""
+    """The result of the first pass over some chunks: how many values are clearly right, their largest error, and the
+    chunks that may hold wrong values. Not `complete` if the output ended early."""
 
     complete: bool
     clean: int = 0
@@ -78,8 +78,8 @@ class Expected(Protocol):
     """The right values of an output."""
 
     def fill(self, into: NDArray[np.float32], first: int, got: NDArray[np.float32]) -> None:
-        """Fill `into` with the values from number `first` on; `got` are those that were found there. Raises GraderFault
-        where they cannot be read."""
+        """Fill `into` with the values from number `first` on; `got` are the values found there. Raises GraderFault if
+        they cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class FileValues:
 
     def fill(self, into: NDArray[np.float32], first: int, got: NDArray[np.float32]) -> None:
         if not read_values(self.descriptor, into, BYTES_PER_VALUE * first):
-            raise GraderFault("The expected output ended early while it was being read; it was changed.")
+            raise GraderFault("The expected output was changed: it ended early while it was being read.")
 
 
 class Scan:
-    """Reads both files in chunks of whole rows and keeps what is wrong."""
+    """Reads both files in chunks of whole rows and records the wrong values."""
 
     def __init__(self, operator: Operator, shape: Shape, tolerance: float | Mapping[str, float]) -> None:
         self._operator, self._shape = operator, shape
@@ -116,23 +116,23 @@ class Scan:
         self._max_finite = self._worst_error = -1.0
         self.first: Wrong | None = None
         self.worst: Wrong | None = None
-        """The largest finite error that is too large."""
+        """The value with the largest finite error above the tolerance."""
 
     @property
     def max_finite_error(self) -> float | None:
-        """The largest |got − expected| of the finite values; None where there is none."""
+        """The largest |got − expected| of the finite values; None if there are none."""
         return self._max_finite if self.finite else None
 
     @property
     def errors(self) -> tuple[TensorErrors, ...]:
-        """How the wrong values are spread, for each output tensor."""
+        """Where the wrong values are, for each output tensor."""
         return tuple(replace(kept, zeros=self._zeros[kept.tensor]) for kept in self._errors.values())
 
     def compare(self, expected: Expected, got: int) -> bool:
-        """Compares all values of an open file; False when `got` ended early.
+        """Compare all values of an open file; False if `got` ended early.
 
-        Several threads look for chunks with anything wrong in them; those are few, or time matters less, and are gone
-        through in order.
+        Several threads look for chunks that may hold wrong values. One thread then counts in these chunks, in order;
+        either they are few, or the output is so wrong that time matters less.
         """
         chunks = list(self._chunks())
         spans = [chunks[first : first + _SPAN_CHUNKS] for first in range(0, len(chunks), _SPAN_CHUNKS)]
@@ -163,7 +163,8 @@ class Scan:
         return [np.empty(widest, dtype="<f4") for _ in range(3)]
 
     def _look(self, chunks: Sequence[_Chunk], expected: Expected, got: int) -> _Span:
-        """Which of `chunks` need to be counted value by value; touches nothing of `self`, for threads."""
+        """Find those of `chunks` that need to be counted value by value. Runs in threads, so it must not change
+        `self`."""
         clean, largest, doubtful = 0, -1.0, []
         buffers = self._buffers()
         for chunk in chunks:
@@ -173,8 +174,8 @@ class Scan:
             with np.errstate(invalid="ignore", over="ignore"):
                 np.subtract(g, e, out=work)
                 np.abs(work, out=work)
-                top = float(work.max())  # NaN if any is
-            # float32 rounds the difference by 6e-8 of it, so a value clearly within the tolerance is right.
+                top = float(work.max())  # NaN if any value is
+            # float32 rounds the difference by 6e-8 of itself, so a value clearly within the tolerance is right.
             if top <= self._errors[chunk.tensor].tolerance * (1 - 1e-6):
                 clean, largest = clean + chunk.count, max(largest, top)
             else:
@@ -182,7 +183,7 @@ class Scan:
         return _Span(True, clean, largest, doubtful)
 
     def _count(self, chunk: _Chunk, expected: NDArray[np.float32], got: NDArray[np.float32]) -> None:
-        """Counts what is wrong in a chunk, comparing in float64."""
+        """Count the wrong values of a chunk, comparing in float64."""
         limit = self._errors[chunk.tensor].tolerance
         with np.errstate(invalid="ignore"):
             error = np.abs(got.astype(np.float64) - expected)
@@ -212,7 +213,7 @@ class Scan:
         self._zeros[chunk.tensor] += int((got[wrong] == 0).sum())
 
     def _spread(self, chunk: _Chunk, wrong: NDArray[np.bool_], nan: NDArray[np.bool_]) -> None:
-        """Counts a chunk's wrong values by unit, row and column."""
+        """Count a chunk's wrong values by unit, row and column."""
         kept = self._errors[chunk.tensor]
         columns = len(kept.by_column)
         grid = wrong.reshape(-1, columns)
@@ -229,7 +230,7 @@ class Scan:
 def _read_both(
     expected: Expected, got: int, into_expected: NDArray[np.float32], into_got: NDArray[np.float32], first: int
 ) -> bool:
-    """Fills both from value `first` on; False where `got` ends before."""
+    """Fill both arrays from value `first` on; False if `got` ends early."""
     if not read_values(got, into_got, BYTES_PER_VALUE * first):
         return False
     expected.fill(into_expected, first, into_got)
@@ -237,7 +238,7 @@ def _read_both(
 
 
 def read_values(descriptor: int, into: NDArray[np.float32], offset: int) -> bool:
-    """Fills `into` from byte `offset` on; False where the file ends before."""
+    """Fill `into` from byte `offset` on; False if the file ends early."""
     view = into.data.cast("B")
     while view:
         count = os.preadv(descriptor, [view], offset)

@@ -1,9 +1,9 @@
-"""Which line of a submission a diagnosis speaks of.
+"""Finds the line of a submission that a diagnosis refers to.
 
-A wrong value says which step of the computation went wrong (O was not rescaled, the loop over the keys ends early), not
-where that step is written. This looks for the step in the source as a reader would: the line with an exponential of a
-score and a maximum is the weight; the sum of products with that weight is O; the loop around both is the one over the
-keys. It reads text, not C++: what is written in another way is not found, and then no line is named.
+A diagnosis names the step of the computation that went wrong (O was not rescaled, the loop over the keys ends early),
+but not the line with that step. This module looks for it in the source as a reader would: the line with an exponential
+of a score and a maximum is the weight; the sum of products with that weight is O; the loop around both is the one over
+the keys. It searches text and does not parse C++. If a program is written in another way, the diagnosis names no line.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from grader.operators.base import Step
 from grader.sandbox.bounded import Bounded, Exceeded
 
 _examiner = Bounded(wall_s=3, memory_bytes=1 << 30)
-"""Patterns run over other people's text."""
+"""Regular expressions run over untrusted text, so they run under limits."""
 _SOURCES = {".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc"}
 _MAX_LINES = 4000
-"""Of all files together: a longer submission is not looked through."""
+"""Lines of all files together; a longer submission is not searched."""
 _NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _EXP = re.compile(r"\b(?:__)?exp2?f?\s*\(")
 _MAX = re.compile(r"\b(?:f?max|fmaxf)\s*\(")
@@ -50,7 +50,7 @@ _FALLBACKS: dict[Step, tuple[Step, ...]] = {
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a submission. `code` is without comments and strings."""
+    """A line of a submission. `code` is its text without comments and strings."""
 
     file: str
     number: int
@@ -65,7 +65,7 @@ class Line:
 
 
 def suspect(files: Sequence[tuple[str, bytes]], steps: Sequence[Step]) -> Line | None:
-    """The line of the first of `steps` that can be found in a submission's files; None where none can."""
+    """The line of the first of `steps` that is found in a submission's files; None if none is."""
     try:
         return _examiner.call(_suspect, tuple(files), tuple(steps))
     except Exceeded:
@@ -83,7 +83,7 @@ class Suspects:
     files: tuple[tuple[str, bytes], ...]
 
     def line(self, *steps: Step) -> Line | None:
-        """The line of the first of `steps` that can be found; None where none can."""
+        """The line of the first of `steps` that is found; None if none is."""
         for step in steps:
             for each in (step, *_FALLBACKS.get(step, ())):
                 if found := next(iter(self._lines_of(each)), None):
@@ -137,11 +137,11 @@ class Suspects:
     def _matching(self, pattern: re.Pattern[str]) -> Iterator[Line]:
         return (line for line in self._lines if pattern.search(line.code))
 
-    # ---- names: what holds a maximum, a weight --------------------------------------------------------------------
+    # ---- names of maxima and weights ------------------------------------------------------------------------------
 
     @cached_property
     def _statements(self) -> tuple[Line, ...]:
-        """Lines that assign something, in kernels: those with nothing of the host's."""
+        """Lines of kernels that assign something. A line that uses a host function is not taken for one."""
         host = re.compile(r"\b(?:cuda[A-Z]\w*|malloc|sizeof|fread|fwrite|argv|std::vector)\b")
         return tuple(line for line in self._lines if _ASSIGNED.search(_body(line)) and not host.search(line.code))
 
@@ -151,7 +151,7 @@ class Suspects:
 
     @cached_property
     def _maxima(self) -> frozenset[str]:
-        """Names that hold a maximum, and those that such are copied to and from."""
+        """Names that hold a maximum, and names that they are copied to or from."""
         names = {found[1] for line in self._lines for found in _MAXIMUM.finditer(line.code)}
         copies = [found.groups() for line in self._lines for found in _COPIED.finditer(line.code)]
         for _ in range(3):
@@ -159,7 +159,7 @@ class Suspects:
         return frozenset(names)
 
     def _is_rescale(self, line: Line) -> bool:
-        """Whether the exponential is of two maxima: exp(m_old - m_new)."""
+        """Whether the line has the exponential of a difference of two maxima, exp(m_old - m_new)."""
         found = _EXP.search(line.code)
         inside = _parenthesised(line.code[found.end() - 1 :]) if found else ""
         words = re.findall(r"[A-Za-z_]\w*(?=\s*(?:\[|[-+)]|$))", re.sub(r"\[[^\]]*\]", "[", inside))
@@ -185,7 +185,7 @@ class Suspects:
         )
 
     def _is_score(self, line: Line) -> bool:
-        """Whether a sum of products has no exponential in it."""
+        """Whether a sum of products contains neither a weight nor a rescaling factor."""
         return not self._weighs(line) and not self._shrinking & set(_WORD.findall(_assigned_value(line)))
 
     @cached_property
@@ -196,7 +196,7 @@ class Suspects:
 
     @cached_property
     def _products(self) -> tuple[Line, ...]:
-        """Sums of a weight times something."""
+        """Lines that add a weight times something."""
         names = "|".join(map(re.escape, sorted(self._weights))) or "(?!)"
         weight = rf"(?:\b(?:{names})\b(?:\s*\[[^\]]*\])*)"
         fused = rf"\bfmaf?\s*\([^,]*(?:,[^,]*)?{weight}"
@@ -210,7 +210,7 @@ class Suspects:
 
     @property
     def _output_sums(self) -> list[Line]:
-        """O's: where a sum over a tile is merged into it, else the sum itself."""
+        """Lines that sum up O: first those that merge a tile's sum into it, then the sums themselves."""
         parts = {found[1] for line in self._products if (found := _ASSIGNED.search(_body(line)))}
         merged = [
             line
@@ -224,7 +224,7 @@ class Suspects:
 
     @property
     def _totals(self) -> list[Line]:
-        """l's: the sum of the weights."""
+        """Lines that sum up l, the weights' sum: first those that merge a tile's sum, then the sums themselves."""
         plain = [line for line in self._sums if self._weighs(line) and line not in self._products]
         parts = {found[1] for line in plain if (found := _ASSIGNED.search(_body(line)))}
         merged = [
@@ -239,7 +239,8 @@ class Suspects:
 
     @cached_property
     def _stores(self) -> list[Line]:
-        """Where a kernel writes what its caller gave it a pointer for; results are written last."""
+        """Lines that write to an array that is a parameter of a kernel, the last first, because results are written
+        last."""
         heads = re.findall(r"__global__[^;{]*\(([^;{]*)\)\s*\{", "\n".join(line.code for line in self._lines))
         given = {
             word[-1]
@@ -251,7 +252,7 @@ class Suspects:
         return [line for line, said in reversed(found) if said and said[1] in given and said[2]]
 
     def _loads(self, step: Step) -> list[Line]:
-        """Where a tile of K or V is put into the array that the scores or O are summed from."""
+        """Lines that load a tile of Q, K or V into an array from which the scores or O are computed."""
         sums = list(self._lines_of("output_sum" if step == "load_v" else "scores"))
         used = {word for line in (*sums, *self._products)[:2] for word in _WORD.findall(_assigned_value(line))}
         if step == "load_v":
@@ -277,7 +278,7 @@ class Suspects:
 
     @cached_property
     def _for_loops(self) -> list[tuple[Line, int]]:
-        """Every for loop and the number of its last line."""
+        """Every for loop, with the number of its last line."""
         loops = []
         for place, line in enumerate(self._lines):
             if re.search(r"\bfor\s*\(", line.code):
@@ -296,19 +297,19 @@ _WORDS: dict[str, re.Pattern[str]] = {
 
 
 def _holds_queries(filled: Sequence[Line]) -> bool:
-    """Whether the first array that is filled is Q's, by its name."""
+    """Whether the name of the first array that is filled suggests that it holds Q."""
     said = _ASSIGNED.search(_body(filled[0]))
     return said is not None and "q" in said[1].lower()
 
 
 def _is_stored(line: Line, names: set[str]) -> bool:
-    """Whether the line puts one of `names` into an array."""
+    """Whether the line stores one of `names` into an array."""
     said = _ASSIGNED.search(_body(line))
     return said is not None and bool(said[2]) and said[3] == "=" and bool(names & set(_WORD.findall(said[4])))
 
 
 def _body(line: Line) -> str:
-    """The statement of a line, without the head of a loop in front of it."""
+    """The statement of a line, without any `for (…)`, `if (…)` or `while (…)` in front of it."""
     code = line.code
     while found := re.match(r"\s*(?:for|if|while)\s*(?=\()", code):
         code = code[found.end() :]
@@ -317,7 +318,7 @@ def _body(line: Line) -> str:
 
 
 def _parenthesised(code: str) -> str:
-    """What stands in the parentheses that `code` begins with, all of it where they do not close."""
+    """The text inside the parentheses with which `code` begins, or the whole rest if they are not closed."""
     depth = 0
     for place, character in enumerate(code):
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -332,7 +333,7 @@ def _assigned_value(line: Line) -> str:
 
 
 def _added(line: Line) -> str:
-    """What a line adds to what it assigns, '' where it adds nothing: `a += …`, `a = a + …`, `a = fmaf(…, a)`."""
+    """The value of an assignment that adds to its target, as in `a += …`, `a = a + …`, `a = fmaf(…, a)`; else ''."""
     found = _ASSIGNED.search(_body(line))
     if found is None:
         return ""
