@@ -79,7 +79,7 @@ def test_what_a_program_prints_is_not_taken_for_measurements(engine: TimedC, tmp
         (
             'echo "==ERROR== Profiling is not supported on device 0. To find out supported GPUs refer --list-chips '
             'option." >&2; exit 1',
-            "does not know this GPU: Profiling is not supported on device 0",
+            "does not support this GPU: Profiling is not supported on device 0",
         ),
         ('echo "==WARNING== No kernels were profiled."', "measured no kernel: No kernels were profiled"),
         ("head -c 600 RECORDED", "Nsight Compute measured no kernel"),

@@ -54,7 +54,7 @@ def test_the_sentence_names_registers_and_what_saving_them_brings() -> None:
 def test_the_sentence_names_shared_memory_and_what_saving_it_brings() -> None:
     found = on((8, 0), Demand(32, 128, 0, 80 * 1024))
     assert found.limiters == ("shared memory",)
-    assert found.sentence.startswith("80 KiB of shared memory a block: two blocks per SM;")
+    assert found.sentence.startswith("80 KiB of shared memory per block: two blocks per SM;")
     assert found.sentence.endswith("at 53 KiB three")
 
 

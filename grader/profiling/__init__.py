@@ -1,5 +1,5 @@
-"""What a kernel did with the hardware: Nsight Compute's metrics, the emulator's counters, occupancy, roofline, advice.
+"""How a kernel used the hardware: Nsight Compute's metrics, the emulator's counters, occupancy, roofline, advice.
 
-`ncu` and `counted_run` get the numbers that `course.metrics` names; `kernel_profile` puts them together by kernel.
-May import `timing` and what is below it.
+`ncu` and `counted_run` measure the metrics that `course.metrics` names, and `kernel_profile` combines them by kernel.
+May import `timing` and the packages below it.
 """

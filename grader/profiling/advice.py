@@ -1,4 +1,4 @@
-"""What to do about a kernel's counters: sentences with the source line, its stride and a remedy."""
+"""Advice from a kernel's counters: sentences with the source line, its stride and a remedy."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _BANKS = 32
 _WORD_BYTES = 4
 _SECTOR_BYTES = 32
 _LEAST_SHARE = 0.05
-"""Of a kernel's excess wavefronts, sectors or divergent branches: a line below it is not worth a sentence."""
+"""A line with a smaller share of a kernel's excess wavefronts, sectors or divergent branches gets no sentence."""
 _POOR = 1.1
-"""Times what would do: from here on a line is worth a sentence."""
+"""A line gets a sentence if it takes at least this multiple of what is needed."""
 _MOST_LINES = 3
 _LEAST_EFFICIENCY = 0.9
-"""Of a warp's lanes: above it divergent branches cost little."""
+"""If at least this share of a warp's lanes works on average, divergent branches cost little."""
 _SAME_ADDRESS = 4
-"""Lanes of a warp that wait for one another at an atomic, on average."""
+"""An atomic gets a sentence if on average at least this many lanes of a warp wait for others."""
 
 Named = Callable[[str], str]
-"""A source file by the name the student knows."""
+"""Returns the name by which the student knows a source file."""
 
 
 def advice(trace: Trace, kernel: str, named: Named) -> tuple[str, ...]:
-    """Sentences about one kernel, what costs most first; none where nothing is poor or nothing was counted."""
+    """Sentences about one kernel, the costliest problem first; none if nothing is poor or nothing was counted."""
     accesses = [access for access in trace.accesses if access.kernel == kernel]
     branches = [branch for branch in trace.branches if branch.kernel == kernel]
     events = [event for event in trace.kernels if event.name == kernel]
@@ -40,7 +40,7 @@ def advice(trace: Trace, kernel: str, named: Named) -> tuple[str, ...]:
 
 
 def by_line(accesses: Iterable[AccessEvent]) -> list[AccessEvent]:
-    """Accesses of one source line, kind and stride added up, the largest excess first."""
+    """Add up the accesses with the same source line, kind and stride; the largest excess comes first."""
     sums: dict[tuple[object, ...], AccessEvent] = {}
     for access in accesses:
         key = (access.kernel, access.file, access.line, access.space, access.operation, access.bytes, access.stride)
@@ -90,11 +90,11 @@ def _conflicts(access: AccessEvent, share: float) -> str:
         if access.bytes <= _WORD_BYTES
         else f"Pad rows of {rows} words to {rows + access.bytes // _WORD_BYTES}, so that rows stay aligned."
     )
-    return f"{text}: lanes are {access.stride} bytes apart and meet in {banks} of {_BANKS} banks. {remedy}"
+    return f"{text}: lanes are {access.stride} bytes apart and use only {banks} of {_BANKS} banks. {remedy}"
 
 
 def _banks(stride: int) -> int:
-    """Banks in which the first bytes of lanes `stride` bytes apart lie."""
+    """The number of banks that hold the first bytes of lanes `stride` bytes apart."""
     return _BANKS // math.gcd(abs(stride) // _WORD_BYTES, _BANKS)
 
 
@@ -147,9 +147,8 @@ def _local(accesses: Iterable[AccessEvent], named: Named) -> Iterator[str]:
         most = max(local, key=lambda each: each.requests)
         requests = sum(each.requests for each in local)
         yield (
-            f"{named(most.file)}:{most.line}: local memory, which lies in device memory, is used in {requests:,} "
-            "requests, most of them here. Arrays stay in registers when every index is known at compile time "
-            "(#pragma unroll)."
+            f"{named(most.file)}:{most.line}: {requests:,} requests use local memory, which lies in device memory; "
+            "most of them are here. Arrays stay in registers if every index is known at compile time (#pragma unroll)."
         )
 
 
@@ -167,9 +166,9 @@ def _divergence(branches: Iterable[BranchEvent], events: Iterable[KernelEvent], 
     for (file, line), (reached, divergent) in ordered[:_MOST_LINES]:
         if divergent and divergent >= _LEAST_SHARE * total:
             yield (
-                f"{named(file)}:{line}: lanes of a warp part here {divergent:,} of {reached:,} times, and "
-                f"on average {lanes / instructions:.1f} of 32 lanes work. Let whole warps take one way: decide by "
-                "threadIdx.x / 32, or sort the work."
+                f"{named(file)}:{line}: lanes of a warp diverge here {divergent:,} of {reached:,} times, and "
+                f"on average {lanes / instructions:.1f} of 32 lanes work. Let whole warps take the same branch: decide "
+                "by threadIdx.x / 32, or sort the work."
             )
 
 

@@ -1,7 +1,7 @@
-"""A run that counts, on as many batches as a student waits for.
+"""A run that counts, on as many batches as a student is willing to wait for.
 
-Counting takes a program several times as long as a plain run on the emulator, and a testcase's batches all cost the
-same. So one batch is run first, then as many as fit into the budget, and what was counted is said to be of so many.
+On the emulator, a run that counts takes several times as long as a plain run, and all batches of a testcase cost the
+same. So one batch runs first, and then as many as fit into the budget. The result says how many batches were counted.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from grader.sandbox.scratch import scratch_folder
 from grader.timing.baseline import write_sample
 
 BUDGET_S = 10.0
-"""All batches are run where that is likely to take no longer."""
+"""All batches run if they are likely to take no longer than this."""
 _WORTH_ANOTHER = 2
-"""Fewer than so many times the batches of the first run are not worth a second."""
+"""A second run is worthwhile only with at least this many times the batches of the first."""
 
 
 @dataclass(frozen=True)
 class CountedRun:
-    """What `units` of the `whole` case gave. `trace` is None where nothing was traced, for the reason `ending`;
-    `cut_off` says what ran, where the program was stopped."""
+    """The result of running `units` of the case's `whole` units. `trace` is None if nothing was traced; `ending` then
+    says why. `cut_off` says what ran if the program was stopped."""
 
     trace: Trace | None
     units: int
@@ -38,7 +38,7 @@ class CountedRun:
 
 
 def counted_run(engine: Engine, program: Path, case: Case, limits: Limits, progress: Progress, who: str) -> CountedRun:
-    """Run `program`, built to count, on the first units of `case`, by inputs made for it."""
+    """Run `program`, built to count, on inputs like the case's, with as many units as the budget allows."""
     operator, whole = case.operator, case.operator.units(case.shape)
     units = 0
     with scratch_folder("counted") as folder:
@@ -68,7 +68,7 @@ def counted_run(engine: Engine, program: Path, case: Case, limits: Limits, progr
 
 
 def _cut_off(run: Run) -> str:
-    """What ran of a program that was stopped; '' of one that ended."""
+    """How far a program came before it was stopped; '' if it ended by itself."""
     kernels = run.trace.kernels if run.trace is not None else ()
     stopped = next((kernel for kernel in kernels if "blocks_begun" in kernel.counters), None)
     if stopped is not None:

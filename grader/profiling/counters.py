@@ -1,7 +1,7 @@
-"""What the emulator counted, under Nsight Compute's names.
+"""The emulator's counters, under Nsight Compute's names.
 
-The emulator runs PTX, a GPU what the assembler makes of it. Requests, sectors, wavefronts and conflicts are of memory
-and comparable; instruction counts differ by what the assembler adds and leaves out (docs/counters.md).
+The emulator runs PTX; a GPU runs the assembler's output. Requests, sectors, wavefronts and conflicts belong to memory
+and are comparable. Instruction counts differ by what the assembler adds and leaves out (docs/counters.md).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _RATIOS = {
         100 / _WAVEFRONT_BYTES,
     ),
 }
-"""Metric → counters above the line, below it, and a factor. Not counted where nothing is below the line."""
+"""Metric → counters in the numerator, counters in the denominator, and a factor. Left out if the denominator is 0."""
 
 
 def counted_launches(trace: Trace) -> tuple[Launch, ...]:
-    """The launches of a program that counted, with ncu's names for what they counted; none of one that did not."""
+    """The launches of a program that was built to count, with their counters under ncu's names; otherwise none."""
     return tuple(_launch(kernel) for kernel in trace.kernels if kernel.counters)
 
 
@@ -63,8 +63,8 @@ def _sum(counters: Mapping[str, float], names: tuple[str, ...]) -> float:
 
 
 def instruction_mix(trace: Trace, kernel: str) -> dict[str, float]:
-    """The kernel's instructions of warps by class, as shares (0..1) of all, the largest first; empty where nothing
-    was counted."""
+    """The kernel's warp instructions by class, as shares (0..1) of all, the largest first; empty if nothing was
+    counted."""
     sums: dict[str, float] = {}
     for event in trace.kernels:
         if event.name == kernel:

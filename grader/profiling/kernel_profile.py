@@ -1,13 +1,14 @@
-"""The profile of a program: per kernel, counters from Nsight Compute beside what the trace and the launch say.
+"""The profile of a program: for each kernel, counters from Nsight Compute, and facts from the trace and the launch.
 
-Long programs are sampled: of each kernel some launches, spread evenly over the run (a classic kernel makes 12,800, and
-ncu takes 50 ms to 250 ms for each). What was profiled of how many is part of the result.
+Long programs are sampled: a few launches of each kernel are profiled, spread evenly over the run (a classic program
+makes 12,800 launches, and ncu takes 50 ms to 250 ms for each). The result says how many launches were profiled.
 
-Achieved occupancy for the score. Each kernel counts by its share of GPU time; kernels under 1 % of it, and kernels
-that read no global memory (fills, say), are left out: they do none of the work and would be a cheap way to a good
-average. No kernel counts for more than its theoretical occupancy, which follows from the launch. While several run, the
-one of lowest occupancy counts; and where the median by time is lower than the mean, the median does. So a kernel that
-is launched for its occupancy alone changes nothing until it takes as long as all the others, one after the other.
+Achieved occupancy for the score. Each kernel is weighed by its share of GPU time. Kernels with less than 1 % of it, and
+kernels that read no global memory (fills, say), are left out: they do none of the work and would be a cheap way to
+raise the average. No kernel counts for more than its theoretical occupancy, which follows from the launch. While
+several kernels run at once, only the one with the lowest occupancy counts. And if the median by time is lower than the
+mean, the median is the score. So a kernel that is launched only for its occupancy changes nothing until it takes as
+long as all the others together.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from grader.profiling.occupancy import Demand, Occupancy
 from grader.programs.trace import AccessEvent, KernelEvent, Trace
 
 LEAST_SHARE = 0.01
-"""Of GPU time: a kernel below it has no say in the occupancy score."""
+"""A kernel with a smaller share of GPU time does not count in the occupancy score."""
 
 _LEAST_PER_KERNEL = 3
 _TOP_STALLS = 3
 _SPARE = 1.02
-"""Counters may exceed what follows from the launch by 2 %: they are averages over a few SMs in several passes."""
+"""Counters may exceed the launch's limits by 2 %, because they are averages over a few SMs in several passes."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,10 @@ class Range:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """One kernel. `gpu_ns` is the sum over all its launches in the trace, `share` its part of the sum over all
-    kernels. `ranges` holds the metrics that were measured; `intensity` is FP32 operations per byte of device
-    memory traffic and `tflops` their rate, None where not measured. Only the emulator gives `mix`, the shares (0..1) of
-    its warps' instructions by class, `accesses`, what its source lines cost, and `advice` on them."""
+    """One kernel. `gpu_ns` is the sum over all its launches in the trace, and `share` its part of the sum over all
+    kernels. `ranges` holds the metrics that were measured. `intensity` is FP32 operations per byte of device memory
+    traffic and `tflops` their rate, None if not measured. Only the emulator fills in `mix` (the shares, 0..1, of the
+    warps' instructions by class), `accesses` (the costs of source lines) and `advice` on them."""
 
     name: str
     launches: int
@@ -64,7 +65,7 @@ class KernelProfile:
 
     @property
     def achieved(self) -> float | None:
-        """Achieved occupancy, 0..1, no more than the launch allows."""
+        """Achieved occupancy, 0..1, but at most what the launch allows."""
         found = self.ranges.get("achieved_occupancy")
         if found is None:
             return None
@@ -72,14 +73,15 @@ class KernelProfile:
 
     @property
     def implausible(self) -> bool:
-        """Whether the counters say more than the launch allows: they were tampered with, or are another kernel's."""
+        """True if the counters report more than the launch allows: someone tampered with them, or they belong to
+        another kernel."""
         found = self.ranges.get("achieved_occupancy")
         return found is not None and self.theoretical is not None and found.mean > _SPARE * self.theoretical.theoretical
 
 
 @dataclass(frozen=True)
 class ProfileStudy:
-    """What `grader profile` reports. `notes` say what was sampled and what could not be measured."""
+    """The report of `grader profile`. `notes` say what was sampled and what could not be measured."""
 
     submission: str
     test: str
@@ -95,7 +97,7 @@ Theory = Callable[[Demand], Occupancy]
 
 
 def plan(trace: Trace, launches: int) -> tuple[int, ...] | None:
-    """Which launches of each kernel to profile, counted from 1; None for all of them."""
+    """Choose which launches of each kernel to profile, counted from 1; None for all of them."""
     counts = [summary.launches for summary in trace.kernel_summaries()]
     if sum(counts) <= launches:
         return None
@@ -109,8 +111,8 @@ def plan(trace: Trace, launches: int) -> tuple[int, ...] | None:
 def kernel_profiles(
     trace: Trace, launches: Sequence[Launch], metrics: Sequence[Metric], theory: Theory | None
 ) -> tuple[KernelProfile, ...]:
-    """One for each kernel of the trace, the longest first. `launches` may be empty: what the trace and the launch
-    say remains."""
+    """Profile each kernel of the trace, the longest first. Without `launches`, profiles contain only facts from the
+    trace and the launch."""
     found: dict[str, list[Launch]] = {}
     for launch in launches:
         found.setdefault(launch.kernel, []).append(launch)
@@ -132,7 +134,7 @@ def kernel_profiles(
 
 
 def short_name(kernel: str) -> str:
-    """A kernel's name for people, without return type, namespaces and parameters: `attention<32,4>`."""
+    """Shorten a kernel's name for people: no return type, namespaces or parameters, as in `attention<32,4>`."""
     name = kernel.strip()
     if name.endswith(")"):
         depth = 0
@@ -184,7 +186,7 @@ def _profile(
 
 
 def _stalls(launches: Sequence[Launch]) -> tuple[tuple[str, str, float], ...]:
-    """The states in which the kernel's warps spend most of their waiting, weighed by the launches' durations."""
+    """The states in which the kernel's warps wait longest, weighed by the launches' durations."""
     weights: dict[tuple[str, str], float] = {}
     total = sum(launch.duration_ns for launch in launches) or 1.0
     for launch in launches:
@@ -196,8 +198,8 @@ def _stalls(launches: Sequence[Launch]) -> tuple[tuple[str, str, float], ...]:
 
 @dataclass(frozen=True)
 class ScoredOccupancy:
-    """Achieved occupancy for the score, or why there is none. `kernels` says what counted with which weight, and
-    what was left out and why, in sentences."""
+    """Achieved occupancy for the score, or the reason why there is none. The sentences of `kernels` say which kernels
+    counted with which weight, and which were left out and why."""
 
     achieved: float | None
     reason: str
@@ -205,8 +207,8 @@ class ScoredOccupancy:
 
 
 def scored_occupancy(profiles: Sequence[KernelProfile], kernels: Sequence[KernelEvent] = ()) -> ScoredOccupancy:
-    """The mean of the kernels' achieved occupancies, weighed by GPU time, over those that do the work; their median
-    where that is lower. `kernels` are the launches as the trace has them: without them, none overlaps another."""
+    """The mean of the achieved occupancies of the kernels that do the work, weighed by GPU time, or their median if
+    that is lower. `kernels` are the launches of the trace; without them, no launch is assumed to overlap another."""
     said, working = [], []
     for profile in profiles:
         short = short_name(profile.name)
@@ -217,8 +219,8 @@ def scored_occupancy(profiles: Sequence[KernelProfile], kernels: Sequence[Kernel
         elif profile.implausible:
             most = profile.theoretical.theoretical if profile.theoretical else 1.0
             reason = (
-                f"{short} reports {profile.ranges['achieved_occupancy'].mean:.3f} where its launch allows {most:.3f}: "
-                "a person should look at this"
+                f"{short} reports {profile.ranges['achieved_occupancy'].mean:.3f} but its launch allows only "
+                f"{most:.3f}: a person should look at this"
             )
             return ScoredOccupancy(None, reason, (*said, reason))
         elif profile.achieved is None:
@@ -245,9 +247,9 @@ def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], s
     mean = sum(achieved[name] * time for name, time in times.items()) / total
     median = weighted_median([(achieved[name], time) for name, time in times.items()])
     if median < mean:
-        said.append(f"half of that time has {median:.3f} or less: this counts, not the mean of {mean:.3f}")
+        said.append(f"half of that time has {median:.3f} or less: the median counts, not the mean of {mean:.3f}")
     return ScoredOccupancy(min(mean, median), "", tuple(said))
 
 
 SCORE_METRICS = (OCCUPANCY, READ_BYTES)
-"""All that the score needs: ncu collects them in few passes."""
+"""The only metrics that the score needs; ncu collects them in few passes."""

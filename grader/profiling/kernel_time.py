@@ -1,7 +1,7 @@
-"""Which kernel a moment of GPU time counts for in the occupancy score: of those that run, the one of lowest occupancy.
+"""Assigns GPU time to kernels for the occupancy score: of the kernels that run, the one with the lowest occupancy.
 
-A kernel that is launched for its occupancy alone could otherwise run next to the others on a stream of its own, asleep
-in warps that they leave free, and have a share of the time that costs none. So it has a say only in time that it takes.
+Otherwise a kernel that is launched only for its occupancy could run next to the others on a second stream, asleep in
+warps that they leave free, and get a share of the time without costing any. So it counts only in time that it adds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from grader.programs.trace import KernelEvent
 
 
 def counted_ns(kernels: Iterable[KernelEvent], occupancy: Mapping[str, float]) -> dict[str, int]:
-    """Nanoseconds that count for each kernel named in `occupancy` (0..1); other kernels are as if they had not run."""
+    """Nanoseconds that count for each kernel named in `occupancy` (0..1); other kernels are ignored."""
     ours = [kernel for kernel in kernels if kernel.name in occupancy]
     times = dict.fromkeys(occupancy, 0)
     running: Counter[str] = Counter()
@@ -30,15 +30,15 @@ def counted_ns(kernels: Iterable[KernelEvent], occupancy: Mapping[str, float]) -
 
 
 def _edges(kernels: Sequence[KernelEvent]) -> list[tuple[int, bool, str]]:
-    """(ns, whether it begins, name) of all beginnings and ends; ends come first, so that no time is counted between
-    one kernel and the next."""
+    """(ns, whether it begins, name) of all beginnings and ends in order. At equal times, ends come first, so that two
+    consecutive kernels do not overlap."""
     begins = ((kernel.start_ns, True, kernel.name) for kernel in kernels)
     ends = ((kernel.end_ns, False, kernel.name) for kernel in kernels)
     return sorted(chain(begins, ends))
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Of (value, weight) pairs, the least value that half of the weight does not exceed.
+    """The weighted median of (value, weight) pairs: the least value at which half of the weight is reached.
 
     >>> weighted_median([(0.9, 2.0), (0.1, 1.0), (0.5, 1.0)])
     0.5

@@ -1,15 +1,15 @@
-"""Runs Nsight Compute on a built program and reads what it measured.
+"""Runs Nsight Compute on a built program and reads its measurements.
 
-ncu runs in the same confinement as the program alone: an H200's counters could be read there (2026-11-21; ncu
-2025.3.1, driver 580), since it works through a library loaded into the program and the sandbox's own loopback, not
-through ptrace. What its Job adds is ncu's folder, readable, and a folder for its log.
+ncu runs in the same confinement as the program alone. It can read a GPU's counters there (tested on an H200,
+2026-11-21; ncu 2025.3.1, driver 580), because it uses a library loaded into the program and the sandbox's loopback, not
+ptrace. Its Job also makes ncu's folders readable.
 
-ncu writes to its stdout, a socket that the program has no descriptor of and cannot open through /proc; what the program
-prints goes elsewhere. (A log file is found in /proc/PID/cmdline, and can be replaced by a link.) The counters of a
-program that reaches into ncu's memory are still its own: anyone who uses these numbers for points must check them
-against what the launch could reach (`grader.profiling.kernel_profile` does).
+ncu writes to its stdout, a socket. The program has no descriptor of it, cannot open it through /proc, and prints
+elsewhere. (A program could find the name of a log file in /proc/PID/cmdline, and replace the file by a link.) A program
+that reaches into ncu's memory can still forge its counters. So code that uses these numbers for points must check them
+against what the launch allows (`grader.profiling.kernel_profile` does).
 
-Clocks are left alone (--clock-control none) as in timed runs, and so are caches (--cache-control none).
+ncu controls neither clocks (--clock-control none), as in timed runs, nor caches (--cache-control none).
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from grader.sandbox import memory_share
 from grader.sandbox.scratch import scratch_folder
 
 WALL_S = 240.0
-"""For the whole run under ncu: it runs each profiled launch several times over."""
+"""The limit of a whole run under ncu, which repeats each profiled launch several times."""
 
 _LOG_BYTES = 32 << 20
-"""A profiled launch takes some 2 KB."""
+"""The log has about 2 KB per profiled launch."""
 _SPARE_BYTES = 256 << 20
 _TOOLS = Path("/opt/nvidia")
-"""Where NVIDIA's packages put Nsight Compute; the toolkit's bin/ncu is a script that calls it there."""
+"""NVIDIA's packages install Nsight Compute here; the toolkit's bin/ncu is a script that calls it."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
 _KNOWN = re.compile(rf"==ERROR== (?:{_NO_PERMISSION}|Profiling is not supported on device \d{{1,3}})")
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One profiled launch. `values` are ncu's, by ncu's name, in base units (bytes, nanoseconds, per second)."""
+    """One profiled launch. `values` are ncu's values by ncu's names, in base units (bytes, nanoseconds, per second)."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -58,7 +58,7 @@ class Launch:
 
 
 class NotProfiled(MachineFault):
-    """Why there are no counters here, with the fix; what can be had without them is the caller's to say."""
+    """No counters can be measured. The message says why and how to fix it; the caller says what works without them."""
 
 
 def run_ncu(
@@ -71,8 +71,8 @@ def run_ncu(
     output_bytes: int,
     limits: Limits,
 ) -> tuple[tuple[Launch, ...], float]:
-    """(profiled launches in order, wall seconds). `invocations`: which launches of each kernel, counted from 1, or
-    None for all. Raises NotProfiled where counters cannot be had."""
+    """Return (profiled launches in order, wall seconds). `invocations` says which launches of each kernel to profile,
+    counted from 1; None means all. Raises NotProfiled if no counters can be measured."""
     ncu = engine.toolkit.tool("ncu")
     if ncu is None:
         raise NotProfiled(
@@ -98,7 +98,7 @@ def run_ncu(
                 wall_s=WALL_S,
                 memory_bytes=memory_share.of_a_program(
                     limits.memory_bytes + (8 << 30)
-                ),  # ncu keeps what it restores between passes
+                ),  # ncu keeps a copy of memory to restore between passes
                 processes=limits.processes,
                 file_bytes=output_bytes + _SPARE_BYTES,
                 folder_bytes=2 * (output_bytes + _SPARE_BYTES),
@@ -112,8 +112,9 @@ def run_ncu(
 
 
 def ncu_options(ncu: Path, metrics: Sequence[str], invocations: Sequence[int] | None) -> tuple[str, ...]:
-    """The command line up to the program: raw numbers as CSV to stdout, of all processes, clocks and caches left
-    alone. Kernels are named, and their launches counted, by mangled names. `invocations` as in `run_ncu`."""
+    """The command line up to the program. ncu writes raw numbers of all processes to stdout, as CSV, and controls
+    neither clocks nor caches. It names kernels, and counts their launches, by mangled names. `invocations` is as in
+    `run_ncu`."""
     options = [str(ncu), "--csv", "--page", "raw", "--print-units", "base"]
     options += ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
     options += ["--kernel-name-base", "mangled", "--print-kernel-base", "mangled", "--metrics", ",".join(metrics)]
@@ -123,13 +124,13 @@ def ncu_options(ncu: Path, metrics: Sequence[str], invocations: Sequence[int] | 
 
 
 def nvidia_tools(tool: Path) -> tuple[Path, ...]:
-    """The folders that a tool of NVIDIA's is made of, for the sandbox to show."""
+    """The folders of a tool from NVIDIA that the sandbox has to make readable."""
     return tuple(folder for folder in (tool.resolve().parent, _TOOLS) if folder.is_dir())
 
 
 def parse_csv(text: str) -> tuple[Launch, ...]:
-    """What `ncu --csv --page raw` wrote: a line of names, a line of units, a line per launch; ncu's own messages
-    (==PROF==) and whatever else stands around them is skipped. A line that is cut short is left out."""
+    """Parse the output of `ncu --csv --page raw`: a line of names, a line of units, and a line per launch. ncu's
+    messages (==PROF==), other text around these lines, and truncated lines are skipped."""
     rows = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
     if len(rows) < 3 or rows[0][:1] != ["ID"]:
         return ()
@@ -146,13 +147,13 @@ def parse_csv(text: str) -> tuple[Launch, ...]:
 
 
 def _readable(name: str) -> str:
-    """A mangled name as the tracer and its reader spell it, so that equal names are the same kernel. (ncu's own
-    demangler writes `<unnamed>` and `(bool)0` where the C++ library has `(anonymous namespace)` and `false`.)"""
+    """Demangle a name as the tracer and its reader do, so that equal names are the same kernel. (ncu's own demangler
+    writes `<unnamed>` and `(bool)0` where the C++ library writes `(anonymous namespace)` and `false`.)"""
     return spelled_out(demangle(name)[:MAX_TEXT])
 
 
 def _number(cell: str) -> float | None:
-    """A number, with the thousands separators ncu writes in some locales."""
+    """Parse a number, which in some locales has thousands separators."""
     try:
         return float(cell.replace(",", ""))
     except ValueError:
@@ -165,7 +166,7 @@ def _triple(cell: str) -> tuple[int, int, int]:
 
 
 def _known_words(stderr: str) -> str:
-    """Of stderr, where the program prints too, only sentences that ncu is known to have."""
+    """Keep only known sentences of ncu from stderr, to which the program can print too."""
     return "".join(f"\n{found}" for found in dict.fromkeys(_KNOWN.findall(stderr)))
 
 
@@ -182,6 +183,6 @@ def _why_nothing(said: str, timed_out: bool) -> str:
     words = " ".join(line.split("==")[2].strip() for line in errors if "unmodified GPU clocks" not in line)
     if "not supported" in words:
         return (
-            f"This Nsight Compute does not know this GPU: {words[:300]} Install the ncu of an older or newer toolkit."
+            f"This Nsight Compute does not support this GPU: {words[:300]} Install ncu from an older or newer toolkit."
         )
     return f"Nsight Compute measured no kernel: {words[:400] or said.strip()[-300:] or 'it did not say why'}"

@@ -2,12 +2,12 @@
 //
 // Theory of operation
 //
-//   NVIDIA ships its occupancy calculator as a header without dependencies: given the limits of an SM and what a
-//   kernel takes, it says how many blocks fit. It knows rounding rules that change between architectures (registers
-//   are allocated per warp in units of 256, shared memory in 128 or 256 bytes plus what the system reserves), so
-//   rather than repeat them, this file hands the numbers over. No CUDA call is made and no GPU is needed.
+//   NVIDIA ships its occupancy calculator as a header without dependencies: given the limits of an SM and the resources
+//   of a kernel, it computes how many blocks fit. It knows rounding rules that change between architectures (registers
+//   are allocated per warp in units of 256, shared memory in 128 or 256 bytes plus the system's reserve). This file
+//   only passes numbers to it, instead of repeating these rules. It makes no CUDA call and needs no GPU.
 //
-//   The shared memory split between L1 and shared is left to the driver's default, as for a kernel that did not ask.
+//   The split between L1 and shared memory is the driver's default, as for a kernel that does not choose one.
 
 #include <cuda_occupancy.h>
 
@@ -16,7 +16,8 @@ extern "C" {
 // limits: major, minor, threads per block, threads per SM, registers per block, registers per SM, warp size, shared
 //         bytes per block, per SM, per block with opt-in, reserved per block
 // kernel: registers per thread, static shared bytes, threads per block, dynamic shared bytes
-// result: blocks per SM; what each resource alone allows: registers, shared memory, warps, blocks; limiting factors
+// result: blocks per SM; the blocks that each resource alone allows: registers, shared memory, warps, blocks; limiting
+//         factors
 // Returns the header's error code, 0 for success.
 __attribute__((visibility("default"))) int grader_occupancy(const long long* limits, const long long* kernel,
                                                              long long* result) {

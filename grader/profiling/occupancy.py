@@ -1,7 +1,7 @@
-"""Theoretical occupancy of a launch: how many warps an SM can hold at once, and what limits it, in a sentence.
+"""Theoretical occupancy of a launch: how many of its warps an SM can hold at once, and which resource limits them.
 
-The arithmetic is NVIDIA's (cuda_occupancy.h of the toolkit, see occupancy.cpp), built once into the cache. It needs
-no GPU: the limits of an architecture come from `grader.gpu.facts`.
+The formulas are NVIDIA's (cuda_occupancy.h of the toolkit, see occupancy.cpp), compiled once into the cache. They need
+no GPU, because the limits of an architecture come from `grader.gpu.facts`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 @dataclass(frozen=True)
 class Demand:
-    """What one launch asks for: `registers` per thread, `threads` and shared bytes per block."""
+    """The resources that one launch needs: `registers` per thread, `threads` and bytes of shared memory per block."""
 
     registers: int
     threads: int
@@ -37,7 +37,7 @@ class Demand:
 @dataclass(frozen=True)
 class Occupancy:
     """How a launch fills an SM. `limiters` are the resources that alone would allow the fewest blocks; `sentence`
-    explains it."""
+    explains it to people."""
 
     blocks: int
     warps: int
@@ -47,16 +47,16 @@ class Occupancy:
 
     @property
     def theoretical(self) -> float:
-        """Warps an SM can hold of this launch, as a share (0..1) of the most it can hold of any."""
+        """The number of this launch's warps that an SM can hold, as a share (0..1) of the most that it can hold."""
         return self.warps / self.most_warps
 
 
 Blocks = Callable[[Demand], tuple[int, dict[str, int]]]
-"""(blocks per SM, what each resource alone allows) of a demand, on some SM."""
+"""For the SM of one architecture, returns (blocks per SM, blocks that each resource alone allows) of a demand."""
 
 
 def occupancy(demand: Demand, limits: SmLimits, blocks: Blocks) -> Occupancy:
-    """The occupancy of one launch. Raises GraderFault when the architecture is not known to the calculator."""
+    """The occupancy of one launch. Raises GraderFault if the calculator does not know the architecture."""
     count, by = blocks(demand)
     warps_per_block = -(-demand.threads // limits.warp)
     fewest = min(by.values())
@@ -74,8 +74,8 @@ def _sentence(demand: Demand, limits: SmLimits, blocks: Blocks, count: int, limi
     shared = demand.static_shared + demand.dynamic_shared
     causes = {
         "registers": f"{demand.registers} registers × {demand.threads} threads",
-        "shared memory": f"{shared / 1024:.4g} KiB of shared memory a block",
-        "warps": f"{demand.threads} threads a block, of {limits.threads:,} an SM holds",
+        "shared memory": f"{shared / 1024:.4g} KiB of shared memory per block",
+        "warps": f"{demand.threads} threads per block, of {limits.threads:,} that an SM holds",
         "blocks": f"{limits.blocks} blocks, the most an SM holds, of {demand.threads} threads each",
     }
     text = f"{' and '.join(causes[name] for name in limiters)}: {_blocks(count)} per SM"
@@ -91,7 +91,7 @@ def _sentence(demand: Demand, limits: SmLimits, blocks: Blocks, count: int, limi
 
 
 def _fewer_registers(demand: Demand, blocks: Blocks, count: int) -> list[str]:
-    """What saving registers would bring: a step that does not help yet, if there is one, and the one that does."""
+    """The effect of saving registers: a step that does not help yet, if there is one, and the first that helps."""
     better = next(
         (
             registers
@@ -130,8 +130,8 @@ def _blocks(count: int) -> str:
 
 
 def calculator(toolkit: Toolkit, limits: SmLimits) -> Blocks:
-    """cuda_occupancy.h for SMs with these limits, built on first use. Raises MachineFault where the toolkit lacks
-    the header or there is no g++."""
+    """The calculator of cuda_occupancy.h for SMs with these limits, compiled on first use. Raises MachineFault if the
+    toolkit lacks the header or there is no g++."""
     library = ctypes.CDLL(str(_library(toolkit)))
     major, minor = limits.compute_capability
     device = (ctypes.c_longlong * 11)(
@@ -164,7 +164,7 @@ def calculator(toolkit: Toolkit, limits: SmLimits) -> Blocks:
 def _library(toolkit: Toolkit) -> Path:
     header = toolkit.include / "cuda_occupancy.h"
     if not header.is_file():
-        raise MachineFault(f"{header} is not there: theoretical occupancy needs the headers of the CUDA toolkit.")
+        raise MachineFault(f"{header} is missing: theoretical occupancy needs the headers of the CUDA toolkit.")
     content = _SOURCE.read_bytes() + header.read_bytes() + platform.machine().encode()
 
     def make(folder: Path) -> Path:

@@ -1,8 +1,8 @@
 """The roofline model: how much arithmetic a device can do for every byte that it moves (Williams, Waterman and
 Patterson, Communications of the ACM 52(4), 2009).
 
-A kernel that does I floating-point operations per byte of device memory reaches at most min(peak, I × bandwidth). A
-submission's page places testcases by the least traffic there can be, from the record alone.
+A kernel that does I floating-point operations per byte of device memory traffic reaches at most min(peak,
+I × bandwidth). A submission's page computes I from the least possible traffic of a testcase, from the record alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grader.timing.floors import ARITHMETIC, MEMORY, fma_per_clock
 
 @dataclass(frozen=True)
 class Roof:
-    """A limit on arithmetic: `flops` per second, by the unit `name`."""
+    """A limit on arithmetic: the unit `name` does at most `flops` operations per second."""
 
     name: str
     flops: float
@@ -28,8 +28,8 @@ class Roof:
 
 @dataclass(frozen=True)
 class Mark:
-    """What was achieved: `tflops` (10^12 a second) at `intensity` (operations per byte). `limit_tflops` is the most
-    that all the floors of its testcase allow, the exponentials' among them; None where that is not known."""
+    """An achieved rate: `tflops` (10^12 per second) at `intensity` (operations per byte). `limit_tflops` is the highest
+    rate that all floors of the testcase allow, including that of the exponentials; None if unknown."""
 
     name: str
     intensity: float
@@ -39,14 +39,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A device's limits and what was achieved under them. `bandwidth` is in bytes per second."""
+    """A device's limits and the rates achieved under them. `bandwidth` is in bytes per second."""
 
     roofs: tuple[Roof, ...]
     bandwidth: float
     marks: tuple[Mark, ...]
 
     def attainable(self, roof: Roof, intensity: float) -> float:
-        """FLOP/s that `roof` and the memory allow at an intensity."""
+        """The FLOP/s that `roof` and the memory allow at an intensity."""
         return min(roof.flops, intensity * self.bandwidth)
 
     def line(self, roof: Roof) -> tuple[tuple[float, float], ...]:
@@ -57,17 +57,18 @@ class Roofline:
 
     @property
     def span(self) -> tuple[float, float]:
-        """Intensities around every mark and the ridge of every roof."""
+        """The lowest and highest intensity to draw, around all marks and the ridges of all roofs."""
         seen = [mark.intensity for mark in self.marks] + [roof.flops / self.bandwidth for roof in self.roofs]
         return min(seen) / 4, max(seen) * 4
 
 
 def roofline_of(record: Record) -> Roofline | None:
-    """The roofline of a graded submission; None where nothing was timed on a GPU whose limits are known.
+    """The roofline of a graded submission; None if nothing was timed on a GPU whose limits are known.
 
-    A record has no rates of the device, but each floor's terms are the same work over them: what was achieved times
-    the measured time over a term's time is that term's rate. The first term is the arithmetic of the fastest unit that
-    the assignment allows; FP32's rate follows from it by the architecture.
+    A record does not contain the device's rates, but they follow from each floor's terms. A term's time is the same
+    work at the device's rate, so the device's rate is the achieved rate times the measured time over the term's time.
+    The first term is the arithmetic of the fastest unit that the assignment allows; the architecture determines FP32's
+    rate from it.
     """
     marks, peaks, bandwidths = [], [], []
     for test in record.tests:
@@ -92,7 +93,7 @@ def roofline_of(record: Record) -> Roofline | None:
 
 
 def _with_fp32(fastest: Roof, record: Record) -> tuple[Roof, ...]:
-    """The roof of plain FP32 arithmetic below that of the fastest unit, where the architecture's rates are known."""
+    """Add the roof of plain FP32 arithmetic below that of the fastest unit, if the architecture's rates are known."""
     capability = re.fullmatch(r"(\d+)\.(\d+)", record.engine.facts.get("compute_capability", ""))
     if fastest.name == "fp32" or fastest.name not in get_args(Unit) or capability is None:
         return (fastest,)

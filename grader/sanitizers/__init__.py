@@ -1,13 +1,13 @@
-"""compute-sanitizer on a submission: its findings in the shape of the emulator's, with a sentence of advice each.
+"""compute-sanitizer on a submission: its findings in the form of the emulator's, each with a sentence of advice.
 
-Four tools, named as the emulator names them: memory (memcheck), race (racecheck, shared memory only), init
+There are four tools, named as in the emulator: memory (memcheck), race (racecheck, shared memory only), init
 (initcheck, global memory only), sync (synccheck). Each runs the program, built with -lineinfo, once on a public
 sample.
 
-Silence is only good news if the tool looked. A tool counts as run when it wrote its summary, the program launched
-kernels, and the tool finds the fault in a canary (canary.cu) on this very machine.
+Silence is good news only if the tool worked. A tool counts as run if it wrote its summary, the program launched
+kernels, and the tool finds the fault in a canary (canary.cu) on the same machine.
 
-May import `profiling` and what is below it.
+May import `profiling` and the packages below it.
 """
 
 from grader.sanitizers.cause import SourceLine, cause_of, no_source, race_of, sentence, without_echoes

@@ -1,5 +1,5 @@
-// One known fault for each tool of compute-sanitizer: a tool that does not find its fault here instruments nothing on
-// this machine, and its silence about a submission says nothing.
+// One known fault for each tool of compute-sanitizer. A tool that does not find its fault here instruments nothing on
+// this machine, so its silence about a submission means nothing.
 //
 // Usage: canary memory|race|init|sync
 #include <cstring>

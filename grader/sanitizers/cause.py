@@ -1,8 +1,8 @@
 """The likeliest cause among a run's findings, as the sentence that a failed test leads with.
 
-Where, what, what to do, and nothing that follows from it. A race between warps comes first: a kernel that has one reads
-values that are not there yet, and what else is found in it may be a consequence. Within one warp a race is the last
-suspect, since a GPU mostly runs the lanes of a warp in step.
+The sentence says where, what, and what to do, and leaves out consequences. A race between warps is the first suspect: a
+kernel that has one reads values that are not written yet, and its other findings may be consequences. A race within one
+warp is the last suspect, because a GPU mostly runs the lanes of a warp in lockstep.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from grader.programs.build import handed_in_name
 from grader.programs.trace import Diagnostic, Race
 
 SourceLine = Callable[[str, int], str]
-"""The text of a line of the submission, '' where there is none: (file's name as handed in, number)."""
+"""Returns the text of a line of the submission, '' if there is none. Arguments: the file's submitted name, the line's
+number."""
 
 
 def no_source(file: str, line: int) -> str:
-    """Where no source is at hand."""
+    """A `SourceLine` for when no source is available."""
     return ""
 
 
@@ -33,7 +34,8 @@ _VERBS = {
 _OF_WHOM = {"blocks": "block", "warps": "warp", "lanes": "thread of the same warp"}
 _BARRIERS = {"warps": "__syncthreads()", "lanes": "__syncwarp()"}
 _DID = ("wrote ", "read ", "updated ")
-"""How messages begin that go on where the thread's place ends (grader/emulator/runtime/report.c has the same words)."""
+"""Messages that begin with these words continue the sentence that began with the thread's place
+(grader/emulator/runtime/report.c has the same words)."""
 _ALLOCATION = re.compile(r"the (?P<bytes>\d+) bytes of cudaMalloc\w* at (?P<file>[^\s:]+):(?P<line>\d+)")
 _CALL_LINES = 3
 _LONG_NUMBER = re.compile(r"\b\d{7,}(?= bytes)")
@@ -42,19 +44,19 @@ _POINTER = re.compile(r"\bcudaMalloc\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_][
 
 
 def cause_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:
-    """The sentences that name the likeliest cause; '' where nothing was found that can be one."""
+    """The sentences that name the likeliest cause; '' if no finding can be one."""
     suspects = [found for found in without_echoes(diagnostics) if _rank(found) is not None]
     return sentence(min(suspects, key=lambda d: _rank(d) or 0), source_line) if suspects else ""
 
 
 def race_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:
-    """As `cause_of`, of races alone."""
+    """Like `cause_of`, but for races alone."""
     return cause_of((found for found in diagnostics if found.race is not None), source_line)
 
 
 def without_echoes(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Without the races within a warp of two lines that also race between warps or blocks: the barrier that these need
-    keeps apart the lanes as well."""
+    """Leave out each race within a warp between two lines that also race between warps or blocks, because the barrier
+    that fixes the latter also separates the lanes."""
     found = tuple(diagnostics)
     wide = {_pair(each, each.race) for each in found if each.race is not None and each.race.between != "lanes"}
     return tuple(
@@ -65,7 +67,7 @@ def without_echoes(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def sentence(found: Diagnostic, source_line: SourceLine = no_source) -> str:
-    """One finding as a student reads it."""
+    """Describe one finding for a student."""
     if found.race is not None:
         return _race(found, found.race, source_line)
     advice = f" {found.advice}" if found.advice else ""
@@ -78,21 +80,21 @@ def sentence(found: Diagnostic, source_line: SourceLine = no_source) -> str:
 
 
 def _allocated(said: re.Match[str], source_line: SourceLine) -> str:
-    """ "the 4096 bytes of cudaMalloc at kernel.cu:107" by the name that the program gives them."""
+    """Replace "the 4096 bytes of cudaMalloc at kernel.cu:107" by the program's name for this memory."""
     size, file, line = said["bytes"], said["file"], int(said["line"])
     named = _pointer(file, line, source_line)
     return f"`{named}` ({size} bytes, allocated at {file}:{line})" if named else said[0]
 
 
 def _pointer(file: str, line: int, source_line: SourceLine) -> str:
-    """The pointer that the allocation at `line` sets; a call may go over a few lines. '' where it cannot be seen."""
+    """The pointer that the allocation at `line` sets, '' if it is not found. The call may span a few lines."""
     found = _POINTER.search(" ".join(source_line(file, number) for number in range(line, line + _CALL_LINES)))
     return found[1] if found else ""
 
 
 def place(found: Diagnostic) -> str:
-    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as much of it as is known, and without the
-    last colon where the message says what the thread did."""
+    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as far as it is known. The last colon is left
+    out if the message says what the thread did."""
     where = f"{handed_in_name(found.file)}:{found.line}: " if found.file else ""
     if not found.kernel:
         return where
@@ -107,13 +109,13 @@ def dim_text(dim: tuple[int, int, int]) -> str:
 
 
 def _rank(found: Diagnostic) -> int | None:
-    """0 is the first suspect; None is no suspect at all."""
+    """The finding's rank among the suspects: 0 comes first; None is no suspect at all."""
     if found.race is not None:
         return 4 if found.race.between == "lanes" else 0 if found.severity == "error" else 2
     if found.tool in ("memory", "sync") and found.severity == "error":
         return 1
     if found.tool == "api" and found.line and "was refused" in found.message:
-        return 1  # memory or a launch: null pointers and values never written are its consequences
+        return 1  # a refused allocation or launch leads to null pointers and unwritten values
     return 3 if found.tool == "init" else None
 
 
@@ -126,7 +128,7 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
     there = f"{handed_in_name(race.file)}:{race.line}"
     variable, does, other = _variable(race, source_line), _VERBS.get(race.does, race.does), _VERBS.get(race.other, "")
     if race.between == "copy":
-        said = f"{here} {does} {variable} while the asynchronous copy to it that {there} began is under way"
+        said = f"{here} {does} {variable} while the asynchronous copy to it that {there} began is in progress"
         return f"Race: {said}. {found.advice} {LUCK}"
     whom = _OF_WHOM[race.between]
     if here == there:
@@ -140,7 +142,7 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
 
 
 def _variable(race: Race, source_line: SourceLine) -> str:
-    """What is raced for: by its name, else by where it was allocated."""
+    """The variable of the race, by its name, or else by the place where it was allocated."""
     if race.variable:
         return f"`{race.variable}`"
     if not race.allocated_in:

@@ -1,4 +1,4 @@
-"""What a sanitizer found, and where: the same for compute-sanitizer and the emulator."""
+"""A sanitizer's findings and their places, in one form for compute-sanitizer and the emulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECKS: tuple[Check, ...] = get_args(Check)
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault, however often it was seen at that place: `first` is its first occurrence."""
+    """One fault at one place, seen `times` times; `first` is its first occurrence."""
 
     first: Diagnostic
     times: int
@@ -24,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What one tool found. `not_run` says why it did not look, '' when it did; `errors` is its own total."""
+    """The findings of one tool. `not_run` says why it did not run, '' if it did; `errors` is the tool's own total."""
 
     check: Check
     findings: tuple[Finding, ...] = ()
@@ -33,7 +33,7 @@ class Report:
 
 
 def parse_checks(words: str) -> tuple[Check, ...]:
-    """The tools that `words` name, comma-separated, or `all`. Raises UsageError."""
+    """Parse a comma-separated list of checks, or `all`. Raises UsageError."""
     wanted = [word.strip() for word in words.split(",") if word.strip()]
     if wanted == ["all"]:
         return CHECKS
@@ -44,15 +44,16 @@ def parse_checks(words: str) -> tuple[Check, ...]:
 
 
 def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Finding, ...]:
-    """The emulator's diagnostics, one finding for each place and fault, errors first. Two accesses are one place only
-    when both their lines are the same, whatever block, thread and address."""
+    """Group the emulator's diagnostics into one finding per place and fault, errors first. Findings with two accesses
+    belong together only if both lines are the same; block, thread and address do not matter."""
     rank = {"error": 0, "warning": 1}
     found = counted(diagnostics, r"0x[0-9a-f]+|(?<!line )\b\d+")
     return tuple(sorted(found, key=lambda finding: rank.get(finding.first.severity, 2)))
 
 
 def counted(diagnostics: Iterable[Diagnostic], differs: str) -> tuple[Finding, ...]:
-    """One finding for each place and fault, in order; `differs` are the parts of a message that no fault is told by."""
+    """Group diagnostics into one finding per place and fault, in order. `differs` matches the parts of a message in
+    which occurrences of the same fault may differ."""
     found: dict[tuple[str | int | None, ...], Finding] = {}
     for each in diagnostics:
         place = (each.severity, re.sub(differs, "#", each.message), each.kernel, each.file, each.line)

@@ -1,4 +1,4 @@
-"""compute-sanitizer's log, as a report."""
+"""Parsing compute-sanitizer's log into a report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HAZARD = re.compile(
 )
 _HAZARD_SIDE = re.compile(r"(Read|Write) Thread \((\d{1,10}),(\d{1,10}),(\d{1,10})\) (at .+)$")
 _INTRINSICS = frozenset({"sm_30_intrinsics.hpp", "sm_20_intrinsics.hpp", "device_functions.hpp"})
-"""Headers of the toolkit whose functions are inlined into kernels: the fault is where they were called."""
+"""Headers of the toolkit whose functions are inlined into kernels; the fault lies where they are called."""
 _LEAK = re.compile(r"Leaked ([\d,]+) bytes at 0x[0-9a-f]+")
 _NEAREST = re.compile(r"is ([\d,]+) bytes (\w+) the nearest allocation at 0x[0-9a-f]+ of size ([\d,]+) bytes")
 _BROKEN = re.compile(
@@ -32,8 +32,8 @@ _BROKEN = re.compile(
 
 _ADVICE = {
     "Invalid __global__": "Compare the index with the allocation's size: the last block is the usual suspect.",
-    "Invalid __shared__": "Compare the index with the shared array's size, the launch's dynamic size included.",
-    "Invalid __local__": "An index into an array of the thread's own is too large.",
+    "Invalid __shared__": "Compare the index with the shared array's size, including the launch's dynamic size.",
+    "Invalid __local__": "An index into one of the thread's local arrays is too large.",
     "misaligned": "A float4 or float2 access needs an address that is a multiple of its size.",
     "leak": "Free what you allocate: a program that runs longer would run out of memory.",
     "hazard": "Put __syncthreads() (or __syncwarp() within a warp) between the two accesses.",
@@ -41,11 +41,11 @@ _ADVICE = {
     "Barrier error.*[Ii]nvalid arg": "Every thread that calls a warp function must be in its mask.",
     "Barrier error|[Dd]ivergent": "Move the barrier out of the branch, so that all threads reach it.",
 }
-"""What to do about a message that matches."""
+"""Advice for messages that match a pattern; the first match counts."""
 
 
 def parse_report(check: Check, text: str) -> Report:
-    """A tool's log as a report."""
+    """Parse a tool's log into a report."""
     summary = None
     diagnostics = []
     for block in _blocks(text):
@@ -63,7 +63,8 @@ def parse_report(check: Check, text: str) -> Report:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Runs of lines with the tool's prefix, without it; an empty prefixed line or an unindented one begins anew."""
+    """Yield blocks of the lines that have the tool's prefix, without the prefix. An empty or unindented line begins a
+    new block."""
     block: list[str] = []
     for line in text.splitlines():
         if not line.startswith(_PREFIX):
@@ -109,7 +110,7 @@ def _diagnostic(check: Check, block: list[str]) -> Diagnostic | None:
 
 
 def _relation(text: str) -> str:
-    """What the tool says of the address, without the address, which means nothing to a reader."""
+    """What the tool says about the address, but without the address itself, which means nothing to a reader."""
     if (near := _NEAREST.search(text)) is not None:
         return f"{near.group(1)} bytes {near.group(2)} the nearest allocation (of {near.group(3)} bytes)"
     return "misaligned" if "misaligned" in text else ""
@@ -138,7 +139,7 @@ def _race(hazard: re.Match[str], rest: list[str]) -> Diagnostic:
 
 
 def _place(text: str) -> tuple[str | None, str | None, int | None]:
-    """(kernel, file, line) of an `at …` line, in the form of either generation of the tool."""
+    """Return (kernel, file, line) of an `at …` line, in the format of old and new versions of the tool."""
     for pattern in (_AT, _OLD_AT):
         if (found := pattern.search(text.strip())) is not None:
             line = found.group("line")

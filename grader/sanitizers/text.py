@@ -1,4 +1,4 @@
-"""Reports as a student reads them."""
+"""Rendering reports for students."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH = 100
 
 
 def render(reports: Sequence[Report]) -> str:
-    """The reports as a student reads them: per tool the first few places, with advice, and how many in all."""
+    """Render reports for a student: for each tool the first few places, with advice, and the number of all."""
     lines = []
     for report in reports:
         if report.not_run:
@@ -40,7 +40,7 @@ def _wrapped(line: str) -> list[str]:
 
 
 def describe(diagnostic: Diagnostic, times: int = 1) -> list[str]:
-    """One finding in two or three lines: what, where, what to do."""
+    """Describe one finding in up to three lines: what, where, what to do."""
     where = [f"{handed_in_name(diagnostic.file)}:{diagnostic.line}"] if diagnostic.file else []
     where += [f"in {diagnostic.kernel}"] if diagnostic.kernel else []
     where += [f"block {dim_text(diagnostic.block)}"] if diagnostic.block else []

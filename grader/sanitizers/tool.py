@@ -1,7 +1,7 @@
 """Runs compute-sanitizer on a program, confined like any run.
 
-It works through libraries loaded into the program and the sandbox's own loopback (tried on an H200, 2025.3.1,
-2026-11-21).
+This works inside the sandbox, because compute-sanitizer uses libraries loaded into the program and the sandbox's
+loopback (tested on an H200 with version 2025.3.1, 2026-11-21).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _TOOLS: dict[Check, tuple[str, ...]] = {
 _LOG_BYTES = 4 << 20
 _MEMORY_BYTES = 64 << 30
 _PRINTED = 200
-"""Findings the tool prints; it counts all."""
+"""The most findings that the tool prints; it counts all of them."""
 
 _WALL_S = 120.0
 _CANARY = Path(__file__).with_name("canary.cu")
 
 LEAKS = ("--leak-check", "full")
-"""What memcheck needs to report memory that was never freed."""
+"""Options with which memcheck reports memory that was never freed."""
 
 
 def run_check(
@@ -51,8 +51,8 @@ def run_check(
     options: Sequence[str] = (),
     wall_s: float = _WALL_S,
 ) -> Report:
-    """Run one tool, with more `options`, on `program ARGUMENTS` for at most `wall_s`; `{output}` among
-    the arguments becomes a path it may write to. `kernels`: how many the program launched in a plain run."""
+    """Run one tool, with further `options`, on `program ARGUMENTS` for at most `wall_s` seconds. `{output}` among the
+    arguments becomes a path that the program may write to. `kernels` is the number of launches in a plain run."""
     tool = engine.toolkit.tool("compute-sanitizer")
     if tool is None:
         return Report(check, not_run="compute-sanitizer is not installed: install the CUDA toolkit")
@@ -61,7 +61,7 @@ def run_check(
     if kernels == 0:
         return Report(check, not_run="the program launched no kernel")
     if not _finds_its_canary(engine, tool, check):
-        return Report(check, not_run="it does not find the fault in a known wrong program on this machine")
+        return Report(check, not_run="on this machine it does not find the fault in a program that has one")
     return parse_report(check, _run(engine, tool, check, program, arguments, readable, options, wall_s))
 
 
@@ -75,7 +75,7 @@ def _run(
     more: Sequence[str] = (),
     wall_s: float = _WALL_S,
 ) -> str:
-    """What the tool wrote to its stdout, which the program has no part in (see `grader.profiling.ncu`)."""
+    """Return what the tool wrote to its stdout, to which the program cannot write (see `grader.profiling.ncu`)."""
     with scratch_folder("sanitize") as scratch:
         folder = scratch / "run" / "work"
         folder.mkdir(parents=True)
@@ -107,7 +107,8 @@ def _run(
 
 
 def _finds_its_canary(engine: CudaEngine, tool: Path, check: Check) -> bool:
-    """Whether the tool finds a known fault on this machine; tried once per tool, driver and GPU, then remembered."""
+    """Whether the tool finds a known fault on this machine. Tested until it does, then remembered by tool, driver and
+    GPU."""
     key = hashlib.sha256(
         _CANARY.read_bytes() + f"{engine.identity()} {engine.gpu.driver} {engine.gpu.uuid} {tool.resolve()}".encode()
     ).hexdigest()[:16]
@@ -131,5 +132,5 @@ def _build_canary(engine: CudaEngine, folder: Path) -> Path:
 
 
 def with_lines(flags: Sequence[str]) -> tuple[str, ...]:
-    """Build flags that make the tools name files and lines."""
+    """Add the build flag that lets the tools name files and lines."""
     return (*flags, *(() if "-lineinfo" in flags or "-G" in flags else ("-lineinfo",)))

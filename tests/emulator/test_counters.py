@@ -188,7 +188,7 @@ def test_conflicts_and_sectors_are_known_by_line_and_stride(tmp_path: Path) -> N
 def test_advice_on_conflicts_names_line_stride_and_padding(tmp_path: Path) -> None:
     (sentence,) = advised("shared_stride32", tmp_path)
     assert sentence.startswith(f"counters.cu:{line_of('// strided load')}: shared loads of 4 bytes take 32 wavefronts")
-    assert "lanes are 128 bytes apart and meet in 1 of 32 banks" in sentence
+    assert "lanes are 128 bytes apart and use only 1 of 32 banks" in sentence
     assert "Pad rows of 32 words to 33" in sentence
 
 
@@ -201,7 +201,7 @@ def test_advice_on_strided_global_loads_says_what_would_do(tmp_path: Path) -> No
 
 def test_advice_on_divergence_names_the_branch(tmp_path: Path) -> None:
     (sentence,) = advised("half_divergent", tmp_path)
-    assert sentence.startswith(f"counters.cu:{line_of('// half the lanes')}: lanes of a warp part here 2 of 2 times")
+    assert sentence.startswith(f"counters.cu:{line_of('// half the lanes')}: lanes of a warp diverge here 2 of 2 times")
 
 
 @pytest.mark.parametrize("name", ["shared_stride33", "global_float4", "one_warp_of_two_idle", "barriers"])
