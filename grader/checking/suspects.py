@@ -141,7 +141,7 @@ class Suspects:
 
     @cached_property
     def _statements(self) -> tuple[Line, ...]:
-        """Lines of kernels that assign something. A line that uses a host function is not taken for one."""
+        """Lines that assign something and use no host function, and so probably belong to a kernel."""
         host = re.compile(r"\b(?:cuda[A-Z]\w*|malloc|sizeof|fread|fwrite|argv|std::vector)\b")
         return tuple(line for line in self._lines if _ASSIGNED.search(_body(line)) and not host.search(line.code))
 

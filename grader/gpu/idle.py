@@ -2,7 +2,7 @@
 
 The grader asks NVML, because asking through CUDA would create another context on the GPU. The GPU counts as idle at
 once if no process has a context on it and its memory is empty. Both are required, because inside a container NVML may
-hide the processes of others. Programs that hold a context but do nothing (a notebook) disturb no times. If there are
+hide the processes of others. Programs that hold a context but do nothing (a notebook) distort no times. If there are
 some, the GPU counts as idle when NVML's utilisation is close to zero, that is, the share of the last sampling period
 (at most a second) in which a kernel ran.
 

@@ -65,8 +65,8 @@ class Roofline:
 def roofline_of(record: Record) -> Roofline | None:
     """The roofline of a graded submission; None if nothing was timed on a GPU whose limits are known.
 
-    A record does not contain the device's rates, but they follow from each floor's terms. A term's time is the same
-    work at the device's rate, so the device's rate is the achieved rate times the measured time over the term's time.
+    A record does not contain the device's rates, but they follow from each floor's terms. A term's time is the time
+    that the same work takes at the device's full rate. So that rate is the achieved one, times measured over term time.
     The first term is the arithmetic of the fastest unit that the assignment allows; the architecture determines FP32's
     rate from it.
     """

@@ -63,8 +63,8 @@ def command_line(
 ) -> list[str]:
     """Return bwrap and its arguments, followed by the job's command.
 
-    bwrap writes JSON to `status_fd`. It contains an `exit-code` only if bwrap could set up the container, which
-    distinguishes a failure of bwrap from one of the program. `accounts` maps the names in ACCOUNTS to descriptors of
+    bwrap writes JSON to `status_fd`. It contains an `exit-code` only if bwrap could set up the container; without one,
+    bwrap itself failed, not the program. `accounts` maps the names in ACCOUNTS to descriptors of
     their contents. `hidden` lists paths inside the system folders that the container covers up.
     """
     words = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]

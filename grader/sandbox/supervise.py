@@ -333,7 +333,7 @@ def _kill_orphans(session: int) -> _Ended:
 
 
 def _reap(pid: int) -> float:
-    """Wait for a child. Return the processor time of it and of all children that it waited for, in seconds."""
+    """Wait for a child. Return its processor time in seconds, including that of the children that it waited for."""
     with contextlib.suppress(ChildProcessError):
         return _cpu_s(os.wait4(pid, 0)[2])
     return 0.0

@@ -47,7 +47,7 @@ class Interval:
 
     @property
     def spread(self) -> float:
-        """The distance of the median from the end farther away, as a share of the median."""
+        """The larger distance from the median to an end of the interval, as a share of the median."""
         return max(self.high - self.median, self.median - self.low) / self.median if self.median else math.inf
 
 
