@@ -1,6 +1,6 @@
 """Calls: of translated functions, of the runtime's device functions (printf, malloc, …), and through pointers.
 
-Arguments and results travel in rows, one 4-byte word of all lanes after the other, as local memory does."""
+Arguments and results are passed in rows, as in local memory: each row holds one 4-byte word of all lanes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def call(w: Writer, instr: Instr) -> None:
     _after(w, w.mask, name)
 
 
-# Functions of the runtime that device code calls, as steps.h.inc has them.
+# Runtime functions that device code calls, with their names in steps.h.inc.
 _BUILTINS = {
     "vprintf": "call_vprintf", "__assertfail": "call_assertfail", "malloc": "call_malloc", "free": "call_free",
 }  # fmt: skip
