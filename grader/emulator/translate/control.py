@@ -1,4 +1,4 @@
-"""Writes one form of a PTX function: its blocks, and how control passes between them and between forms."""
+"""Write one form of a PTX function: its blocks, and the control flow between them and between forms."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class FormWriter(Writer):
         self.lines += [f"{f} = {v};" for web in stored for v, f in self._copies(web)] + ["}"]
 
     def _copies(self, web: int) -> Iterator[tuple[str, str]]:
-        """Pairs of a variable and where it lies in the frame."""
+        """Pairs of a variable and its cell in the frame."""
         kept, shape, place = self.declared(self.values.register[web]), self.web_shape(web), self.places[web]
         parts = [""]
         if kept != "pred" and shape.kind is Kind.VECTOR:
@@ -162,7 +162,7 @@ class FormWriter(Writer):
         return Gather(begin, end, call_number(instr), self.layout.site(instr.loc, "OTHER", 0, 0))
 
     def _guard_entry(self, block: Block) -> None:
-        """Leaves the linear form for good when an affine index would wrap around in 32 bits."""
+        """Leave the linear form for good if an affine index would wrap around in 32 bits."""
         instr = block.instrs[0]
         self.instr = instr
         d = instr.operands[0]
@@ -183,7 +183,7 @@ class FormWriter(Writer):
     # ---- frame traffic ------------------------------------------------------------------------------------------------
 
     def _in_place(self, web: int) -> bool:
-        """Whether this form keeps a register where, and as, the slow form does."""
+        """Whether this form stores a register in the same place and shape as the slow form."""
         return self.places[web] == self.frame.places[web]
 
     def _spill(self, webs: set[int]) -> None:
@@ -246,8 +246,8 @@ class FormWriter(Writer):
         after = self.values.live_in[stop] if meet else set()
         changed = {self.values.of_write(i, name) for b in region for i in b.instrs for name in written(i)}
         needed = live | after
-        # A barrier or lanes that wait for others may keep the slow form to the warp's end. Otherwise it sees only what
-        # its region names.
+        # A barrier, or lanes that wait for others, may keep the warp in the slow form to the end. Otherwise the slow
+        # form reads only the registers that its region names.
         stays = any(is_barrier(i) for b in region for i in b.instrs)
         if not stays and not any(b.number in self.layout.waiting for b in region):
             reads = {self.values.of_read(i, name) for b in region for i in b.instrs for name in read(i)}

@@ -10,7 +10,7 @@ from grader.emulator.translate.memory import lanes_meet, value_lanes
 
 
 def check_members(w: Writer, members: Operand) -> None:
-    """Reports lanes named in a mask that are not here, and lanes whose mask does not name them."""
+    """Write a check for lanes that a mask names but that are not here, and for lanes whose mask does not name them."""
     lanes_meet(w)
     site = w.site("OTHER")
     if w.uniform(members):
@@ -21,7 +21,7 @@ def check_members(w: Writer, members: Operand) -> None:
 
 
 def rows(w: Writer, name: str, operand: Operand) -> None:
-    """Declares u32 name[32], all lanes' values of an operand."""
+    """Declare u32 name[32] with all lanes' values of an operand."""
     w.line(f"u32 {name}[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&{name}[{i * w.lanes}] = (VU){w.v(operand, 'u32', i)};")
@@ -44,7 +44,7 @@ def ask(w: Writer, instr: Instr, members: Operand) -> None:
 
 
 def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
-    """What lanes see of each other, as a C pointer: as they have gathered, else of those that are here."""
+    """C pointer to what lanes see of each other: the lanes that gathered, or else those that are here."""
     if instr.index in w.gathered:
         lanes_meet(w)
         return "&TRIP->gathering->together"
