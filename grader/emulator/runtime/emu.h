@@ -260,8 +260,7 @@ struct worker {
 const struct kernel_info *kernel_info_of(const void *host); /* NULL if the pointer is not a kernel's */
 extern u32 shadow_checks; /* SANITIZE_…, of all modules */
 void shadow_start(struct block *b);
-/* Called before and after a worker's blocks of a launch; the launch's counters as a JSON object; the trace at the end.
- * */
+/* Called before and after a worker's blocks of a launch; the launch's counters as a JSON object; the trace at the end. */
 void counters_start(struct worker *k, struct launch *l);
 void counters_stop(struct worker *k, struct launch *l);
 void counters_text(struct launch *l, char *buffer, size_t size);

@@ -212,8 +212,7 @@ static void allocation_name(const struct allocation *a, char *text, size_t size)
     else snprintf(text, size, "%s (allocation %llu)", a->label, (unsigned long long)a->serial);
 }
 
-/* If GRADER_EMULATOR_LEAKS is set, reports allocations that were never freed, as notes: the system frees them anyway.
- * */
+/* If GRADER_EMULATOR_LEAKS is set, reports allocations that were never freed, as notes: the system frees them anyway. */
 void memory_report_leaks(void) {
     if (!getenv("GRADER_EMULATOR_LEAKS") || sticky_error || pending_fault) return; /* after a fault cudaFree fails too */
     for (u64 i = 0; i < count; i++) {

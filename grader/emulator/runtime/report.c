@@ -74,8 +74,7 @@ const char *demangle(const char *name) {
     return name;
 }
 
-/* ---- one report per place -----------------------------------------------------------------------------------------
- * */
+/* ---- one report per place ----------------------------------------------------------------------------------------- */
 
 #define PLACES 1024
 static struct { const void *of; u32 a, b; } known_places[PLACES];
