@@ -7,16 +7,18 @@
  *
  * Every function exists in up to three forms. `linear` assumes that blockDim.x is a multiple of 32, so that threadIdx.x
  * steps by one and y and z are uniform; `general` does not. Both run only while all live lanes are at the same place:
- * `m` is the mask of live lanes, and register writes need no mask because dead lanes' registers are never read. Where lanes part, the `slow` form runs, block by block under a mask, always the
- * lowest-numbered pending block, until all lanes are at the branch's immediate post-dominator (or have left); the fast
- * form then goes on there. Lanes that wait in a loop for others of their warp let those others run (apart.c), as do
- * lanes that reach a warp function before others that its mask names (gather.c).
+ * `m` is the mask of live lanes, and register writes need no mask because dead lanes' registers are never read. Where
+ * lanes part, the `slow` form runs, block by block under a mask, always the lowest-numbered pending block, until all
+ * lanes are at the branch's immediate post-dominator (or have left); the fast form then goes on there. Lanes that wait
+ * in a loop for others of their warp let those others run (apart.c), as do lanes that reach a warp function before
+ * others that its mask names (gather.c).
  *
- * Registers live in a frame in memory, F, where the slow form finds them; a register that a form knows to be more even
- * than the general form does has a second place there and is copied when lanes part. Between branches, instructions are
- * threaded code: rows of numbers that small functions, shared by all instructions alike, work off (run_rows). Blocks of
- * inner loops are C instead, with their registers in variables from the block's first instruction to its last: gcc's
- * time goes where the program's goes. Where lanes go from a block is a row of a table, too (struct way, ways.c).
+ * Registers are stored in a frame in memory, F, where the slow form finds them. A register that a form knows to be more
+ * regular than the general form does has a second place there and is copied when lanes part. Between branches,
+ * instructions are threaded code: rows of numbers, processed by small functions that similar instructions share
+ * (run_rows). Blocks of inner loops are C instead, with their registers in variables from the block's first instruction
+ * to its last, so that gcc's time is spent where the program's is. A table says where lanes go at the end of each block
+ * (struct way, ways.c).
  *
  * Each warp is a fiber (fiber.c), so a barrier, anywhere in the call tree, is a plain function call that returns when
  * the block's other warps have arrived.
@@ -192,8 +194,8 @@ struct gathering {
     u32 complete; /* of these, lanes whose whole mask has arrived */
     u32 members[32], call[32];
     u64 offer[32], seen[32][32];
-    struct together together; /* of lanes that may go on */
-    u32 asked[32] __attribute__((aligned(64))); /* of lanes that are coming: their masks, and what they bring */
+    struct together together; /* for lanes that may go on */
+    u32 asked[32] __attribute__((aligned(64))); /* the masks of arriving lanes; below, their values */
     u64 brought[32] __attribute__((aligned(64)));
 };
 void rt_check_members(struct warp *w, u32 site, u32 m, const u32 *members) COLD;
@@ -431,22 +433,23 @@ void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates,
 
 enum way_kind { WAY_GOTO, WAY_BRANCH, WAY_PART, WAY_SWITCH, WAY_CHOOSE, WAY_BARRIER, WAY_RETURN, WAY_EXIT, WAY_ABSENT };
 
-/* A block, and where lanes go from it: to one block; to one of two, together or each its own way; to one of many, together
- * or each its own way; to a barrier; out of the function, or of the kernel. A slow form lacks what lanes never run apart. */
+/* A block, and where lanes go at its end: to one block; to one of two, together or separately; to one of many, together
+ * or separately; to a barrier; out of the function, or of the kernel. A slow form lacks blocks that divided warps never
+ * run. */
 struct way {
     u32 rows, end;         /* the block's threaded code */
-    u32 spilled, reloaded; /* behind it, up to here: what to do when lanes part, and when they have met again */
-    u32 taken, otherwise;  /* blocks; of a switch, where its targets begin, and how many; of a barrier, behind it, and its number */
-    u32 stop;              /* where lanes that part meet; of a barrier, its threads */
-    u32 cell;              /* where the condition lies in the frame */
-    u32 site;              /* of the barrier, or of the loop that this ends */
+    u32 spilled, reloaded; /* ends of the rows after it that run when lanes part, and when they have met again */
+    u32 taken, otherwise;  /* blocks; of a switch, the index of its first target and their number; of a barrier, the next block and its number */
+    u32 stop;              /* the block where lanes that part meet; of a barrier, its threads */
+    u32 cell;              /* the condition's place in the frame */
+    u32 site;              /* of the barrier, or of the loop that this block ends */
     u32 expected;          /* lanes that meet before this block */
-    u32 asked;             /* up to here, its rows say what lanes bring to a warp function for which they gather; or 0 */
+    u32 asked;             /* end of the first rows, which store the lanes' values for a warp function at which they gather; or 0 */
     u32 call, meeting;     /* the number and the site of that warp function */
     u8 kind, negated;
     u8 code;   /* the block is C */
     u8 waits;  /* header of a loop in which lanes may wait for others */
-    u8 idle;   /* from here to where the warp meets nothing happens that others see */
+    u8 idle;   /* from here to where the warp meets, nothing is visible to other lanes */
     u8 leaves; /* 1: those who take the branch only leave, 2: the others */
 };
 
@@ -456,41 +459,41 @@ struct form {
     const u32 *rows;
     template_function *const *templates;
     const u16 *targets;                                              /* of switches */
-    u32 (*code)(struct warp *w, u8 *F, struct trip *t, u32 at); /* runs C from block `at`; gives the last block that it ran */
+    u32 (*code)(struct warp *w, u8 *F, struct trip *t, u32 at); /* runs C from block `at`; returns the last block that it ran */
 };
 struct function {
     u32 blocks, frame_bytes, local_bytes;
-    u8 entry, barriers, gathers; /* a kernel; its slow form has barriers, warp functions whose lanes come separately */
-    const struct form *linear, *general, *slow; /* NULL where there is none */
+    u8 entry, barriers, gathers; /* whether it is a kernel, and its slow form has barriers, or warp functions whose lanes arrive separately */
+    const struct form *linear, *general, *slow; /* NULL if there is none */
 };
 
-/* Lanes of a divided warp that wait at barriers, by the block that they go on at. */
+/* Lanes of a divided warp that wait at barriers, by the block at which they go on. */
 struct waiting { u32 id, threads, lanes; };
 
-/* A warp on its way through a form. From `pend` on for slow forms only. */
+/* The state of a warp in a form. The members from `pend` on are for slow forms only. */
 struct trip {
     const struct function *function;
     u32 **prm;  /* arguments and results */
     u32 m;      /* the lanes that run */
     u32 left;   /* lanes that have left the kernel */
-    u32 *pend;  /* by block, the lanes that are due there */
-    u32 next;   /* no lanes are due before this block */
+    u32 *pend;  /* by block, the pending lanes */
+    u32 next;   /* no lanes are pending before this block */
     u32 waiting, wait_site;
     struct waiting *waits;
     struct apart apart;
     struct gathering *gathering;
-    u32 index[32] __attribute__((aligned(64))); /* WAY_CHOOSE: each lane's way */
+    u32 index[32] __attribute__((aligned(64))); /* WAY_CHOOSE: each lane's target */
 };
 
-/* Runs a function with the lanes m; gives those that have not left the kernel. */
+/* Runs a function with the lanes m; returns those that have not left the kernel. */
 u32 rt_run(struct warp *w, u32 m, u32 **prm, const struct function *f);
-/* Leaves the fast form for good at the begin of a block. */
+/* Leaves the fast form for good at the start of a block. */
 void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block);
-/* Of the slow form: has lanes wait at a barrier until the others have arrived, or have all left. */
+/* Slow form: makes lanes wait at a barrier until the others have arrived, or have all left. */
 void rt_wait_apart(struct warp *w, struct trip *t, u32 site, u32 block, u32 lanes, u32 id, u32 threads);
-/* Of the slow form: has lanes stay where lanes meet while others that take part have waited elsewhere and are still to come. */
+/* Slow form: holds lanes where lanes meet, while other participants that have waited elsewhere are yet to come. */
 int rt_stay(struct trip *t, u32 block, u32 m, u32 expected);
-/* Where the frame of a slow form has its trip. */
+/* The trip of a slow form, through the pointer in its frame. */
 #define TRIP (*(struct trip **)(F + 16))
 
 #include "math.h.inc"

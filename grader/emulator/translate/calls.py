@@ -16,7 +16,7 @@ def _rows(w: Writer, operand: Operand) -> str:
 
 
 def _after(w: Writer, called: str, left: str) -> None:
-    """Drops lanes that ended inside the call."""
+    """Write code that removes lanes that ended inside the call."""
     w.line(f"{{ const u32 gone = {called} & ~{left}; m &= ~gone, t->left |= gone; }}")
     w.line("if (m == 0) break;")
 

@@ -214,11 +214,11 @@ class FunctionCounting:
         return fused is not None and fused.leader is not instr
 
     def parting(self, w: Writer, block: Block, condition: str) -> None:
-        """Of the lanes m, those in `condition` take a branch."""
+        """Write the hook where those lanes of m that are in `condition` take a branch."""
         w.line(f"COUNT_BRANCH(w, {w.number(self._branch(block))}, {condition} & m, m);")
 
     def switch(self, w: Writer, block: Block) -> None:
-        """Where `index[32]` holds the lanes' ways."""
+        """Write the hook where `index[32]` holds the lanes' switch targets."""
         w.line(f"rt_count_switch(w, {self._branch(block)}, t->index, m);")
 
     def _count(self, w: Writer, slot: int, mask: str) -> None:

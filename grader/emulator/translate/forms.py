@@ -113,7 +113,7 @@ class _FunctionText:
         )
 
     def _is_of_whole_warps(self) -> bool:
-        """Whether launches are likely to have blocks of whole warps, as __launch_bounds__ says."""
+        """Whether launches are likely to have blocks of whole warps, judging by __launch_bounds__."""
         threads, *_ = self.function.required_threads or self.function.max_threads or (1,)
         return threads % 32 == 0
 

@@ -1,8 +1,10 @@
 """The layout of a function's frame, the memory for registers that its forms share.
 
-The first word holds `local_base`, the second (FORMALS) where a function's own arguments and results are; then come those of its calls. Every register that lives across blocks has a place for its general shape, where the
-slow form finds it. In threaded forms all registers are in the frame: those that keep their shape share the general
-form's place, those that a form knows to be more even have one of their own, and those of a single block take turns.
+The first word holds `local_base`, the second (FORMALS) the address of the function's arguments and results. Arguments
+and results of its calls follow. Every register that lives across blocks has a place for its general shape, where the
+slow form finds it. In threaded forms all registers are in the frame. Those that have the same shape as in the general
+form share its place, those that a form knows to be more regular have a second place, and those used in a single block
+take turns.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ FORMALS = 8  # offset in the frame
 
 
 class Frame:
-    """Places by web. `kept` gives the type in which a register is stored; `arguments` are variables of calls."""
+    """The place of each web. `kept` returns the type in which a register is stored; `arguments` are variables of
+    calls."""
 
     def __init__(self, ssa: Ssa, general: Values, kept: Callable[[str], str], arguments: Iterable[Variable]) -> None:
         self.ssa, self.general, self.kept = ssa, general, kept

@@ -28,12 +28,12 @@ def rows(w: Writer, name: str, operand: Operand) -> None:
 
 
 def call_number(instr: Instr) -> int:
-    """What tells apart the warp functions that lanes come to (gather.c); 0 for __syncwarp()."""
+    """A number that identifies a warp function at which lanes gather (gather.c); 0 for __syncwarp()."""
     return 0 if instr.mods.action == "warp" else zlib.crc32(instr.text.encode())
 
 
 def ask(w: Writer, instr: Instr, members: Operand) -> None:
-    """Writes down what the lanes of a divided warp bring to a warp function, and whom their masks name."""
+    """Write code that stores the values of a divided warp's lanes for a warp function, and the lanes' masks."""
     w.line("struct gathering *const g = TRIP->gathering;")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&g->asked[{i * w.lanes}] = (VU){w.v(members, 'u32', i)};")
