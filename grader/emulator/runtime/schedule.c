@@ -41,8 +41,7 @@ static u64 time_limit_ns;
 static int schedule_kind; /* 0 lockstep, 1 reverse, 2 random */
 static u64 schedule_seed;
 
-/* ---- warps ----------------------------------------------------------------------------------------------------------
- * */
+/* ---- warps --------------------------------------------------------------------------------------------------------- */
 
 static void warp_main(void *argument) {
     struct warp *w = argument;

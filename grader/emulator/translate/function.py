@@ -560,8 +560,8 @@ class Writer:
             recipes[signature] = Recipe.of(*made, places)
 
     def as_row(self, write: Callable[[], None]) -> tuple[int, list[Hole]] | None:
-        """Makes a row of what `write` writes, of which this gives the template and what is in its holes; or, where that
-        names what only this form has, text."""
+        """Make the text that `write` writes a row, and return its template and the contents of its holes. If the text
+        names something that only this form has, keep it as text and return None."""
         start, self.temp, self.in_row, self.pinned = len(self.lines), 0, True, False
         write()
         text = "\n".join(self.lines[start:])

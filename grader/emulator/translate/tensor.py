@@ -1,4 +1,4 @@
-"""Matrix instructions and asynchronous copies, which runtime/tensor*.c executes; registers are passed as rows."""
+"""Matrix instructions and asynchronous copies. runtime/tensor*.c executes them; registers are passed as rows."""
 
 from __future__ import annotations
 
