@@ -114,7 +114,7 @@ def template_objects(
 
 
 def _template_key(header: str) -> str:
-    """A hash over everything except its text that the object code of a template depends on."""
+    """A hash over everything that a template's object code depends on, except its text."""
     digest = hashlib.sha256(repr((instruction_set(), KERNEL_FLAGS, TEMPLATE_LEVEL, header)).encode())
     for path in sorted(RUNTIME.iterdir()):
         if path.suffix in (".h", ".inc"):

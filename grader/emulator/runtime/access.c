@@ -55,7 +55,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
                      did(w, site), bytes, (unsigned long long)addr, w->local_top);
         if (addr + bytes > w->local_top && first_time(w->block->launch->module->info, site, ~2u)) /* a GPU does not fault here */
             diagnose(w, site, lane, "error", "memory", "Check the index against the size of the array.",
-                     "%s %u bytes past the end of the thread's local arrays: at offset %llu, and they take %u bytes", did(w, site), bytes,
+                     "%s %u bytes past the end of the thread's local arrays, at offset %llu; they take %u bytes", did(w, site), bytes,
                      (unsigned long long)addr, w->local_top);
         return w->local + (addr >> 2) * 128 + lane * 4 + (addr & 3);
     }
@@ -255,7 +255,7 @@ u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align) {
         if (m >> l & 1 && bytes[l] > most) most = bytes[l];
     u64 start = ((u64)w->local_top + align - 1) & ~((u64)align - 1), top = (start + most + 15) & ~15ull;
     if (top > w->local_size)
-        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes a thread, of which %u are taken",
+        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes per thread, of which %u are taken",
                  (unsigned long long)most, w->local_size, w->local_top);
     w->local_top = (u32)top;
     return start;

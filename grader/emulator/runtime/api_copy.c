@@ -26,7 +26,7 @@ static enum side resolve(const char *function, const void *p, u64 bytes, void **
     if (memory_is_arena((u64)p)) {
         char text[512];
         memory_describe((u64)p, text, sizeof text);
-        diagnose(NULL, ~0u, 0, "error", "memory", "Use the pointer that the allocation gave, before it is freed.", "%s: the pointer is %s", function, text);
+        diagnose(NULL, ~0u, 0, "error", "memory", "Use the pointer that the allocation returned, before it is freed.", "%s: the pointer is %s", function, text);
         return SIDE_BAD;
     }
     return SIDE_HOST;

@@ -5,7 +5,7 @@
  * never waits for does not arrive at all; PTX promises its arrival only at the end of the kernel.
  *
  * The source is read at the arrival, which PTX leaves open. A program that overwrites the source before it has waited
- * then computes a wrong result, which reading at the issue would hide. Besides, the bytes are moved once instead of
+ * then computes a wrong result, which reading at the issue would hide. It also means that the bytes are moved once instead of
  * twice.
  *
  * A warp's copies are kept in the order of their issue, one record for each instruction. Each lane numbers its own

@@ -212,16 +212,16 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     }
     u32 allowed = known->max_dynamic ? known->max_dynamic : k->static_shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->static_shared : 0;
     if (shared > allowed) {
-        snprintf(text, sizeof text, "%zu bytes of dynamic shared memory beside %u static; %u are allowed%s", shared, k->static_shared, allowed,
+        snprintf(text, sizeof text, "%zu bytes of dynamic shared memory and %u static ones; %u are allowed%s", shared, k->static_shared, allowed,
                  known->max_dynamic ? "" : " (cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize allows up to 163 KiB)");
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
     if (k->max_threads && threads > k->max_threads) {
-        snprintf(text, sizeof text, "%llu threads a block, but __launch_bounds__ promises at most %u", (unsigned long long)threads, k->max_threads);
+        snprintf(text, sizeof text, "%llu threads per block, but __launch_bounds__ promises at most %u", (unsigned long long)threads, k->max_threads);
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
     if (block_registers(k, (u32)threads) > REGISTERS_PER_BLOCK) {
-        snprintf(text, sizeof text, "%u registers a thread times %llu threads exceed the 65536 registers of a multiprocessor", k->registers, (unsigned long long)threads);
+        snprintf(text, sizeof text, "%u registers per thread times %llu threads exceed the 65536 registers of a multiprocessor", k->registers, (unsigned long long)threads);
         return refuse(function, cudaErrorLaunchOutOfResources, k, text);
     }
     int captured = capture_launch(stream, host, grid, block, args, shared);
@@ -339,7 +339,7 @@ cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute
     if (!known) return API(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
         if (value < 0 || (u32)value + known->kernel->static_shared > SHARED_OPTIN)
-            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic shared memory beside %u static; an sm_80 block can have %u in all", value,
+            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic shared memory and %u static ones; an sm_80 block can have %u in all", value,
                                           known->kernel->static_shared, SHARED_OPTIN);
         known->max_dynamic = (u32)value > SHARED_DEFAULT - known->kernel->static_shared ? (u32)value : 0;
     }

@@ -51,7 +51,7 @@ void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u3
         u32 l = lowest_lane(todo);
         u64 *object = object_at(w, site, space, addr[l], l), old = *object, pending = old & FIELD, expected = old >> 20 & FIELD, n = (u32)vv[l];
         if (n > pending)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than init() was told",
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than init() was called for",
                      (unsigned long long)n, (unsigned long long)pending, (unsigned long long)expected);
         pending -= n;
         if (drops) expected -= n;

@@ -180,7 +180,7 @@ int memory_free(u64 address, enum memory_kind kind, const char *function) {
         char label[64] = "";
         if (a) snprintf(label, sizeof label, "%s", a->label);
         pthread_mutex_unlock(&lock);
-        diagnose(NULL, ~0u, 0, "error", "api", "Free each allocation once, with the function that goes with its allocation.",
+        diagnose(NULL, ~0u, 0, "error", "api", "Free each allocation once, with the function that matches its allocation.",
                  "%s(0x%llx): the address %s%s%s", function, (unsigned long long)address, what, label[0] ? ", allocated by " : "", label);
         return cudaErrorInvalidValue;
     }

@@ -45,7 +45,7 @@ static u32 new_segment(void) {
 static void new_phase(struct block *b) {
     if (phase_count == phase_capacity) {
         if (phase_capacity >= PHASES_MAXIMUM) {
-            if (b->stamp) diagnose(NULL, ~0u, 0, "warning", "race", "Look for races on a smaller problem.", "this launch has too many barriers: races behind the first %u are not looked for", PHASES_MAXIMUM);
+            if (b->stamp) diagnose(NULL, ~0u, 0, "warning", "race", "Check for races on a smaller problem.", "this launch has too many barriers: races after the first %u are not detected", PHASES_MAXIMUM);
             b->stamp = 0;
             return;
         }

@@ -62,7 +62,7 @@ static void *wait_for_it(void *argument) {
     int here = !seen.kernel && (host_place(seen.frames[0], &file) || !seen.last_call);
     host_call = here ? own_frame() : seen.last_call;
     if (seen.kernel)
-        diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch does little.",
+        diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch may do too little work.",
                  "kernel %.200s was running, launch number %llu of the program", demangle(seen.kernel->name), (unsigned long long)seen.launch);
     else
         diagnose(NULL, ~0u, 0, "note", "sync", "Check the condition of the loop it is in.", "host code was still running%s here",

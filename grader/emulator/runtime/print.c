@@ -117,7 +117,7 @@ u64 rt_malloc(struct warp *w, u32 lane, u64 bytes) {
     return a ? a->start : 0;
 }
 void rt_free(struct warp *w, u32 lane, u64 address) {
-    if (memory_free(address, MEMORY_HEAP, "free in a kernel")) rt_fault(w, ~0u, lane, cudaErrorIllegalAddress, "free of an address that malloc in a kernel did not give");
+    if (memory_free(address, MEMORY_HEAP, "free in a kernel")) rt_fault(w, ~0u, lane, cudaErrorIllegalAddress, "free of an address that malloc in a kernel did not return");
     struct launch *l = w->block->launch;
     memset(w->sites, 0, l->module->info->site_count * sizeof *w->sites); /* forget the bounds of freed allocations */
 }

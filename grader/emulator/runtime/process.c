@@ -35,9 +35,9 @@ static const char *signal_name(int number) {
 }
 
 static void emulator_failed(int signal_number, const struct launch *l) {
-    static const char advice[] = "Tell the course staff; a GPU runs the program all the same (--engine cuda).";
+    static const char advice[] = "Report this to the course staff; the program can still run on a GPU (--engine cuda).";
     char text[2300], message[4700], kernel[1100];
-    snprintf(text, sizeof text, "the emulator itself failed with %s in kernel %s: that is a mistake of the grader, not of this program", signal_name(signal_number),
+    snprintf(text, sizeof text, "the emulator itself failed with %s in kernel %s: this is a bug in the grader, not in this program", signal_name(signal_number),
              demangle(l->kernel->name));
     fflush(stdout);
     fprintf(stderr, "error: %s. %s\n", text, advice);
@@ -66,7 +66,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
         diagnose(NULL, ~0u, 0, "error", "memory", "Look for recursion that does not end, or for very large local arrays.", "stack overflow inside kernel %s",
                  demangle(l->kernel->name));
     else if (a && a->kind == MEMORY_REGISTERED)
-        diagnose(NULL, ~0u, 0, "error", "memory", "Call cudaHostUnregister before the memory is freed, and no kernel that uses it behind that.",
+        diagnose(NULL, ~0u, 0, "error", "memory", "Call cudaHostUnregister before you free the memory, and launch no kernel that uses it after that.",
                  "kernel %s uses host memory that was registered and has been unmapped (address 0x%llx)", demangle(l->kernel->name), (unsigned long long)address);
     else if (l)
         emulator_failed(signal_number, l);
@@ -77,8 +77,8 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
             diagnose(NULL, ~0u, 0, "error", "memory", "Copy the data with cudaMemcpy first, or allocate it with cudaMallocManaged.",
                      "host code dereferenced a device pointer, %s", text);
         } else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
-            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the arguments are there, and indices into host arrays.",
-                     "host code accessed address 0x%llx, which it may not (segmentation fault)", (unsigned long long)address);
+            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the program got its arguments, and indices into host arrays.",
+                     "host code accessed address 0x%llx, where it has no memory (segmentation fault)", (unsigned long long)address);
     }
     finish();
     signal(signal_number, SIG_DFL); /* not earlier, or the next thread to crash would cut the report short */

@@ -189,7 +189,7 @@ int api_absent(const char *function, const char *what, const char *advice, const
     char text[200];
     host_call = call;
     snprintf(text, sizeof text, "%c%s.", toupper(advice[0]), advice + 1);
-    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator has no %s; the call gives cudaErrorNotSupported", function, what);
+    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator has no %s; the call returns cudaErrorNotSupported", function, what);
     return api_result(function, cudaErrorNotSupported);
 }
 

@@ -193,7 +193,7 @@ device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address) {
     const struct module_info *info = w->block->launch->module->info;
     for (u32 i = 0; i < info->function_count; i++)
         if (*info->functions[i].address == address) return info->functions[i].run;
-    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "a call through the pointer 0x%llx, which is no device function%s", (unsigned long long)address,
+    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "a call through the pointer 0x%llx, which is not a device function%s", (unsigned long long)address,
              address ? ": was its address taken on the host?" : " (it is null)");
     return NULL;
 }

@@ -134,7 +134,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of block (%u,%u,%u)" : "a thread of another block", xyz[0], xyz[1], xyz[2], (u32)(k % l->grid[0]),
                  (u32)(k / l->grid[0] % l->grid[1]), (u32)(k / l->grid[0] / l->grid[1]));
         between = "blocks run in any order, and nothing makes one wait for the other";
-        advice = "Let each block write places of its own, use atomics (with __threadfence() where data follow), or make two kernels of it.";
+        advice = "Let each block write to different places, use atomics (with __threadfence() if other data depend on them), or split the kernel in two.";
     } else if (same_warp) {
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);
         int at_once = x->site == other_site;
@@ -149,12 +149,12 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     }
     if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* it has arrived */
         between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
-        advice = same_warp ? "Put __syncwarp() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read."
-                           : "Put __syncthreads() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read.";
+        advice = same_warp ? "Put __syncwarp() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read."
+                           : "Put __syncthreads() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read.";
     }
     if (x->sites[x->site].line == s->line && s->kind != SITE_COPY && order == ORDER_NONE_IN_BLOCK && !(same_warp && x->site == other_site))
-        advice = same_warp ? "If several threads add to this place, use an atomic (atomicAdd). Else put __syncwarp() between the read and the write."
-                           : "If several threads add to this place, use an atomic (atomicAdd). Else put __syncthreads() between the read and the write.";
+        advice = same_warp ? "If several threads add to this place, use an atomic (atomicAdd). Otherwise put __syncwarp() between the read and the write."
+                           : "If several threads add to this place, use an atomic (atomicAdd). Otherwise put __syncthreads() between the read and the write.";
     u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
     if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
     place_of(x, addr, place, sizeof place);

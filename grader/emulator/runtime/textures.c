@@ -14,9 +14,9 @@
 static struct texture *object_of(struct warp *w, u32 site, u32 lane, u64 handle, int surface) {
     struct texture *t = texture_of(handle);
     if (!t || t->is_surface != surface)
-        rt_fault(w, site, lane, cudaErrorInvalidTexture, "an access through 0x%llx, which is no %s object%s", (unsigned long long)handle, surface ? "surface" : "texture",
+        rt_fault(w, site, lane, cudaErrorInvalidTexture, "an access through 0x%llx, which is not a %s object%s", (unsigned long long)handle, surface ? "surface" : "texture",
                  t ? " but one of the other kind" : ": was it created, and not yet destroyed?");
-    if (!memory_find(t->memory)) rt_fault(w, site, lane, cudaErrorIllegalAddress, "the memory behind this %s object was freed", surface ? "surface" : "texture");
+    if (!memory_find(t->memory)) rt_fault(w, site, lane, cudaErrorIllegalAddress, "the memory of this %s object was freed", surface ? "surface" : "texture");
     return t;
 }
 
@@ -166,7 +166,7 @@ void rt_texture_query(struct warp *w, u32 site, u32 m, int what, const u64 *obje
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo);
         const struct texture *t = texture_of(object[l]);
-        if (!t) rt_fault(w, site, l, cudaErrorInvalidTexture, "a question about 0x%llx, which is no texture or surface object", (unsigned long long)object[l]);
+        if (!t) rt_fault(w, site, l, cudaErrorInvalidTexture, "a query of 0x%llx, which is not a texture or surface object", (unsigned long long)object[l]);
         answer[l] = what == 3 ? t->layers : t->size[what];
     }
 }

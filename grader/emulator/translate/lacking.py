@@ -34,7 +34,7 @@ INSTRUCTIONS = {
     "sured": Lacking("a reduction on a surface", "use atomics on memory of cudaMalloc"),
     "suld.p": Lacking("a formatted surface read", "read the bytes with surf2Dread"),
     "sust.p": Lacking("a formatted surface write", "write the bytes with surf2Dwrite"),
-    "istypep": Lacking("a question whether a handle is a texture", "pass textures and surfaces in parameters of their own"),
+    "istypep": Lacking("a test whether a handle is a texture", "pass textures and surfaces in separate parameters"),
     "wgmma": Lacking("Hopper's matrix instructions (wgmma)", f"use mma or wmma, or {_HOPPER}"),
     "tcgen05": Lacking("Blackwell's matrix instructions (tcgen05)", f"use mma or wmma, or {_BLACKWELL}"),
     "cp.async.bulk": Lacking("a bulk copy (TMA)", f"use cp.async, or {_HOPPER}"),
