@@ -19,7 +19,7 @@ cudaError_t cudaDeviceReset(void) {
     work_wait(NULL, 0);
     int faulted = surface_fault();
     pending_fault = 0;
-    sticky_error = faulted ? cudaErrorDevicesUnavailable : 0; /* seen on an H200: after a fault only a new process helps */
+    sticky_error = faulted ? cudaErrorDevicesUnavailable : 0; /* seen on an H200: after a fault only a new process can use the GPU */
     memory_reset();
     return cudaSuccess;
 }

@@ -217,7 +217,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t g, const cudaGrap
     return added(__func__, out, node, node_set_parameters(node, p));
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------------------------------------- */
 
 #define NODE(kind) ((struct node *)node)->type != (kind)
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *p) {
@@ -255,7 +255,7 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttr
     return API(NODE(cudaGraphNodeTypeKernel) ? cudaErrorInvalidValue : cudaSuccess);
 }
 
-/* ---- changing ------------------------------------------------------------------------------------------------------------- */
+/* ---- updates -------------------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID id, const cudaLaunchAttributeValue *value) {
     if (NODE(cudaGraphNodeTypeKernel)) return API(cudaErrorInvalidValue);

@@ -29,8 +29,8 @@
  *   words.c       loads of words whose addresses differ from lane to lane
  *   atomics.c     atom and red
  *   apart.c       lanes of a warp that wait for each other
- *   gather.c      warp functions whose lanes come separately
- *   ways.c        how lanes go from block to block
+ *   gather.c      warp functions whose lanes arrive separately
+ *   ways.c        control flow between blocks
  *   mbarrier.c    barrier objects in shared memory
  *   tensor*.c     matrix instructions
  *   textures.c    tex, suld and sust
@@ -169,7 +169,7 @@ struct work {
 /* Runs work, or keeps it for later: a copy of `bytes`, or the work itself if it is on the heap, where work.c then frees
  * it. Returns its id if it is not done yet, else 0. */
 u64 work_submit(struct work *w, size_t bytes);
-/* These concern the work that this stream would wait for (NULL: all work), or the work with this id if it is not 0. */
+/* Both act on the work that this stream would wait for (NULL: all work), or the work with this id if it is not 0. */
 int work_is_done(const struct stream *s, u64 id);
 void work_wait(const struct stream *s, u64 id);
 

@@ -35,7 +35,7 @@ struct cell {
     u16 write_step : 12, write_bytes : 4; /* the warp's `step`; the bytes of the word */
     u16 update_step : 12, update_bytes : 4;
     u16 read_step : 12, read_bytes : 4;
-    u16 readers : 4;     /* other readers than the one remembered: READERS_… */
+    u16 readers : 4;     /* readers besides the remembered one: READERS_… */
     u16 initialised : 4; /* shared memory: bytes that some thread has written */
     u16 under_way : 1;   /* shared memory: `write` is an asynchronous copy in flight; these copy whole words */
 };

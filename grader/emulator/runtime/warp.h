@@ -450,7 +450,7 @@ struct way {
     u8 code;   /* the block is C */
     u8 waits;  /* header of a loop in which lanes may wait for others */
     u8 idle;   /* from here to where the warp meets, nothing is visible to other lanes */
-    u8 leaves; /* 1: those who take the branch only leave, 2: the others */
+    u8 leaves; /* 1: the lanes that take the branch only leave; 2: the others do */
 };
 
 struct trip;

@@ -121,7 +121,7 @@ class Code:
     name: str
     words: list[int] = field(default_factory=list)
     start: int = 0  # of the rows not yet run
-    last: int = -1  # where the latest run begins, or -1
+    last: int = -1  # the start of the latest run, or -1
 
     def add(self, number: int, operands: Sequence[int]) -> None:
         """Add a row of template `number`."""

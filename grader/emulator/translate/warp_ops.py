@@ -44,7 +44,7 @@ def ask(w: Writer, instr: Instr, members: Operand) -> None:
 
 
 def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
-    """C pointer to what lanes see of each other: the lanes that gathered, or else those that are here."""
+    """C pointer to the values that lanes see: those of the lanes that gathered, or else of the lanes that are here."""
     if instr.index in w.gathered:
         lanes_meet(w)
         return "&TRIP->gathering->together"
