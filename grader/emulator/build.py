@@ -34,9 +34,9 @@ from grader.sandbox import quarantine
 
 FILES_PER_UNIT = 10_000  # range of PTX file numbers per unit, so that those of linked units do not clash
 HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
-MOST_PTX_BYTES = 32 << 20
+MAX_PTX_BYTES = 32 << 20
 """Five lines of source can become gigabytes of PTX, because it lists the values of an array one by one."""
-MOST_OBJECT_BYTES = 512 << 20
+MAX_OBJECT_BYTES = 512 << 20
 PART_BYTES = 120_000  # C text compiled in one go
 
 
@@ -77,7 +77,7 @@ class _Unit:
 
 @dataclass(frozen=True)
 class _Project:
-    """What every call of nvcc needs; nvcc runs in `folder`."""
+    """The inputs of every call of nvcc, which runs in `folder`."""
 
     folder: Path
     nvcc: Path
@@ -284,7 +284,7 @@ def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
     """Parse a unit's PTX. This takes about 20 bytes of memory per byte of text, in the grader's own process. nvcc makes
     the names of source files absolute: those below `folder` become relative to it again."""
     try:
-        text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MOST_PTX_BYTES)
+        text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MAX_PTX_BYTES)
     except quarantine.Refused as refused:
         what = f"the PTX of {unit.source}, which {refused}"
         advice = "make the initial values of its __device__ variables, or its templates, smaller"
@@ -322,7 +322,7 @@ def _sources(translation: Translation, prefix: str, glue: str, per_thread: bool)
 
 def _object_bytes(unit: _Unit) -> bytes:
     try:
-        return quarantine.read_bytes(unit.object.parent, unit.object.name, MOST_OBJECT_BYTES)
+        return quarantine.read_bytes(unit.object.parent, unit.object.name, MAX_OBJECT_BYTES)
     except quarantine.Refused as refused:
         raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
 

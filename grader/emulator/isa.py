@@ -44,7 +44,7 @@ def host_compiler(language: str = "c") -> str:
 
 
 def host_compiler_folders() -> tuple[Path, ...]:
-    """Where the host's compilers are installed if that is outside /usr, as with CC=/opt/gcc/bin/gcc."""
+    """The folders of the host's compilers if these are outside /usr, as with CC=/opt/gcc/bin/gcc."""
     programs = (Path(shutil.which(host_compiler(language)) or "/usr/bin/cc").resolve() for language in ("c", "c++"))
     return tuple({program.parent.parent for program in programs if not program.is_relative_to("/usr")})
 

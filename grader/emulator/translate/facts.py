@@ -13,7 +13,7 @@ def aligned(offset: int, align: int) -> int:
 
 
 class Facts:
-    """What the parts and tables of a module need to know. `prefix` keeps the C names of several modules apart."""
+    """The facts about a module that its parts and tables need. `prefix` keeps the C names of several modules apart."""
 
     def __init__(self, module: Module, prefix: str) -> None:
         self.module, self.prefix = module, prefix

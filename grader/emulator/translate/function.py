@@ -27,7 +27,7 @@ Expression = Callable[..., str]
 
 @dataclass
 class Layout:
-    """What all forms of a function share."""
+    """The data that all forms of a function share."""
 
     function: Function
     symbol: str  # C name stem

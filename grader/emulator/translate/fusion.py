@@ -43,7 +43,7 @@ class _Word:
 
 
 class _Run(NamedTuple):
-    """What fused words have in common: ld or st, the space, and one value of one base register."""
+    """The properties that fused words share: ld or st, the space, and one value of one base register."""
 
     op: str
     space: str

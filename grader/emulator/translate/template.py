@@ -51,7 +51,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How to make a row without writing its text again: a template and the contents of its holes, each the place of the
+    """A way to make a row without writing its text again: a template and the contents of its holes, each the place of the
     instruction's nth register ("o") or a number ("n")."""
 
     template: int
@@ -132,7 +132,7 @@ class Code:
         self.words[self.last + 1] += len(operands) or 1
 
     def take(self) -> tuple[int, int]:
-        """Where the rows added since the last call begin and end."""
+        """The start and end of the rows added since the last call."""
         taken = self.start, len(self.words)
         self.start, self.last = len(self.words), -1
         return taken

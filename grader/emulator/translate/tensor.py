@@ -205,8 +205,8 @@ def arrive_with_copies(w: Writer, instr: Instr) -> None:
 
 
 def _source_bytes(w: Writer, size: int, rest: Sequence[Operand], piece: int) -> str:
-    """How many bytes of a cp.async come from the source: all, `src-size`, or none with `ignore-src`. The rest are
-    zeros."""
+    """The number of bytes of a cp.async that come from the source: all, `src-size`, or none with `ignore-src`. The rest
+    are zeros."""
     if not rest:
         return f"BU({size}u)"
     operand = rest[0]
