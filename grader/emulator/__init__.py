@@ -1,14 +1,17 @@
-"""Runs CUDA programs without a GPU: nvcc's PTX translated to C over vectors of 32 lanes. Knows nothing of grading.
+"""Run CUDA programs without a GPU, by translating nvcc's PTX to C over vectors of 32 lanes. Knows nothing about
+grading.
 
-`compile_program` makes a stand-alone executable of .cu files. It needs no Python to run and obeys
+`compile_program` makes a stand-alone executable from .cu files. The executable needs no Python and reads these
+variables:
 
     GRADER_TRACE=FILE, or fd:N            append JSON lines: kernels, copies, errors, findings
     GRADER_EMULATOR_THREADS=n             worker threads (default: all cores)
     GRADER_EMULATOR_KERNEL_SECONDS=s      a kernel that runs longer ends with cudaErrorLaunchTimeout and a report
-    GRADER_EMULATOR_LEAKS=1               note allocations that were never freed
-    GRADER_EMULATOR_SCHEDULE=reverse|random:SEED   another order of warps and blocks, to bring out missing barriers
+    GRADER_EMULATOR_LEAKS=1               report allocations that were never freed
+    GRADER_EMULATOR_SCHEDULE=reverse|random:SEED   another order of warps and blocks, to expose missing barriers
 
-GRADER_EMULATOR_ISA=avx512|avx2|sse|neon compiles it for fewer instructions than this processor has (isa.py).
+At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits the processor's instructions that the executable uses
+(isa.py).
 
 runtime/warp.h holds the theory of operation. May import `sandbox` and `base`.
 """
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from grader.emulator.translate import Finding
 
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
-"""What is always checked."""
+"""The checks that every build includes."""
 
 __all__ = [
     "DEFAULT_SANITIZERS",
@@ -50,7 +53,7 @@ _PLACES = {"host_compiler_folders": "isa", "instruction_set": "isa", "KernelInfo
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is exported when it is first asked for: where there is a GPU, nobody asks."""
+    """Import an exported name on its first use, because grading on a GPU uses none of them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES.get(name, 'build')}"), name)

@@ -7,7 +7,7 @@ x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────�
 y.cpp, y.c ── nvcc -c ──► y.o ──────────────────────────┤
 runtime/*.c ── gcc, cached ─────────────────────────────┘
 
-nvcc runs in the project's folder and gets names relative to it, so that __FILE__ and messages have them.
+nvcc runs in the project's folder and gets names relative to it, so that __FILE__ and messages contain relative names.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from grader.emulator.translate import Finding, Translation, translate_module
 from grader.emulator.translate.lacking import lacking_function
 from grader.sandbox import quarantine
 
-FILES_PER_UNIT = 10_000  # PTX file numbers of one unit, so that linked units keep theirs apart
+FILES_PER_UNIT = 10_000  # range of PTX file numbers per unit, so that those of linked units do not clash
 HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
-MOST_PTX_BYTES = 32 << 20
-"""Five lines of source can have gigabytes of it: the values of an array, one by one."""
-MOST_OBJECT_BYTES = 512 << 20
+MAX_PTX_BYTES = 32 << 20
+"""Five lines of source can become gigabytes of PTX, because it lists the values of an array one by one."""
+MAX_OBJECT_BYTES = 512 << 20
 PART_BYTES = 120_000  # C text compiled in one go
 
 
 class CompileFailed(Exception):
-    """nvcc, the host compiler or the linker refused the program. `log` is what they said."""
+    """nvcc, the host compiler or the linker refused the program. `log` holds their messages."""
 
     def __init__(self, log: str) -> None:
         super().__init__(log.strip().splitlines()[-1] if log.strip() else "compilation failed")
@@ -49,7 +49,7 @@ class CompileFailed(Exception):
 
 
 class Unsupported(Exception):
-    """The program uses what the emulator lacks; `findings` say what, where, and what to use instead."""
+    """The program uses features that the emulator lacks; `findings` say which, where, and what to use instead."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         super().__init__("; ".join(str(f) for f in findings))
@@ -58,7 +58,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class EmulatedProgram:
-    """A stand-alone executable, what the compilers said, and ptxas' facts about each kernel."""
+    """A stand-alone executable, the compilers' messages, and ptxas's facts about each kernel."""
 
     path: Path
     log: str
@@ -77,7 +77,7 @@ class _Unit:
 
 @dataclass(frozen=True)
 class _Project:
-    """What every call of nvcc needs. `folder` is where it runs."""
+    """The inputs of every call of nvcc, which runs in `folder`."""
 
     folder: Path
     nvcc: Path
@@ -100,16 +100,15 @@ def compile_program(
     sanitize: frozenset[str] = DEFAULT_SANITIZERS,
     count: bool = False,
 ) -> EmulatedProgram:
-    """Compiles and links `sources` into the executable `output`, with intermediate files in `work`. What the
-    grader itself writes for the compilers goes to `written`, which `run` must let them read only. They run in `work` or
-    in `folder`, never in a folder below `work`: another of them could have put a link in its place.
+    """Compile and link `sources` into the executable `output`, with intermediate files in `work`. Files that the grader
+    itself writes for the compilers go to `written`, which `run` must make read-only for them. The compilers run in
+    `work` or in `folder`, never in a folder below `work`, which another compiler could have replaced by a link.
 
-    `folder` is the project's, from which relative -I count and by which files are named in messages: by default the
-    first source's. `flags` are nvcc's, as a student's Makefile has them; the architecture is always `target`; with
-    -x=cu C++ files are CUDA. Every command goes
-    through `run`. `sanitize` may add "race" and "init" to memory and sync, which are always on. With `count` the
-    program's trace has counters (runtime/counters.h). Raises `CompileFailed`, `Unsupported`, and `MachineFault` when a
-    compiler is missing.
+    `folder` is the project's folder, by default that of the first source: relative -I options and names of files in
+    messages are relative to it. `flags` are nvcc's, as in a student's Makefile; the architecture is always `target`;
+    with -x=cu C++ files are CUDA. Every command goes through `run`. `sanitize` may add "race" and "init" to memory and
+    sync, which are always on. With `count` the program's trace has counters (runtime/counters.h). Raises
+    `CompileFailed`, `Unsupported`, and `MachineFault` if a compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
     written = written or work / "written"
@@ -140,7 +139,7 @@ def compile_program(
             modules = [_parse(unit, i * FILES_PER_UNIT, folder) for i, unit in enumerate(units)]
         except Unsupported:
             for info in infos:
-                info.result()  # what ptxas refuses is no fault of ours
+                info.result()  # if ptxas refuses it too, report that instead
             raise
 
         def registers() -> dict[str, int]:
@@ -204,8 +203,8 @@ _toolkits: dict[tuple[Path, str | None], _Toolkit] = {}
 
 
 def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
-    """Where nvcc has its ptxas and headers, as nvcc itself says."""
-    key = (nvcc, os.environ.get("NVCC_CCBIN"))  # with a cross compiler nvcc names the headers of the other processor
+    """The paths of nvcc's ptxas and headers, as reported by nvcc."""
+    key = (nvcc, os.environ.get("NVCC_CCBIN"))  # with a cross compiler nvcc reports the other processor's headers
     known = _toolkits.get(key)
     if known is not None:
         return known
@@ -214,7 +213,7 @@ def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
     include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
     if not here or not include:
         raise MachineFault(
-            f"{nvcc} does not say where its toolkit is (nvcc --dryrun gave: {done.output.strip()[:200]})"
+            f"{nvcc} does not report the path of its toolkit (nvcc --dryrun printed: {done.output.strip()[:200]})"
         )
     found = _Toolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
     _toolkits[key] = found
@@ -247,7 +246,7 @@ def _nvcc(project: _Project, source: str, folder: Path) -> _Unit:
 
 
 def _host_object(project: _Project, source: str, folder: Path) -> tuple[Path, str]:
-    """(object, log) of a source without device code: what nvcc gives to gcc or g++ as it is."""
+    """Compile a source without device code, which nvcc passes to gcc or g++, and return (object, log)."""
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f"{Path(source).stem}.o"
     flags = project.flags.of_c if source.endswith(".c") else project.flags.compile
@@ -282,10 +281,10 @@ def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target
 
 
 def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
-    """Parsing takes some 20 bytes of memory for each of the text, in this very process. nvcc makes the names of source
-    files absolute: those below `folder` become relative to it again."""
+    """Parse a unit's PTX. This takes about 20 bytes of memory per byte of text, in the grader's own process. nvcc makes
+    the names of source files absolute: those below `folder` become relative to it again."""
     try:
-        text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MOST_PTX_BYTES)
+        text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MAX_PTX_BYTES)
     except quarantine.Refused as refused:
         what = f"the PTX of {unit.source}, which {refused}"
         advice = "make the initial values of its __device__ variables, or its templates, smaller"
@@ -304,8 +303,8 @@ def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
 
 
 def _sources(translation: Translation, prefix: str, glue: str, per_thread: bool) -> Iterator[tuple[str, str, str]]:
-    """(C text, name, optimisation) of a module's files: small parts together, large ones alone, largest first, so that
-    they compile side by side."""
+    """(C text, name, optimisation) of a module's files. Small parts share a file and large ones have one each, largest
+    first, so that they compile in parallel."""
     batches: list[list[str]] = [[]]
     for part in sorted(translation.parts, key=len, reverse=True):
         if sum(map(len, batches[-1])) > PART_BYTES:
@@ -323,7 +322,7 @@ def _sources(translation: Translation, prefix: str, glue: str, per_thread: bool)
 
 def _object_bytes(unit: _Unit) -> bytes:
     try:
-        return quarantine.read_bytes(unit.object.parent, unit.object.name, MOST_OBJECT_BYTES)
+        return quarantine.read_bytes(unit.object.parent, unit.object.name, MAX_OBJECT_BYTES)
     except quarantine.Refused as refused:
         raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
 
@@ -337,13 +336,15 @@ def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
 
 
 def _per_thread_names(unit: _Unit) -> list[str]:
-    """What --default-stream per-thread makes of the runtime's names: cudaMemcpyAsync_ptsz, cudaMemcpy_ptds."""
+    """The runtime functions that a unit calls under their names for --default-stream per-thread: cudaMemcpyAsync_ptsz,
+    cudaMemcpy_ptds."""
     names = re.findall(rb"\b(?:__)?cuda\w+_pt[sd][zs]\b", _object_bytes(unit))
     return sorted({name.decode() for name in names})
 
 
 def _linked_registration(units: Sequence[_Unit]) -> str:
-    """With -rdc=true each object registers itself through a function that nvcc's device linker would write."""
+    """C text of the functions through which objects register themselves with -rdc=true. nvcc's device linker would
+    write them."""
     per_thread = int(any(map(_per_thread_names, units)))
     lines = [
         f"\nstatic void **linked(void) {{ static void **h; if (!h) h = emu_register(&m0_module, {per_thread}); return h; }}"

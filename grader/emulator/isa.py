@@ -1,8 +1,8 @@
-"""The processor's instructions that the emulator's C is compiled for: one choice, which every cache's key holds.
+"""The instruction set that the emulator's C is compiled for. It is chosen once and is part of every cache key.
 
-By default they are all that this machine has (-march=native). GRADER_EMULATOR_ISA asks for fewer, so that one machine
-can try what the others run: `avx2` is x86-64-v3 (AVX2, FMA, F16C), `sse` the least that every x86-64 processor has
-(SSE2), `neon` the least of 64-bit Arm.
+By default the compiler may use all instructions of this machine (-march=native). GRADER_EMULATOR_ISA allows fewer, so
+that one machine can try what others run: `avx2` is x86-64-v3 (AVX2, FMA, F16C), `sse` the baseline of every x86-64
+processor (SSE2), `neon` the baseline of 64-bit Arm.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LANGUAGE = ("-std=gnu17", "-ffp-contract=off", "-fno-strict-aliasing")
 @dataclass(frozen=True)
 class InstructionSet:
     """`name` is avx512, avx2, sse or neon; `lanes` the 32-bit lanes of a vector register (W of runtime/warp.h);
-    `flags` what the compiler gets. `identity` is the compiler's version and all that it predefines: two machines whose
-    identities agree may run each other's programs."""
+    `flags` the compiler's options. `identity` is the compiler's version and all macros that it predefines: two machines
+    with equal identities can run each other's programs."""
 
     name: str
     lanes: int
@@ -44,19 +44,19 @@ def host_compiler(language: str = "c") -> str:
 
 
 def host_compiler_folders() -> tuple[Path, ...]:
-    """Where the host's compilers are installed when that is not the system's /usr: CC=/opt/gcc/bin/gcc, say."""
+    """The folders of the host's compilers if these are outside /usr, as with CC=/opt/gcc/bin/gcc."""
     programs = (Path(shutil.which(host_compiler(language)) or "/usr/bin/cc").resolve() for language in ("c", "c++"))
     return tuple({program.parent.parent for program in programs if not program.is_relative_to("/usr")})
 
 
 def binutil(name: str) -> str:
-    """The path of a program that goes with the C compiler: objcopy of a cross compiler knows the other processor."""
+    """The path of a program that belongs to the C compiler: a cross compiler has an objcopy for the other processor."""
     return _output([host_compiler(), f"-print-prog-name={name}"]).strip() or name
 
 
 def instruction_set() -> InstructionSet:
-    """What the emulator compiles for now. Raises UsageError for a GRADER_EMULATOR_ISA that this processor cannot run,
-    MachineFault for a processor that the emulator does not know."""
+    """The instruction set that the emulator currently compiles for. Raises UsageError for a GRADER_EMULATOR_ISA that
+    this processor cannot run, MachineFault for a processor that the emulator does not know."""
     return _instruction_set(host_compiler(), os.environ.get(VARIABLE, ""))
 
 
@@ -65,9 +65,9 @@ def _instruction_set(compiler: str, wanted: str) -> InstructionSet:
     native = ("-march=native",) if _defines(compiler, ["-march=native"]) else ()  # a cross compiler has no native
     macros = _defines(compiler, native)
     if "W" not in macros:
-        raise MachineFault(f"{compiler} compiles nothing here: the emulator needs gcc and g++ (apt install g++).")
+        raise MachineFault(f"{compiler} does not compile here; the emulator needs gcc and g++ (apt install g++).")
     if "__clang__" in macros:
-        raise MachineFault(f"{compiler} is clang, and the emulator uses gcc's vector functions: set CC=gcc, CXX=g++.")
+        raise MachineFault(f"{compiler} is clang, but the emulator uses gcc's vector functions; set CC=gcc, CXX=g++.")
     if "__x86_64__" in macros:
         possible = {"sse": ("-march=x86-64", "-mtune=native"), "": native}
         if {"__AVX2__", "__FMA__", "__F16C__", "__BMI2__", "__LZCNT__", "__MOVBE__"} <= macros.keys():
@@ -83,7 +83,7 @@ def _instruction_set(compiler: str, wanted: str) -> InstructionSet:
         )
     if wanted not in possible:
         allowed = ", ".join(sorted(filter(None, possible)))
-        raise UsageError(f"{VARIABLE}={wanted}: expected {allowed} on this processor; or unset it, to use all it has.")
+        raise UsageError(f"{VARIABLE}={wanted}: expected {allowed} on this processor; unset it to use all it has.")
     flags = possible[wanted]
     macros = _defines(compiler, flags)
     lanes = int(macros["W"])
@@ -93,7 +93,7 @@ def _instruction_set(compiler: str, wanted: str) -> InstructionSet:
 
 
 def _defines(compiler: str, flags: Sequence[str]) -> dict[str, str]:
-    """What the compiler predefines with these flags and runtime/warp.h makes of it; empty when it refuses them."""
+    """The macros that the compiler and runtime/warp.h define with these flags; empty if the compiler refuses them."""
     text = _output([compiler, *LANGUAGE, *flags, "-dM", "-E", "-x", "c", str(RUNTIME / "warp.h")])
     return dict(re.findall(r"^#define (\w+) (.*)$", text, re.M))
 

@@ -1,8 +1,8 @@
-"""What the host's C compiler makes: objects of translated kernels, and what is kept of its work between builds.
+"""Compile translated kernels with the host's C compiler, and cache the object code that builds can share.
 
-Two things are kept in the cache, below `native/`: the runtime as one object, and the object code of templates. Both are
-functions of the grader's files, the compiler and, for a template, of its text; no program's names or data go into
-them. They are compiled in a folder of the cache, which nothing of a submission can see, and lent to a build as copies.
+The cache holds two things below `native/`: the runtime as one object, and the object code of templates. Both depend
+only on the grader's files, the compiler and, for a template, its text; no program's names or data go into them. They
+are compiled in a folder of the cache, which submissions cannot see, and a build gets copies of them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from grader.sandbox.cache import cache_entry, kept, making, mark_used, put
 
 RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-Wall", "-Wextra")
 TEMPLATE_LEVEL = "-O2"
-TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that is worth a compiler of its own
+TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that justifies one more compiler process
 # Without warnings: generated C names lanes, labels and results that one kernel or another does not use.
 KERNEL_FLAGS = (*LANGUAGE, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 
 
 def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> Path:
-    """Compiles generated C, written to `path`, to an object in `folder`, where the compiler runs and may write. Where
-    an optimisation crashes it (gcc 12 has one that does, without AVX), it goes without."""
+    """Write generated C to `path` and compile it to an object in `folder`, where the compiler runs and may write. If an
+    optimisation crashes the compiler (one of gcc 12's does, without AVX), compile again without it."""
     with path.open("x", encoding="utf-8") as file:  # never through a link that a compiler put there
         file.write(text)
     out = folder / f"{path.stem}.o"
@@ -45,15 +45,16 @@ def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> P
         if "internal compiler error" not in done.output:
             break
     raise GraderFault(
-        f"The emulator made C of a kernel that does not compile; this is its fault ({path.name}):\n{done.output[:4000]}"
+        f"The emulator translated a kernel to C that does not compile. This is the emulator's fault, not the program's "
+        f"({path.name}):\n{done.output[:4000]}"
     )
 
 
-# ---- what is kept -------------------------------------------------------------------------------------------------
+# ---- the cache ----------------------------------------------------------------------------------------------------
 
 
 def runtime_object(include: Path, run: Runner, work: Path) -> Path:
-    """The runtime as one object, compiled once per version and machine."""
+    """Return the runtime as one object, compiled once per version and machine."""
     digest = hashlib.sha256(instruction_set().identity.encode())
     sources = sorted(RUNTIME.glob("*.c"))
     for path in sorted(RUNTIME.iterdir()):
@@ -88,10 +89,10 @@ def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path
 def template_objects(
     templates: Sequence[Template], header: str, run: Runner, work: Path
 ) -> tuple[list[Path], list[Callable[[], Path]]]:
-    """Objects that hold these templates: those kept in the cache, and compilations of the others, as many as there are
-    cores. An object may hold templates that are not asked for; all are weak symbols.
+    """Return cached objects that hold some of these templates, and functions that compile the others, at most one per
+    core. An object may hold templates that were not requested, so all templates are weak symbols.
 
-    A kept object NAME.o comes with NAME.json, the names of its templates. What cannot be read is compiled anew.
+    A cached object NAME.o comes with NAME.json, the names of its templates. Unreadable ones are compiled again.
     """
     home = cache_entry("native", f"templates-{_template_key(header)}")
     home.mkdir(parents=True, exist_ok=True)
@@ -113,7 +114,7 @@ def template_objects(
 
 
 def _template_key(header: str) -> str:
-    """A hash over all that the object code of a template depends on beside its text."""
+    """A hash over everything that a template's object code depends on, except its text."""
     digest = hashlib.sha256(repr((instruction_set(), KERNEL_FLAGS, TEMPLATE_LEVEL, header)).encode())
     for path in sorted(RUNTIME.iterdir()):
         if path.suffix in (".h", ".inc"):
@@ -127,15 +128,15 @@ def _compile_templates(templates: Sequence[Template], header: str, home: Path, r
     with making(home / f"{name}.json") as folder:
         made = compile_c(text, folder / f"{name}.c", TEMPLATE_LEVEL, run, folder)
         if not quarantine.claim(made.parent, made.name, home / made.name):
-            raise GraderFault(f"gcc left no object file of a template ({name}).")
+            raise GraderFault(f"gcc wrote no object file for the templates ({name}).")
         names = folder / "names.json"
         names.write_text(json.dumps([t.name for t in templates]))
-        put(names, home / f"{name}.json")  # only now does another build see the object
+        put(names, home / f"{name}.json")  # from here on other builds see the object
     return _lend(home / made.name, work)
 
 
 def _lend(kept: Path, work: Path) -> Path:
-    """A copy of a cached file in `work`, which the linker sees and cannot write."""
+    """Copy a cached file to `work`, where the linker can read it but not write it."""
     lent = work / f"kept-{kept.name}"
     shutil.copyfile(kept, lent)
     return lent

@@ -1,4 +1,4 @@
-"""Sorting a student's nvcc flags by which tool they are for. The architecture and outputs are always the emulator's."""
+"""Sort a student's nvcc flags by the tool that they are for. The emulator always sets the architecture and outputs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class NvccFlags:
     cpp_is_cuda: bool = False
 
     def is_cuda(self, source: str) -> bool:
-        """Whether nvcc takes it for CUDA: by its name, or since -x=cu makes C++ so."""
+        """Whether nvcc compiles the source as CUDA: because of its name, or because -x=cu makes C++ files CUDA."""
         return source.endswith(".cu") or (self.cpp_is_cuda and not source.endswith(".c"))
 
     @property
     def of_c(self) -> tuple[str, ...]:
-        """`compile`, for C: without the standard, which is C++'s."""
+        """`compile` for C files: without the language standard, which is one of C++."""
         return tuple(flag for flag in self.compile if not re.match(r"--?std=", flag))
 
     @staticmethod

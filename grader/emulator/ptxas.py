@@ -1,4 +1,4 @@
-"""What ptxas -v says about each kernel."""
+"""Read what ptxas -v reports about each kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KernelInfo:
 
 
 def read_ptxas(text: str) -> list[KernelInfo]:
-    """Kernels in the order ptxas compiled them."""
+    """Return the kernels in the order in which ptxas compiled them."""
     result = []
     for part in re.split(r"ptxas info\s*: Compiling entry function ", text)[1:]:
         name_match = re.match(r"'([^']+)'", part)

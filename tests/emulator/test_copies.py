@@ -81,4 +81,4 @@ def test_a_wait_behind_the_barrier_is_told_from_a_missing_barrier(tmp_path: Path
     done = execute(build(SEEDED_SOURCE, sanitize=frozenset({"race"})), "wait_behind_the_barrier", folder=tmp_path)
     raced = [d for d in done.diagnostics("race") if "races with the asynchronous write" in d["message"]]
     assert ["no barrier lies between the wait for it and this access" in d["message"] for d in raced] == [True]
-    assert "behind the wait" in raced[0]["advice"]
+    assert "after the wait" in raced[0]["advice"]

@@ -218,7 +218,7 @@ def test_a_crash_of_translated_code_is_the_emulators_and_says_so(
     (found,) = done.diagnostics()
     assert (found["tool"], found["kernel"]) == ("emulator", "unlucky(int*)")
     assert f"the emulator itself failed with {number.name} in kernel unlucky(int*)" in found["message"]
-    assert "not of this program" in found["message"] and found["message"] in done.errors
+    assert "not in this program" in found["message"] and found["message"] in done.errors
     ended = Outcome(None, number.name, "", 0.1, 0.1, 1, "", "")
     judgement = judge(
         Run(ended, Path("output"), read_trace(tmp_path / "trace.jsonl"), ""),

@@ -99,8 +99,8 @@ def test_an_unknown_instruction_set_is_one_sentence(monkeypatch: pytest.MonkeyPa
     said = grader("grade", "reference/hw4/naive.cu", "--engine", "emulator", "--tests", "s01")
     assert said.code == 2
     allowed = ", ".join(sorted(isa.name for isa in POSSIBLE))
-    sentence = f"GRADER_EMULATOR_ISA=avx3: expected {allowed} on this processor; or unset it, to use all it has."
-    assert said.err.strip().endswith(sentence)
+    (sentence,) = said.err.strip().splitlines()
+    assert f"GRADER_EMULATOR_ISA=avx3: expected {allowed} " in sentence
 
 
 def test_flags_of_x86_are_not_given_to_another_processors_compiler(

@@ -1,1 +1,1 @@
-"""What the translator must know before it writes code: control flow, data flow, and which values lanes share."""
+"""Analyses that the translator needs before it writes code: control flow, data flow, and which values lanes share."""

@@ -1,14 +1,14 @@
 """The control-flow graph of a PTX function, numbered so that "lowest pending block first" makes lanes meet.
 
-Two properties of the numbering carry the whole execution model (see runtime/warp.h):
+The execution model (see runtime/warp.h) rests on two properties of the numbering:
 
 * a block has a higher number than all its predecessors except along back edges, and the blocks of a loop are
   numbered without gaps, its only latch last. Running the lowest-numbered pending block first then makes lanes that
   parted at a branch meet again no later than the branch's immediate post-dominator;
 * a barrier ends its block, so that lanes of a divided warp can wait at it block by block.
 
-Loops with several back edges get a latch of their own. A graph that is not reducible (gotos into loops) keeps the
-order of the text; `reducible` is False and nothing may then be assumed uniform in it.
+A loop with several back edges gets one new latch that they all lead to. A graph that is not reducible (gotos into
+loops) keeps the order of the text. Then `reducible` is False, and nothing in it may be assumed uniform.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Graph:
 
 
 def is_barrier(instr: Instr) -> bool:
-    """Whether threads of the block wait here for others."""
+    """Whether threads of a block wait for each other at this instruction."""
     if instr.op == "bar":
         return instr.mods.action in ("sync", "red")
     if instr.op == "barrier":
@@ -103,7 +103,7 @@ def is_barrier(instr: Instr) -> bool:
 
 
 def build(function: Function, split: frozenset[int] = frozenset()) -> Graph:
-    """The graph of a function. `split` holds indices of instructions that must begin a block."""
+    """Build the graph of a function. `split` holds indices of instructions that must begin a block."""
     blocks = _blocks(function, split)
     blocks = _merge_latches(_reachable(blocks))
     order, reducible = _order(blocks)
@@ -210,7 +210,7 @@ def _merge_latches(blocks: list[Block]) -> list[Block]:
             if _dominates(dominator, s, b.number):
                 latches.setdefault(s, []).append(b.number)
     for header, sources in latches.items():
-        # A conditional latch is fine as it is when it is the only one: its branch is the loop's test.
+        # A single conditional latch can stay: its branch is the loop's test.
         if len(sources) == 1:
             continue
         latch = len(blocks)
@@ -285,7 +285,7 @@ def _postdominators(blocks: list[Block]) -> list[int]:
     n = len(blocks)
     reverse: list[list[int]] = [list(b.successors) or [n] for b in blocks] + [[]]
     forward: list[list[int]] = [list(b.predecessors) for b in blocks] + [[b.number for b in blocks if not b.successors]]
-    # Endless loops do not reach the exit: let each such block reach it, so that the order below covers all.
+    # Endless loops do not reach the exit. Add an edge to it from each such block, so that the order below covers all.
     order = _reverse_postorder(forward, n)
     while len(order) < n + 1:
         missing = max(set(range(n)) - set(order))
@@ -329,7 +329,8 @@ def _loops(blocks: list[Block], dominator: list[int]) -> dict[int, set[int]]:
 
 
 def _order(blocks: list[Block]) -> tuple[list[int], bool]:
-    """A topological order in which loops are contiguous and latches come last; whether the graph is reducible."""
+    """(order, reducible): a topological order in which loops are contiguous and latches come last, and whether the
+    graph is reducible."""
     _fill_predecessors(blocks)
     rpo = _postorder(blocks)[::-1]
     dominator = dominators([b.predecessors for b in blocks], 0, rpo)
@@ -383,7 +384,7 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
         ready = [u for u in edges if indegree[u] == 0]
         result: list[int] = []
         while ready:
-            unit = min(ready, key=lambda u: (u in latch, u))  # the text's order among what is ready
+            unit = min(ready, key=lambda u: (u in latch, u))  # among ready units, the order of the text
             ready.remove(unit)
             if unit in loops and unit != region:
                 result.extend(arrange(unit, unit))

@@ -1,4 +1,4 @@
-"""Which registers an instruction reads and writes."""
+"""The registers that an instruction reads and writes."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ SPECIAL = frozenset(
 
 @lru_cache(maxsize=1 << 16)
 def is_special(name: str) -> bool:
-    """Whether a register name is one of the machine's own (%tid.x, %laneid, …)."""
+    """Whether this is the name of a special register (%tid.x, %laneid, …)."""
     return name.split(".", 1)[0] in SPECIAL
 
 
 def has_result(instr: Instr) -> bool:
     op = instr.op
     if op in _NO_RESULT:
-        # bar.red and barrier.red give a value
+        # bar.red and barrier.red have a result
         return op in ("bar", "barrier") and "red" in instr.mods
     if op == "cp":
         return False

@@ -1,18 +1,18 @@
 """How the 32 lanes' values of a register relate: all equal, evenly spaced, or free.
 
 Most arithmetic of a CUDA kernel computes addresses and loop counters that are the same in all lanes, or differ by a
-fixed step from one lane to the next. Finding that out at translation time turns vector code into scalar code, gathers
+fixed step from one lane to the next. Knowing this at translation time turns vector code into scalar code, gathers
 into plain loads and per-lane bounds checks into one comparison.
 
-The function is put into SSA form (only on paper: nothing is rewritten); each SSA value gets a shape by a fixed point
-over the lattice UNIFORM < AFFINE < VECTOR. Control flow makes values differ too, by the usual rules of divergence
-analysis (Karrenberg and Hack, "Whole-Function Vectorization"; Rosemann, Moll and Hack, "An Abstract Interpretation for
-SPMD Divergence"): a phi where paths that lanes parted on meet again is a VECTOR, and so is a value of a loop, used
-outside it, which lanes leave at different times.
+The analysis numbers the function's values as in SSA form, without rewriting any code. Each SSA value gets a shape by a
+fixed point over the lattice UNIFORM < AFFINE < VECTOR. Control flow makes values differ too, by the usual rules of
+divergence analysis (Karrenberg and Hack, "Whole-Function Vectorization"; Rosemann, Moll and Hack, "An Abstract
+Interpretation for SPMD Divergence"): a phi where divergent paths meet again is a VECTOR. So is a value that is computed
+in a loop and used after it, if lanes leave the loop at different times.
 
-That holds while lanes that part meet again before any of them goes on. Where they may run apart for longer
-(analysis/waiting.py), lanes at different places share what is kept once for all: then only a value that is computed
-once, from values like it, is the same in all lanes.
+This holds as long as lanes that part meet again before any of them goes on. Where they may run apart for longer
+(analysis/waiting.py), lanes at different places share the values that are stored once for all lanes. There a value is
+the same in all lanes only if it is computed once, from values of the same kind.
 
 SSA values joined by phis came from one PTX register and cannot interfere, so each such web becomes one C variable.
 """
@@ -38,14 +38,15 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`stride` of an AFFINE shape is a number known at translation, or None when it is a uniform value of run time."""
+    """`stride` of an AFFINE shape is a number known at translation, or None for a uniform value known only at run
+    time."""
 
     kind: Kind
     stride: int | None = 0
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the stride is kept in a variable of its own."""
+        """Whether the stride is stored in a variable."""
         return self.stride is None
 
 
@@ -74,7 +75,7 @@ ShapeRule = Callable[[Instr, Callable[[str], Shape | None], str], Shape | None]
 
 @dataclass(slots=True)
 class Values:
-    """The result. Webs are numbered; a web's C variable is named after its register and its number."""
+    """The result of the analysis. Webs are numbered; a web's C variable is named after its register and number."""
 
     web_at: dict[tuple[int, str, bool], int]  # (instr.index, register, is a write) → web
     web_at_end: list[dict[str, int]]  # per block: register → web, for the terminator's operands
@@ -92,7 +93,8 @@ class Values:
 
 
 def analyse(ssa: Ssa, rule: ShapeRule, *, apart: bool = False) -> Values:
-    """Shapes of a function's webs by one rule. `apart`: lanes may be anywhere in the function at the same time."""
+    """Find the shapes of a function's webs. With `apart`, lanes may be at different places of the function at a
+    time."""
     webs = ssa.webs
     merged: list[Shape | None] = [None] * len(webs.register)
     for value, shape in enumerate(_solve(ssa, rule, apart)):
@@ -185,7 +187,7 @@ class Ssa:
                         runner = idom[runner]
         sites: dict[str, list[int]] = {}
         for b in blocks:
-            for name in sorted(self.kill[b.number]):  # by name, so that builds are the same each time
+            for name in sorted(self.kill[b.number]):  # sorted, so that builds are reproducible
                 sites.setdefault(name, []).append(b.number)
         for name, places in sites.items():
             work = list(places)
@@ -201,7 +203,7 @@ class Ssa:
         return len(self.register) - 1
 
     def _current(self, current: dict[str, int], undefined: dict[str, int], name: str) -> int:
-        """The value a register has here; one made up for a register that nothing has written."""
+        """The value that a register has here; a new, undefined one for a register that nothing has written."""
         value = current.get(name, undefined.get(name))
         if value is None:
             value = undefined[name] = self._new(name, 0)
@@ -259,7 +261,7 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
     shapes: list[Shape | None] = [None] * count
     if not graph.reducible:
         return [VECTOR] * count
-    # Values of one web are kept in one variable, so what one of them needs all of them get.
+    # The values of a web share one variable, so they all get the shape that any of them needs.
     members: dict[int, list[int]] = {}
     roots = ssa.roots
     for value, root in enumerate(roots):
@@ -274,7 +276,8 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
             shapes[value] = VECTOR
 
     def operand(value: int) -> Shape | None:
-        """What an instruction sees. nvcc leaves registers unwritten whose bits nobody looks at: half of a pair, say."""
+        """The shape that an instruction sees. nvcc leaves registers unwritten if no bits of them matter, such as half
+        of a pair."""
         shape = shapes[value]
         return UNIFORM if shape is None and value in undefined else shape
 
@@ -297,7 +300,7 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
             for instr, _, results in ssa.effects[b.number]:
                 for name in results:
                     key = instr.index
-                    if shapes[ssa.def_of[(key, name)]] == VECTOR:  # nothing changes that any more
+                    if shapes[ssa.def_of[(key, name)]] == VECTOR:  # the top of the lattice: final
                         continue
                     new = rule(instr, lambda n, key=key: operand(ssa.use_of[(key, n)]), name)  # type: ignore[misc]
                     if instr.guard is not None and new is not None:
@@ -322,8 +325,8 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
 def _give_undefined(
     undefined: set[int], shapes: list[Shape | None], update: Callable[[int, Shape | None], None]
 ) -> bool:
-    """Registers that are read before anything writes them, and whose web got no shape, are the same in all lanes; True
-    when there were any. Not before, so that a value undefined on one path does not spoil the shape of the other's."""
+    """Make registers that are read before anything writes them UNIFORM if their web got no shape. True if there were
+    any. This happens last, so that a value undefined on one path keeps the shape that it has on the other."""
     left = [value for value in undefined if shapes[value] is None]
     for value in left:
         update(value, UNIFORM)
@@ -331,7 +334,7 @@ def _give_undefined(
 
 
 def _made_vector(graph: Graph, ssa: Ssa, block: Block) -> set[int]:
-    """The values that differ between lanes because they part at the end of `block`."""
+    """The values that differ between lanes because the lanes part at the end of `block`."""
     result: set[int] = set()
     stop = graph.postdominator[block.number]
     reach: list[set[int]] = []
@@ -369,7 +372,7 @@ def _made_vector(graph: Graph, ssa: Ssa, block: Block) -> set[int]:
 
 
 def _web_roots(ssa: Ssa) -> list[int]:
-    """For each value one representative of its web: the values that one variable must hold."""
+    """For each value, one representative of its web, the set of values that must share a variable."""
     parent = list(range(len(ssa.register)))
 
     def find(x: int) -> int:
@@ -385,14 +388,14 @@ def _web_roots(ssa: Ssa) -> list[int]:
         for instr, _, results in block_effects:
             if instr.guard is None:
                 continue
-            for name in results:  # a guarded write keeps the old value in some lanes: same variable
+            for name in results:  # a guarded write keeps some lanes' old values, so it needs the same variable
                 parent[find(ssa.use_of[(instr.index, name)])] = find(ssa.def_of[(instr.index, name)])
     return [find(value) for value in range(len(ssa.register))]
 
 
 @dataclass(slots=True)
 class _Webs:
-    """What Values has of webs whatever their shapes; `of_value` maps SSA values to webs."""
+    """The part of Values that does not depend on shapes; `of_value` maps SSA values to webs."""
 
     at: dict[tuple[int, str, bool], int]
     at_end: list[dict[str, int]]

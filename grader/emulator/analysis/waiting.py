@@ -1,12 +1,12 @@
 """Where lanes of a warp may wait for other lanes of it.
 
-Since compute capability 7.0 each lane of a divided warp goes on in the end, so a lane may spin until another lane of
-its warp releases a lock or sets a flag (CUDA C++ Programming Guide, "Independent Thread Scheduling"). Whether such a
-loop ends depends on what it reads of memory that other threads change; runtime/apart.c says what becomes of it. All
-other loops end whatever the other lanes do.
+Since compute capability 7.0 every lane of a divided warp eventually makes progress, so a lane may spin until another
+lane of its warp releases a lock or sets a flag (CUDA C++ Programming Guide, "Independent Thread Scheduling"). Whether
+such a loop ends depends on memory that other threads change; runtime/apart.c explains how it runs. All other loops end
+no matter what the other lanes do.
 
-Lanes meet at barriers, at warp functions and at matrix instructions: whoever comes there first stays until the others
-that take part have come, at the latest where nothing else can go on.
+Lanes meet at barriers, at warp functions and at matrix instructions. The lanes that arrive first stay there until the
+other participants have arrived, or until nothing else can run.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 
 _STRONG = {"volatile", "relaxed", "acquire"}
 _PAUSES = {"nanosleep", "membar", "fence"}
-# Atomics with which programs look at memory. Counters (add, inc, dec, xor) tell each lane what no other lane waits for.
+# Atomics with which programs poll memory. A counter (add, inc, dec, xor) gives each lane a value that no lane waits
+# for.
 _LOOKS = {"cas", "exch", "and", "or", "min", "max"}
 _EVERY_LANE = Imm(-1)
 
 
 @dataclass(frozen=True, slots=True)
 class Callees:
-    """What a module's functions do, themselves or in what they call, by name: which read what other threads change,
-    and in which lanes meet."""
+    """Names of the functions that, directly or through a call, read memory that other threads change (`looking`), and
+    of those in which lanes meet (`meeting`)."""
 
     looking: frozenset[str] = frozenset()
     meeting: frozenset[str] = frozenset()
@@ -49,7 +50,7 @@ class Callees:
 
 def waiting_loops(graph: Graph, callees: Callees) -> frozenset[int]:
     """Headers of the loops in which lanes may wait."""
-    if not graph.reducible:  # then the loops are not known either
+    if not graph.reducible:  # the loops are unknown
         if not any(_look(i, callees) for b in graph.blocks for i in b.instrs):
             return frozenset()
         return frozenset(s for b in graph.blocks for s in b.successors if s <= b.number)
@@ -57,7 +58,7 @@ def waiting_loops(graph: Graph, callees: Callees) -> frozenset[int]:
 
 
 def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
-    """The mask of the lanes that an instruction brings together; None when it brings none together."""
+    """The mask of the lanes that meet at an instruction; None if lanes do not meet there."""
     if instr.op == "call":
         return _EVERY_LANE if isinstance(instr.callee, Sym) and instr.callee.name in callees.meeting else None
     if is_barrier(instr) or instr.op in ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"):
@@ -71,8 +72,8 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
 
 
 def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
-    """Indices of the instructions that must begin a block so that lanes can stay before them: of each block the first
-    for each mask. Behind it the lanes are together as far as the block goes."""
+    """Indices of the instructions that must begin a block so that lanes can wait before them: the first of each block
+    for each mask. After it the lanes are together until the end of the block."""
     found = set()
     for block in graph.blocks:
         together: set[Operand] = set()
@@ -86,7 +87,7 @@ def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
 
 
 def idle_until_meeting(graph: Graph, number: int, callees: Callees) -> bool:
-    """Whether lanes at the start of a block can do nothing that others see before the whole warp meets."""
+    """Whether lanes at the start of a block do nothing visible to other lanes before the whole warp meets."""
     seen: set[int] = set()
     while number not in seen:
         seen.add(number)
@@ -107,7 +108,7 @@ def idle_until_meeting(graph: Graph, number: int, callees: Callees) -> bool:
 
 
 def _look(instr: Instr, callees: Callees) -> bool:
-    """Whether an instruction, by itself, reads what other threads change."""
+    """Whether an instruction reads memory that other threads may change."""
     if instr.op == "ld":
         return not _STRONG.isdisjoint(instr.mods)
     if instr.op == "atom":
@@ -132,7 +133,7 @@ def _may_wait(body: list[Block], callees: Callees) -> bool:
     deciding = _sources(ends, definitions)
     decide = {i.index for i in deciding}
     if any(i.op == "ld" and _is_private(i) for i in deciding):
-        return True  # by way of a local variable or a parameter: anything
+        return True  # a local variable or a parameter can hold any value
     return any(i.index in decide and not _follows_memory(i, definitions) for i in looks)
 
 
@@ -147,7 +148,7 @@ def _is_private(instr: Instr) -> bool:
 
 
 def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr]:
-    """The instructions, of those given, that registers get their values from."""
+    """The instructions of `definitions` that the values of `names` are computed from."""
     seen = set(names)
     work = list(names)
     found: dict[int, Instr] = {}
@@ -161,8 +162,8 @@ def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr
 
 
 def _follows_memory(instr: Instr, definitions: dict[str, list[Instr]]) -> bool:
-    """Whether a compare-and-swap expects what memory held a moment ago: it fails only when another thread's succeeded,
-    so that no lane waits for a lane that cannot run."""
+    """Whether a compare-and-swap expects what memory held a moment ago. It then fails only if another thread's
+    succeeded, so no lane waits for a lane that cannot run."""
     if instr.op != "atom" or "cas" not in instr.mods:
         return False
     expected = instr.operands[2]

@@ -1,4 +1,4 @@
-"""Reading PTX: text → `Module` of typed variables, functions and instructions."""
+"""Parse PTX text into a `Module` of typed variables, functions and instructions."""
 
 from grader.emulator.ptx.model import (
     Function,

@@ -1,4 +1,4 @@
-"""The values a PTX module is made of. Names follow the PTX ISA manual, version 9.0."""
+"""The parts of a PTX module. Names follow the PTX ISA manual, version 9.0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grader.emulator.ptx.modifiers import Modifiers
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """A place in the student's sources. `file` is a PTX file number, resolved by `Module.files`; line 0 is unknown."""
+    """A place in the student's sources. `file` is a PTX file number, a key of `Module.files`; line 0 is unknown."""
 
     file: int
     line: int
@@ -28,10 +28,10 @@ class Reg:
 
 @dataclass(frozen=True, slots=True)
 class Imm:
-    """A literal. `value` is a Python int, or a float given exactly by `bits` of `width` (0f… is 32, 0d… is 64)."""
+    """A literal: the integer `value` if `width` is 0, else a float of `width` bits whose bits are `value`."""
 
     value: int
-    width: int = 0  # 0: integer literal; 32 or 64: the bits of a float literal
+    width: int = 0  # 0: an integer; 32 (written 0f…) or 64 (0d…): a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ Operand = Reg | Imm | Sym | Mem | Vec
 
 @dataclass(frozen=True, slots=True)
 class Instr:
-    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32). `index`, its place
-    in the function's body, is the name by which analyses know it."""
+    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32). `index` is its
+    position in the function's body, by which the analyses identify it."""
 
     op: str
     mods: Modifiers
@@ -81,7 +81,7 @@ class Instr:
 
     @property
     def sources(self) -> tuple[Operand, ...]:
-        """The operands behind the result, or the two results, of an instruction that has one."""
+        """The operands after the result (or the two results) of an instruction that has one."""
         return self.operands[2 if self.mods.two_results else 1 :]
 
     @property
@@ -118,7 +118,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Initial:
-    """One initial element: `size` bytes at `offset` hold `value`, or the address of `symbol` plus `value`.
+    """The initial value of one element: `size` bytes at `offset` hold `value`, or the address of `symbol` plus `value`.
     `byte` selects one byte of that address, as in 0xFF00(symbol)."""
 
     offset: int

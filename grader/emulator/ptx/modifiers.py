@@ -1,4 +1,4 @@
-"""What stands behind an instruction's first word, parsed once: in ld.global.v4.f32 the space, the type and v4."""
+"""The words after an instruction's first one, parsed once: in ld.global.v4.f32 the space, v4 and the type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BITS = {
     "u16x2": 32, "s16x2": 32, "f32x2": 64, "b128": 128, "e4m3x2": 16, "e5m2x2": 16, "e4m3": 8, "e5m2": 8, "s4": 4,
     "u4": 4, "s2": 2, "u2": 2, "b1": 1,
 }  # fmt: skip
-"""PTX types, by name. Those below 8 bits are elements of matrices, and predicates."""
+"""Bits of each PTX type. Types of fewer than 8 bits are predicates and elements of matrices."""
 
 SPACES = ("global", "const", "shared", "local", "param")
 _ROUNDINGS = {"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"}
@@ -23,15 +23,15 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 
 
 class Modifiers(tuple[str, ...]):
-    """The words themselves, with `__` for `::`, and what they say.
+    """The words, with `__` for `::`, and their meaning.
 
-    `types`: of results and operands, in the order written; `type` is the last, "" where there is none.
-    `action`: the first word but for `cta`: what bar, mbarrier, wmma and cp do, what setp and testp ask.
-    `space`: of the address, "generic" where none is named.
-    `rounding`: rn, rni, …; "" where none is named.
-    `operation`: of atom, red, redux, vote and shfl, and what setp does with its last operand; "" without one.
+    `types`: the types of results and operands, in the order written; `type` is the last one, "" if there is none.
+    `action`: the first word other than `cta`: what bar, mbarrier, wmma and cp do, what setp and testp test.
+    `space`: the address space, "generic" if none is named.
+    `rounding`: rn, rni, …; "" if none is named.
+    `operation`: of atom, red, redux, vote and shfl, and how setp combines its last operand; "" if there is none.
     `shape`: (m, n, k) of a matrix instruction.
-    `two_results`: as in shfl.sync d|p.
+    `two_results`: whether there are two, as in shfl.sync d|p.
     """
 
     types: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Operands and numbers of PTX as text. Texts repeat a great deal, so what they mean is memoised."""
+"""Parse operands and numbers of PTX. The same texts occur many times, so the results are memoised."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from grader.emulator.ptx.model import Imm, Initial, Mem, Operand, Reg, Sym, Vec
 
 
 class PtxSyntaxError(Exception):
-    """PTX that this parser does not understand; the message holds the text."""
+    """PTX that this parser does not understand; the message quotes the text."""
 
 
-NAME = r"[A-Za-z_$%][\w$]*"  # an identifier; those of special registers go on with .x, .y, .z
+NAME = r"[A-Za-z_$%][\w$]*"  # an identifier; .x, .y or .z may follow that of a special register
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*(?:\.[\w$]+)*$")
 _SIGNED = re.compile(r"([-+]?)\s*([\w.]+(?:[eE][-+]\d+)?)$")
 _LITERAL = re.compile(r"0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|0[0-7]*U?|[1-9]\d*U?")
@@ -27,7 +27,7 @@ _GENERIC = re.compile(r"generic\s*\((.*)\)\s*([-+].*)?$", re.S)
 
 
 def split(text: str) -> list[str]:
-    """The parts between commas that are outside brackets."""
+    """Split a text at the commas that are outside brackets."""
     if not text.strip():
         return []
     if "{" not in text and "[" not in text and "(" not in text:
@@ -52,7 +52,7 @@ def operand(text: str) -> Operand:
     if not text:
         raise PtxSyntaxError("an empty operand")
     first = text[0]
-    if text == "_" or (first == "%" and _NAME.match(text)):  # _ is a result that nobody wants
+    if text == "_" or (first == "%" and _NAME.match(text)):  # _ stands for an unused result
         return Reg(text)
     if first == "{":
         return Vec(tuple(operand(part) for part in split(_inside(text, "}"))))
@@ -73,7 +73,7 @@ def operand(text: str) -> Operand:
 
 
 def number(text: str) -> Imm | None:
-    """A literal or a constant expression; None for what is neither."""
+    """Parse a literal or a constant expression; None if the text is neither."""
     text = text.strip()
     if not text or not (text[0].isdigit() or text[0] in "+-.(~"):
         return None
@@ -97,7 +97,8 @@ def integer(text: str) -> int:
 
 
 def initial(text: str, kind: str, size: int, dims: list[int]) -> tuple[Initial, ...]:
-    """The initial values of a variable of `dims` elements of `size` bytes; the first may be open: 0."""
+    """The initial values of an array of dimensions `dims` with elements of `size` bytes. The first dimension may be 0,
+    which leaves it open."""
     found: list[Initial] = []
     text = text.strip()
     if text.startswith("{") and not dims:
@@ -107,7 +108,7 @@ def initial(text: str, kind: str, size: int, dims: list[int]) -> tuple[Initial, 
 
 
 def _initial(text: str, kind: str, size: int, dims: list[int], offset: int, found: list[Initial]) -> int:
-    """Appends to `found`; gives the offset behind what was read."""
+    """Append initial values to `found` and return the offset after the last one."""
     text = text.strip()
     if not text.startswith("{"):
         found.append(_element(text, kind, size, offset))
@@ -197,7 +198,7 @@ def _integer(text: str) -> int:
 
 
 def _expression(text: str) -> Imm | None:
-    """A constant expression of integers, as C would compute it in 64 bits."""
+    """Evaluate a constant expression of integers as C would in 64 bits."""
     try:
         tree = ast.parse(_LITERAL.sub(lambda found: str(_integer(found[0])), text.strip()), mode="eval")
         return Imm(_evaluate(tree.body))

@@ -1,7 +1,7 @@
-"""A PTX parser for what nvcc and inline assembly write: white space, comments and line breaks stand anywhere.
+"""A parser for the PTX of nvcc and of inline assembly, which may have white space, comments and line breaks anywhere.
 
-Statements, labels, brackets and directives are taken off the text one after the other. Operand texts repeat a great
-deal; parsing them is memoised (operands.py), which makes a 5000-instruction kernel parse in well under 0.2 s.
+The parser takes statements, labels, brackets and directives off the text one after the other. Parsing of operands is
+memoised (operands.py), because the same ones occur many times: a 5000-instruction kernel parses in well under 0.2 s.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grader.emulator.ptx.modifiers import BITS, SPACES, Modifiers
 from grader.emulator.ptx.operands import NAME, PtxSyntaxError, initial, integer, operand, split
 
 TYPE_BYTES = {name: -(-bits // 8) for name, bits in BITS.items()}
-MAX_REGISTERS = 1 << 20  # of one declaration; a mistyped number must not fill the memory
+MAX_REGISTERS = 1 << 20  # per declaration, so that a mistyped number cannot fill the memory
 
 _COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?\*/', re.S)  # or a string, which may hold a path with //
 _SPACE = re.compile(r"\s+")
@@ -62,7 +62,7 @@ _PARAM = re.compile(
 
 
 def parse(text: str, *, first_file: int = 0) -> Module:
-    """Parses one PTX module, with `first_file` added to its file numbers. Raises `PtxSyntaxError`."""
+    """Parse one PTX module, with `first_file` added to its file numbers. Raises `PtxSyntaxError`."""
     try:
         return _Parser(text, first_file).module
     except (
@@ -74,12 +74,12 @@ def parse(text: str, *, first_file: int = 0) -> Module:
         AssertionError,
         RecursionError,
     ) as error:
-        # Inline assembly puts any text into PTX: half a statement must not end the grader.
-        raise PtxSyntaxError(f"a statement that is not whole ({type(error).__name__})") from error
+        # Inline assembly can put any text into PTX: half a statement must not crash the grader.
+        raise PtxSyntaxError(f"an incomplete statement ({type(error).__name__})") from error
 
 
 def link_modules(modules: list[Module]) -> Module:
-    """One module of several that were compiled to be linked: definitions take the place of declarations."""
+    """Merge modules that were compiled to be linked: definitions replace declarations."""
     result = Module(modules[0].version, modules[0].target)
     for module in modules:
         result.files.update(module.files)
@@ -100,10 +100,10 @@ class _Parser:
         self.loc = UNKNOWN
         self.scopes: list[dict[str, str]] = []  # register and variable renamings of nested { }
         self.scope_count = 0
-        self.wide: set[str] = set()  # .b128 registers, each kept as two of .b64
+        self.wide: set[str] = set()  # .b128 registers, each stored as two of .b64
         self.rename: dict[str, str] = {}
         text = _COMMENT.sub(lambda found: found[1] or " ", text)
-        for found in _FILE.finditer(text):  # nvcc writes them last, but lines need them
+        for found in _FILE.finditer(text):  # nvcc writes them last, but .loc needs them earlier
             self.module.files[int(found[1]) + first_file] = os.path.normpath(found[2])
         self._run(_SPACE.sub(" ", text).strip())
 
@@ -116,10 +116,10 @@ class _Parser:
             while at < end and text[at] == " ":
                 at += 1
         if self.function is not None:
-            raise PtxSyntaxError(f"function {self.function.name}, which has no end")
+            raise PtxSyntaxError(f"function {self.function.name}, which has no closing }}")
 
     def _one(self, text: str, at: int) -> int:
-        """Takes a statement, label, bracket or directive; gives the place behind it."""
+        """Parse a statement, label, bracket or directive, and return the position after it."""
         c = text[at]
         if c == ";":
             return at + 1
@@ -147,7 +147,7 @@ class _Parser:
         return end
 
     def _end(self, text: str, at: int) -> int:
-        """Behind the semicolon of the statement at a place."""
+        """The position after the semicolon that ends the statement at `at`."""
         end = text.find(";", at) + 1
         if end and '"' not in text[at:end]:
             return end
@@ -157,7 +157,7 @@ class _Parser:
         return match.end()
 
     def _directive(self, text: str, at: int) -> int:
-        """A directive that no semicolon ends; 0 when there is none."""
+        """Parse a directive that needs no semicolon, and return the position after it; 0 if there is none at `at`."""
         found = _LOC.match(text, at)
         if found:
             self._loc(found)
@@ -181,12 +181,12 @@ class _Parser:
         return 0
 
     def _loc(self, found: re.Match[str]) -> None:
-        if int(found[2]) == 0:  # nvcc marks compiler-made code as line 0: keep the last real line
+        if int(found[2]) == 0:  # nvcc gives its own code line 0: keep the last real line
             return
         file, number = int(found[1]) + self.first_file, int(found[2])
         if found[3] and not self._own(file) and self._own(int(found[3]) + self.first_file):
             file, number = int(found[3]) + self.first_file, int(found[4])
-        elif not self._own(file) and self.loc.line:  # a header's line: the student's own is more help
+        elif not self._own(file) and self.loc.line:  # in a header: a line of the student's is more useful
             return
         self.loc = Loc(file, number)
 
@@ -200,7 +200,7 @@ class _Parser:
         self.scopes.append(self.rename)
         self.rename = dict(self.rename)
         self.scope_count += 1
-        for name in _labels_inside(text, at):  # labels of a { } are its own, and named before they come
+        for name in _labels_inside(text, at):  # labels are local to their { } and used before they appear
             self.rename[name] = f"{name}.{self.scope_count}"
 
     def _close(self) -> None:
@@ -297,7 +297,7 @@ class _Parser:
     def _register(self, name: str, kind: str) -> None:
         assert self.function is not None
         unique = name
-        if self.scopes:  # a { } of inline assembly or of a call: its names are its own
+        if self.scopes:  # names are local to a { }, as inline assembly and calls have it
             unique = f"{name}.{self.scope_count}"
             self.rename[name] = unique
         if kind == "b128":
@@ -365,7 +365,7 @@ class _Parser:
             parts, chosen = _parts_chosen(parts)
             words += chosen
         operands = tuple(self._renamed(operand(part)) for part in parts)
-        if "L2__cache_hint" in words:  # the last operand is the policy, which changes no result
+        if "L2__cache_hint" in words:  # the last operand is the cache policy, which changes no result
             operands = operands[:-1]
         targets: tuple[str, ...] = ()
         if words[0] == "brx":
@@ -392,7 +392,8 @@ class _Parser:
         )
 
     def _renamed(self, given: Operand) -> Operand:
-        """Under the names of this { }. Registers of inline assembly need no %: such a symbol becomes one."""
+        """The operand with the names of this { }. A symbol that names a register becomes a register, because inline
+        assembly need not write the %."""
         if isinstance(given, Reg | Sym):
             assert self.function is not None
             name = self.rename.get(given.name, given.name)
@@ -414,7 +415,8 @@ class _Parser:
 
 
 def _halves(mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[tuple[tuple[Operand, ...], tuple[str, ...]]]:
-    """An instruction on .b128 registers, each kept as two of .b64: as one on vectors, or as two."""
+    """Rewrite an instruction on .b128 registers, each stored as two of .b64: as two instructions (mov), or as one with
+    .v2."""
     if mods[-1:] != ("b128",):
         return [(operands, mods)]
     vectors = [o for o in operands if isinstance(o, Vec) and len(o.items) == 2]
@@ -424,7 +426,8 @@ def _halves(mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[tuple[
 
 
 def _parts_chosen(operands: list[str]) -> tuple[list[str], list[str]]:
-    """The operands of a video instruction without -a and a.b0, which become modifiers: a_neg, a_b0."""
+    """The operands of a video instruction without signs and selectors, and these as modifiers: -a.b0 becomes a, a_neg
+    and a_b0."""
     plain, chosen = [], []
     for name, text in zip("dabc", operands, strict=False):
         found = _PART.match(text)
@@ -437,7 +440,7 @@ def _parts_chosen(operands: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _labels_inside(text: str, at: int) -> list[str]:
-    """Names of the labels between the { at a place and its }."""
+    """Names of the labels between the { at `at` and its }."""
     depth, end = 0, at
     while True:
         closing = text.find("}", end)

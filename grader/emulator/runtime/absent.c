@@ -1,5 +1,5 @@
-/* Functions that the emulator lacks, by name (absent.inc). This file does not see their declarations: whatever they are
- * called with, they say what is missing, once each, and return an error code. */
+/* Functions that the emulator lacks, by name (absent.inc). This file does not include their declarations: whatever
+ * their arguments, each prints once what is missing and returns an error code. */
 
 int api_absent(const char *function, const char *what, const char *advice, const void *call);
 

@@ -1,4 +1,4 @@
-/* Loads and stores that left the fast path: a lane at a time, every address window, every fault. */
+/* Loads and stores that left the fast path, one lane at a time: all address windows and all faults. */
 
 #include "emu.h"
 
@@ -17,7 +17,8 @@ static const char *did(struct warp *w, u32 site) {
     return s->kind == SITE_STORE || s->kind == SITE_COPY ? "wrote" : s->kind == SITE_ATOMIC ? "updated" : "read";
 }
 
-/* The host address of one lane's access, or no return. `*watched` is set to the space whose cells shadow.c keeps. */
+/* The host address of one lane's access; does not return after a fault. `*watched` is set to the space whose cells
+ * shadow.c keeps. */
 static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane, u32 bytes, int *watched) {
     u64 addr = *address;
     if (space == SPACE_GENERIC) {
@@ -38,7 +39,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
         rt_fault(w, site, lane, cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, and is %u more",
                  did(w, site), bytes, space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes, (u32)(addr & (bytes - 1)));
     if (space == SPACE_SHARED) {
-        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) *watched = SPACE_PARAM; /* no variable's, but its atomics put warps in order */
+        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) *watched = SPACE_PARAM; /* holds no variable, but its atomics put warps in order */
         else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
             char place[256] = "shared memory";
@@ -54,7 +55,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
                      did(w, site), bytes, (unsigned long long)addr, w->local_top);
         if (addr + bytes > w->local_top && first_time(w->block->launch->module->info, site, ~2u)) /* a GPU does not fault here */
             diagnose(w, site, lane, "error", "memory", "Check the index against the size of the array.",
-                     "%s %u bytes past the end of the thread's local arrays: at offset %llu, and they take %u bytes", did(w, site), bytes,
+                     "%s %u bytes past the end of the thread's local arrays, at offset %llu; they take %u bytes", did(w, site), bytes,
                      (unsigned long long)addr, w->local_top);
         return w->local + (addr >> 2) * 128 + lane * 4 + (addr & 3);
     }
@@ -90,8 +91,8 @@ void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u
 
 static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space == SPACE_GENERIC && is_local(a)); }
 
-/* The host address of a lane's access when the quick test passes, else the long way, which reports faults. `value`, of a
- * store in a watched program, is what it writes. */
+/* The host address of a lane's access by a quick test, or else by the slow path, which reports faults. `value` is what
+ * a store in a watched program writes. */
 static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, int watched, const u8 *value) {
     int where;
     if (UNLIKELY(watched)) {
@@ -149,7 +150,8 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
     default: LANES(u64a, u64)                                                                                          \
     }
 
-/* 4-byte elements, the usual case: one check and one gather or scatter for the warp. 0: not this time, go by lanes. */
+/* 4-byte elements, the usual case: one check and one gather or scatter for the warp. 0: the access must go lane by
+ * lane. */
 static inline __attribute__((always_inline)) int vector_offsets_w(struct warp *w, const u32 *addr, u32 m, u32 whole, u32 shift) {
     if (w->shared_size < whole || is_watched(w)) return 0;
     u32 bad = 0;
@@ -253,13 +255,13 @@ u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align) {
         if (m >> l & 1 && bytes[l] > most) most = bytes[l];
     u64 start = ((u64)w->local_top + align - 1) & ~((u64)align - 1), top = (start + most + 15) & ~15ull;
     if (top > w->local_size)
-        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes a thread, of which %u are taken",
+        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes per thread, of which %u are taken",
                  (unsigned long long)most, w->local_size, w->local_top);
     w->local_top = (u32)top;
     return start;
 }
 
-/* What other lanes of a divided warp have allocated since stays. */
+/* Keeps what other lanes of a divided warp have allocated since. */
 void rt_stack_restore(struct warp *w, u32 m, u64 top) {
     if (m == w->live && top <= w->local_top) w->local_top = (u32)top;
 }

@@ -1,20 +1,21 @@
 /* Lanes of a warp that wait for other lanes of it.
  *
  * The slow form runs the lowest-numbered pending block, so a lane that spins until another lane of its warp releases a
- * lock would spin for ever: the other is always behind it. On a GPU each lane goes on in the end (since compute
- * capability 7.0). Here, in functions with loops in which lanes may wait (analysis/waiting.py), lanes that have gone
- * round such a loop PATIENCE times are `waiting`: the others' turn comes, until nobody else can go on. Then all may try
- * again, after the block's other warps.
+ * lock would spin forever, because the other lane is at a higher block. On a GPU every lane eventually makes progress
+ * (since compute capability 7.0). Here, in functions with loops in which lanes may wait (analysis/waiting.py), lanes
+ * that have gone round such a loop PATIENCE times are `waiting`: the other lanes run until none of them can go on. Then
+ * all may try again, after the block's other warps.
  *
- * Lanes go on so to the end of the divided region, where the fast form takes over when all have come. What the others wait
- * for may lie behind it: when the turn has come round TURNS_IN_REGION times, those who are there leave the region without
- * the rest, and the slow form keeps the warp to its end. They do not where they could only meet the whole warp.
+ * Lanes run this way to the end of the divided region, where the fast form takes over when all have arrived. The event
+ * that the others wait for may come after the region. So after TURNS_IN_REGION rounds the lanes at its end leave it
+ * without the rest, and the slow form keeps the warp to the end. They stay if they could only go on to meet the whole
+ * warp.
  *
- * A lane that comes to a barrier or a warp function is held there while lanes that take part have waited and are not
- * there yet. When all that is left is held, the lanes go on as if nobody had been: sanitizers then tell what is wrong.
+ * A lane that reaches a barrier or a warp function is held there while other participants have waited and have not
+ * arrived. When only held lanes are left, they go on as if no lane were missing, and sanitizers report what is wrong.
  *
- * All this is for the lanes that are in one call of a function. Lanes that have left a call in which others wait, or are yet
- * to make it, cannot go on; the report of such a loop says so (rt_wait). */
+ * All this applies to lanes in the same call of a function. Lanes that have left a call in which others wait, or have
+ * not made it yet, cannot go on; the report of such a loop says so (rt_wait). */
 
 #include "emu.h"
 

@@ -1,14 +1,14 @@
-/* Graphs by stream capture: what is submitted to a capturing stream becomes a node behind the stream's last ones. A stream
+/* Graphs by stream capture: work submitted to a capturing stream becomes a node after the stream's last ones. A stream
  * that waits for an event recorded in a capturing one captures too. */
 
 #include "graph.h"
 #include <stdlib.h>
 
-static struct stream *origin_of_capture; /* where the capture began and must end */
+static struct stream *origin_of_capture; /* the stream in which the capture began and must end */
 
 static int made_for_capture; /* by cudaStreamBeginCapture */
 
-/* NULL when the stream does not capture (any more: one that joined leaves when the capture ends). */
+/* NULL if the stream does not capture, or no longer does: a stream that joined leaves when the capture ends. */
 struct graph *captured_graph(struct stream *s) {
     if (s->captures && (!origin_of_capture || s->captures != origin_of_capture->captures)) s->captures = NULL;
     return s->captures;

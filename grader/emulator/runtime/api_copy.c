@@ -1,13 +1,14 @@
-/* Copies and sets. Where a pointer leads and what is wrong is decided at the call; the bytes move when their stream comes to it. */
+/* Copies and sets. Pointers are resolved and checked at the call; the bytes move when the stream reaches the copy. */
 
 #include "emu.h"
 #include <stdlib.h>
 
-/* ---- where a pointer leads ---------------------------------------------------------------------------------------------- */
+/* ---- pointers
+ * ----------------------------------------------------------------------------------------------------------- */
 
 enum side { SIDE_HOST, SIDE_DEVICE, SIDE_BOTH, SIDE_BAD };
 
-/* The host address behind a pointer of a copy. A device pointer must lie in one allocation with all it covers. */
+/* The host address for a pointer of a copy. A device pointer's whole range must lie in one allocation. */
 static enum side resolve(const char *function, const void *p, u64 bytes, void **host) {
     struct allocation *a = memory_find((u64)p);
     if (a) {
@@ -25,7 +26,7 @@ static enum side resolve(const char *function, const void *p, u64 bytes, void **
     if (memory_is_arena((u64)p)) {
         char text[512];
         memory_describe((u64)p, text, sizeof text);
-        diagnose(NULL, ~0u, 0, "error", "memory", "Use the pointer that the allocation gave, before it is freed.", "%s: the pointer is %s", function, text);
+        diagnose(NULL, ~0u, 0, "error", "memory", "Use the pointer that the allocation returned, before it is freed.", "%s: the pointer is %s", function, text);
         return SIDE_BAD;
     }
     return SIDE_HOST;
@@ -74,7 +75,7 @@ static int run_copy(struct work *work) {
     return 1;
 }
 
-/* Work waits: the bytes must be as they are now. */
+/* Keeps a copy of the bytes, which must be as they are now when the work runs later. */
 static void stage(struct copy_work *c) {
     struct move *m = &c->m;
     struct move whole = *m;
@@ -136,7 +137,7 @@ cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from, const
     return e;
 }
 
-/* Positions and the extent's width count elements of an array where one takes part, else bytes. */
+/* Positions and the extent's width count elements if an array takes part, else bytes. */
 int move_of_parameters(const struct cudaMemcpy3DParms *p, struct move *m) {
     const struct array *t = (const struct array *)p->dstArray, *f = (const struct array *)p->srcArray;
     if ((t && p->dstPtr.ptr) || (f && p->srcPtr.ptr)) return 0;

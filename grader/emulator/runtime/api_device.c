@@ -19,7 +19,7 @@ cudaError_t cudaDeviceReset(void) {
     work_wait(NULL, 0);
     int faulted = surface_fault();
     pending_fault = 0;
-    sticky_error = faulted ? cudaErrorDevicesUnavailable : 0; /* seen on an H200: after a fault only a new process helps */
+    sticky_error = faulted ? cudaErrorDevicesUnavailable : 0; /* seen on an H200: after a fault only a new process can use the GPU */
     memory_reset();
     return cudaSuccess;
 }
@@ -43,11 +43,11 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int n, int d) {
 }
 cudaError_t cudaDeviceGetByPCIBusId(int *d, const char *text) { *d = 0; return API(strcmp(text, PCI_ADDRESS) ? cudaErrorInvalidDevice : cudaSuccess); }
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *elements, const struct cudaChannelFormatDesc *f, int d) { (void)f; *elements = 1u << 28; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
-cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr a, int from, int to) { (void)a, (void)from, (void)to; *value = 0; return API(cudaErrorInvalidDevice); } /* there is no second device */
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr a, int from, int to) { (void)a, (void)from, (void)to; *value = 0; return API(cudaErrorInvalidDevice); } /* there is only one device */
 cudaError_t cudaDeviceGetGraphMemAttribute(int d, enum cudaGraphMemAttributeType a, void *value) { (void)a; *(u64 *)value = 0; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
 cudaError_t cudaDeviceSetGraphMemAttribute(int d, enum cudaGraphMemAttributeType a, void *value) { (void)a, (void)value; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
 cudaError_t cudaDeviceGraphMemTrim(int d) { return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
-/* Of the driver API there is nothing. */
+/* The emulator has no function of the driver API. */
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) {
     (void)name, (void)version, (void)flags;
     *out = NULL;

@@ -1,5 +1,5 @@
-/* Executable graphs. A launch submits the nodes to its stream one after the other, each behind what it waits for: nodes that
- * could run side by side do not, so kernels of one graph cannot wait for each other. */
+/* Executable graphs. A launch submits the nodes to its stream one after the other, each after those it waits for. Nodes
+ * never run in parallel, so kernels of one graph cannot wait for each other. */
 
 #include "graph.h"
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static cudaError_t launch_node(struct node *n, cudaStream_t stream) {
     case cudaGraphNodeTypeGraph: return launch_nodes(n->child, stream);
     case cudaGraphNodeTypeEventRecord: return cudaEventRecord(n->event, stream);
     case cudaGraphNodeTypeWaitEvent: return cudaStreamWaitEvent(stream, n->event, 0);
-    default: return cudaSuccess; /* empty; memory nodes keep one address for the graph's life */
+    default: return cudaSuccess; /* empty, or a memory node, whose address stays the same as long as the graph exists */
     }
 }
 static cudaError_t launch_nodes(struct graph *g, cudaStream_t stream) {
@@ -63,9 +63,10 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) { return API(e ? cudaSuccess
 cudaError_t cudaGraphUpload(cudaGraphExec_t e, cudaStream_t s) { (void)s; return API(e ? cudaSuccess : cudaErrorInvalidValue); }
 cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t e, unsigned long long *flags) { *flags = ((struct graph *)e)->flags; return API(cudaSuccess); }
 
-/* ---- changing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- updates
+ * ----------------------------------------------------------------------------------------------------------------- */
 
-/* The executable graph's node for one of the graph it was made from, when it is of this type. */
+/* The executable graph's node for a node of its original graph, if it is of this type. */
 static struct node *own(cudaGraphExec_t e, cudaGraphNode_t node, enum cudaGraphNodeType type) {
     struct node *n = graph_find((struct graph *)e, (struct node *)node);
     return n && n->type == type ? n : NULL;
@@ -88,7 +89,7 @@ cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t e, cudaGraphNode_t node, 
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t e, cudaGraphNode_t node, unsigned enabled) { OWN(((struct node *)node)->type); n->disabled = !enabled; return API(cudaSuccess); }
 cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t e, cudaGraphNode_t node, unsigned *enabled) { OWN(((struct node *)node)->type); *enabled = !n->disabled; return API(cudaSuccess); }
 
-/* Takes over what another graph's nodes do. Nodes are paired in the order in which each graph got them. */
+/* Takes over the parameters of another graph's nodes. Nodes are paired in the order in which each graph got them. */
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info) {
     struct graph *e = (struct graph *)exec, *fresh = graph_copy((struct graph *)graph);
     cudaGraphExecUpdateResultInfo unused;

@@ -74,9 +74,10 @@ struct node **graph_order(struct graph *g) {
     return order;
 }
 
-/* ---- what a node does -------------------------------------------------------------------------------------------------- */
+/* ---- parameters of nodes
+ * ------------------------------------------------------------------------------------------------ */
 
-/* The arguments lie in a block of their own, as the kernel will see it. */
+/* Copies the arguments to a new block, in the kernel's layout. */
 int node_set_kernel(struct node *n, const struct cudaKernelNodeParams *p) {
     const struct kernel_info *k = p ? kernel_info_of(p->func) : NULL;
     if (!k || p->extra) return 0;
@@ -216,7 +217,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t g, const cudaGrap
     return added(__func__, out, node, node_set_parameters(node, p));
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------------------------------------- */
 
 #define NODE(kind) ((struct node *)node)->type != (kind)
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *p) {
@@ -254,7 +255,7 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttr
     return API(NODE(cudaGraphNodeTypeKernel) ? cudaErrorInvalidValue : cudaSuccess);
 }
 
-/* ---- changing ------------------------------------------------------------------------------------------------------------- */
+/* ---- updates -------------------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID id, const cudaLaunchAttributeValue *value) {
     if (NODE(cudaGraphNodeTypeKernel)) return API(cudaErrorInvalidValue);
@@ -283,7 +284,7 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodePar
 
 /* ---- shape ---------------------------------------------------------------------------------------------------------------- */
 
-/* How many there are when `out` is NULL, else as many as fit. */
+/* The number of items if `out` is NULL, else as many items as fit. */
 struct answer { void **out; size_t room, count; };
 static void put(struct answer *a, void *value) {
     if (a->out && a->count < a->room) a->out[a->count] = value;
@@ -362,7 +363,7 @@ cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *out, cudaGraphNode_t node,
     *out = (cudaGraphNode_t)graph_find((struct graph *)clone, (struct node *)node);
     return API(*out ? cudaSuccess : cudaErrorInvalidValue);
 }
-/* A graph's memory stays: executable graphs know their nodes by the originals' addresses. */
+/* Frees nothing, because executable graphs identify their nodes by the originals' addresses. */
 cudaError_t cudaGraphDestroy(cudaGraph_t g) { return API(g ? cudaSuccess : cudaErrorInvalidValue); }
 
 cudaError_t cudaGraphDebugDotPrint(cudaGraph_t handle, const char *path, unsigned flags) {
@@ -382,7 +383,8 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t handle, const char *path, unsigne
     return API(cudaSuccess);
 }
 
-/* ---- objects that live as long as a graph: until the program ends, since graphs do ------------------------------------------ */
+/* ---- objects that live as long as a graph, that is until the program ends
+ * ---------------------------------------------------- */
 
 struct user_object { void *p; cudaHostFn_t destroy; unsigned count; };
 cudaError_t cudaUserObjectCreate(cudaUserObject_t *out, void *p, cudaHostFn_t destroy, unsigned count, unsigned flags) {

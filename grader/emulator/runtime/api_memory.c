@@ -1,4 +1,4 @@
-/* Allocation, memory pools, and what a pointer is. */
+/* Allocation, memory pools, and pointer attributes. */
 
 #include "emu.h"
 #include <stdlib.h>
@@ -34,7 +34,7 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent e) {
 }
 cudaError_t cudaFree(void *p) {
     HOST_CALL();
-    work_wait(NULL, 0); /* what still runs may use it */
+    work_wait(NULL, 0); /* running work may still use it */
     if (surface_fault()) return API(sticky_error);
     return API(memory_free((u64)p, MEMORY_DEVICE, __func__));
 }
@@ -163,7 +163,7 @@ cudaError_t cudaMemRangeGetAttributes(void **data, size_t *sizes, enum cudaMemRa
 
 /* ---- pools ----------------------------------------------------------------------------------------------------------- */
 
-/* A pool is its attributes and two counts; its memory comes from where cudaMalloc's does, and goes back at once. */
+/* A pool is only its attributes and two counts. It allocates as cudaMalloc does, and freed memory goes back at once. */
 struct pool { u64 values[16]; };
 static struct pool default_pool, *device_pool = &default_pool;
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 struct event {
-    u64 time, id; /* id: of the record, while it is not done */
+    u64 time, id; /* id: that of the record, until it is done */
     int recorded;
     unsigned flags;
-    struct graph *graph; /* recorded in a stream that captures: the nodes it stands for */
+    struct graph *graph; /* if recorded in a stream that captures: the nodes that the event stands for */
     struct node **nodes;
     u32 node_count;
 };
@@ -35,7 +35,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int 
 }
 cudaError_t cudaStreamCreate(cudaStream_t *out) { return cudaStreamCreateWithPriority(out, 0, 0); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) { return cudaStreamCreateWithPriority(out, flags, 0); }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { return API((u64)s <= 2 ? cudaErrorInvalidResourceHandle : cudaSuccess); } /* work may be left in it */
+cudaError_t cudaStreamDestroy(cudaStream_t s) { return API((u64)s <= 2 ? cudaErrorInvalidResourceHandle : cudaSuccess); } /* the stream may still have work */
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     if (captured_graph(stream_of(s))) return API(cudaErrorStreamCaptureUnsupported);
     work_wait(stream_of(s), 0);
@@ -104,7 +104,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
     return API(cudaSuccess);
 }
 cudaError_t cudaEventCreate(cudaEvent_t *out) { return cudaEventCreateWithFlags(out, 0); }
-cudaError_t cudaEventDestroy(cudaEvent_t e) { return API(e ? cudaSuccess : cudaErrorInvalidResourceHandle); } /* a record may be to come */
+cudaError_t cudaEventDestroy(cudaEvent_t e) { return API(e ? cudaSuccess : cudaErrorInvalidResourceHandle); } /* a record may still be pending */
 
 struct event_work { struct work work; struct event *event; };
 static int run_record(struct work *work) {

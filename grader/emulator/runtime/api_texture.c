@@ -5,7 +5,7 @@
 
 static int is_integer(enum cudaChannelFormatKind kind) { return kind == cudaChannelFormatKindSigned || kind == cudaChannelFormatKindUnsigned; }
 
-/* Channels of equal width of 8, 16 or 32 bits, one, two or four of them; bytes of an element, or 0. */
+/* Bytes of an element with one, two or four channels of equal width of 8, 16 or 32 bits; 0 for any other format. */
 static u32 element_bytes(const struct cudaChannelFormatDesc *f) {
     const int bits[4] = {f->x, f->y, f->z, f->w};
     int n = 0;
@@ -100,7 +100,7 @@ static void set_format(struct texture *t, const struct cudaChannelFormatDesc *f,
     t->kind = f->f, t->bits = (u32)f->x, t->element = element, t->channels = element * 8 / t->bits;
 }
 
-/* Where the texels are; an error code. */
+/* Sets the texture's memory and layout; returns an error code. */
 static int set_resource(struct texture *t, const struct cudaResourceDesc *r) {
     t->resource = *r;
     if (r->resType == cudaResourceTypeArray) {
@@ -150,7 +150,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t *out, const struct cudaR
         t.mode[i] = d->addressMode[i];
         if (!t.normalized && (t.mode[i] == cudaAddressModeWrap || t.mode[i] == cudaAddressModeMirror)) t.mode[i] = cudaAddressModeClamp;
     }
-    if (r->resType == cudaResourceTypeLinear) t.mode[0] = cudaAddressModeBorder; /* zero outside */
+    if (r->resType == cudaResourceTypeLinear) t.mode[0] = cudaAddressModeBorder; /* reads outside return zero */
     else memcpy(t.border, d->borderColor, sizeof t.border);
     t.description = *d;
     *out = keep(&t);

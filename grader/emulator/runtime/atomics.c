@@ -16,7 +16,7 @@ static u16 bhalf_add(u16 a, u16 b) { return (u16)f32_to_bf16_s(bf16_to_f32_s(a) 
     void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv) {              \
         LANES_DO(sizeof(T), vv[l] = f((T *)p, (T)vv[l], __ATOMIC_SEQ_CST);)                                            \
     }
-/* By compare and swap: `next` is computed from `old` and the operand `x`. */
+/* Atomics by compare and swap: `next` is computed from `old` and the operand `x`. */
 #define LOOP(how, type, T, next)                                                                                       \
     void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv) {              \
         LANES_DO(sizeof(T), T old = __atomic_load_n((T *)p, __ATOMIC_SEQ_CST); const T x = (T)vv[l]; (void)x;          \

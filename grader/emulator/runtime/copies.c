@@ -1,20 +1,21 @@
-/* cp.async: copies from global to shared memory that are under way.
+/* cp.async: copies in flight from global to shared memory.
  *
  * A copy is checked when it is issued, and its bytes arrive when the thread that issued it waits for its group. Until then
- * shared memory keeps what it held: a program that reads too early gets that, each time. What a thread never waits for
- * does not arrive at all; PTX promises it for no earlier moment than the end of the kernel.
+ * shared memory keeps its old content, which a program that reads too early gets every time. A copy that its thread
+ * never waits for does not arrive at all; PTX promises its arrival only at the end of the kernel.
  *
- * The source is read at the arrival. PTX leaves that open; a program that overwrites the source before it has waited
- * then computes something wrong, which reading at the issue would hide, and the bytes are moved once instead of twice.
+ * The source is read at the arrival, which PTX leaves open. A program that overwrites the source before it has waited
+ * then computes a wrong result, which reading at the issue would hide. It also means that the bytes are moved once instead of
+ * twice.
  *
- * A warp's copies are kept in the order of their issue, one record for each instruction. Groups are numbered by each lane
- * for itself, since lanes may part: a commit takes a lane to its next group. Only differences of these numbers matter. */
+ * A warp's copies are kept in the order of their issue, one record for each instruction. Each lane numbers its own
+ * groups, since lanes may part: a commit takes a lane to its next group. Only differences of these numbers matter. */
 
 #include "emu.h"
 #include <stdlib.h>
 
 struct copy {
-    u32 lanes; /* those whose bytes have not arrived */
+    u32 lanes; /* the lanes whose bytes have not arrived */
     u32 site, size;
     u32 group[32];
     u32 to[32];     /* offsets in shared memory */
@@ -25,11 +26,11 @@ struct copy {
 struct copies {
     struct copy *under_way;
     u32 count, capacity;
-    u32 group[32]; /* that each lane's next copy belongs to */
+    u32 group[32]; /* the group of each lane's next copy */
 };
 
-/* More than fill the largest shared memory twice over, 4 bytes a lane. When so many are under way, as where a loop never
- * waits, the older half arrives: PTX allows that at any time. */
+/* Enough to fill the largest shared memory twice with 4 bytes per lane. When this many copies are in flight, as in a
+ * loop that never waits, the older half arrives, which PTX allows at any time. */
 #define COPIES_MAXIMUM 4096u
 
 void copies_start(struct block *b) {
@@ -79,7 +80,7 @@ static struct copy *next_copy(struct warp *w, struct copies *q) {
 
 static int is_watched(const struct warp *w) { return w->block->launch->module->info->sanitize != 0; }
 
-/* A lane's target and source when a quick test passes, else the long way (access.c), which reports faults. */
+/* A lane's target, and below its source, by a quick test, or else by the slow path (access.c), which reports faults. */
 static inline u32 target(struct warp *w, u32 site, u64 addr, u32 lane, u32 size, int watched) {
     if (LIKELY(!watched && addr + size <= w->shared_size && !(addr & (size - 1)))) return (u32)addr;
     return (u32)((u8 *)rt_address(w, site, SPACE_SHARED, addr, lane, size) - w->shared);
@@ -113,7 +114,7 @@ void rt_copy_commit(struct warp *w, u32 m) {
     }
 }
 
-/* Lanes that have committed more than `pending` groups from the copy's own on. */
+/* Lanes that have committed more than `pending` groups, counted from the copy's own group. */
 static u32 lanes_past(const struct copies *q, const struct copy *c, u32 pending) {
     u32 lanes = 0;
     for (int i = 0; i < PIECES; i++) {
@@ -142,5 +143,6 @@ static void wait_for(struct warp *w, struct copies *q, u32 pending, int all, u32
 
 void rt_copy_wait(struct warp *w, u32 pending, u32 m) { wait_for(w, copies_of(w), pending, 0, m); }
 
-/* For cp.async.mbarrier.arrive, by which a barrier object waits for a thread's copies: they arrive at once, as they may. */
+/* For cp.async.mbarrier.arrive, by which a barrier object waits for a thread's copies. PTX allows them to arrive at
+ * once. */
 void rt_copy_arrive_all(struct warp *w, u32 m) { wait_for(w, copies_of(w), 0, 1, m); }

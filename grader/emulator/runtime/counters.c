@@ -1,4 +1,4 @@
-/* Counting requests, sectors, wavefronts and conflicts, and telling the trace. See counters.h. */
+/* Count requests, sectors, wavefronts and conflicts, and write them to the trace. See counters.h. */
 
 #include "emu.h"
 #include "counters.h"
@@ -6,13 +6,13 @@
 
 #define SECTOR_SHIFT 5
 #define BANKS 32u
-#define LINES_TRACED 4096 /* of a program: source lines, by kernel, with accesses or branches */
+#define LINES_TRACED 4096 /* the most source lines with accesses or branches in a program's trace, over all kernels */
 
 /* ---- one request -------------------------------------------------------------------------------------------------- */
 
 static u32 popcount(u32 m) { return (u32)__builtin_popcount(m); }
 
-/* Distinct values of `value(lane)` among the lanes of m; lanes usually ascend, so the last one found is tried first. */
+/* The number of distinct sectors among the lanes of m. Addresses usually ascend, so the last one found is tried first. */
 static u32 distinct_sectors(const u64 *addr, u32 m) {
     u64 seen[32];
     u32 n = 0;
@@ -43,7 +43,7 @@ static u32 local_sectors(const u64 *addr, u32 m, u32 bytes) {
     return n;
 }
 
-/* Wavefronts for a group of lanes that is served together: the most distinct words in one bank. */
+/* Wavefronts for a group of lanes that are served together: the most distinct words in one bank. */
 static u32 group_wavefronts(const u64 *addr, u32 m, u32 words) {
     u32 seen[BANKS][32], count[BANKS] = {0}, most = 0;
     for (; m; m &= m - 1)
@@ -57,7 +57,7 @@ static u32 group_wavefronts(const u64 *addr, u32 m, u32 words) {
     return most;
 }
 
-/* Whether each lane's partner, lane ^ flip, asks for the same or does not ask. */
+/* Whether each lane's partner, lane ^ flip, has the same address or takes no part. */
 static int pairs_agree(const u64 *addr, u32 m, u32 flip) {
     for (u32 rest = m; rest; rest &= rest - 1) {
         u32 lane = (u32)__builtin_ctz(rest);
@@ -72,7 +72,7 @@ static u32 shared_wavefronts(const u64 *addr, u32 m, u32 bytes, u32 *conflicts) 
         *conflicts = n - 1;
         return n;
     }
-    u32 words = bytes / 4, total = 0, lanes = 64 / words; /* of two groups that may share a wavefront */
+    u32 words = bytes / 4, total = 0, lanes = 64 / words; /* `lanes`: those of two groups that may share a wavefront */
     *conflicts = 0;
     for (u32 first = 0; first < 32; first += lanes) {
         u32 half = ((1u << lanes / 2) - 1) << first, both = m & (half | half << lanes / 2);
@@ -85,7 +85,7 @@ static u32 shared_wavefronts(const u64 *addr, u32 m, u32 bytes, u32 *conflicts) 
     return total;
 }
 
-/* Lanes that wait for another lane of the warp which has the same address. */
+/* The number of lanes that wait for another lane of the warp with the same address. */
 static u32 same_address(const u64 *addr, u32 m) {
     u32 most = 0;
     for (u32 rest = m; rest;) {
@@ -99,7 +99,7 @@ static u32 same_address(const u64 *addr, u32 m) {
     return most ? most - 1 : 0;
 }
 
-/* Bytes from lane to lane where it is always the same. */
+/* Bytes from each lane to the next, if they are the same for all. */
 static i64 stride_of(const u64 *addr, u32 m) {
     u32 a = lowest_lane(m), b;
     i64 stride = 0;
@@ -142,7 +142,7 @@ static void count_in(struct warp *w, enum target target, u32 access, const u64 *
     add(&w->counters->accesses[access][target], 1, m, units, excess, stride_of(addr, m));
 }
 
-/* Lanes of a generic access may lie in different spaces, which then are requests of their own. */
+/* Lanes of a generic access may use different spaces; each space is then a separate request. */
 static void count_request(struct warp *w, u32 access, int space, const u64 *addr, u32 m) {
     if (space == SPACE_SHARED) count_in(w, TARGET_SHARED, access, addr, m);
     else if (space == SPACE_LOCAL) count_in(w, TARGET_LOCAL, access, addr, m);
@@ -188,8 +188,8 @@ void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32
     measure(target, info_of(w, access), addr, m, &p->units, &p->excess);
 }
 
-/* Sectors of an asynchronous copy of 16 bytes a lane: of each 128 bytes of global memory as many as it reads sectors, or
- * as it writes units of 32 bytes in shared memory, whichever is more (what an H200 counts: docs/counters.md). */
+/* Sectors of an asynchronous copy of 16 bytes per lane: for each 128 bytes of global memory, the number of sectors read
+ * or of 32-byte units written in shared memory, whichever is larger (as an H200 counts them: docs/counters.md). */
 static u32 copied_sectors(const u64 *source, const u64 *target, u32 m) {
     u32 total = 0;
     for (u32 rest = m; rest;) {
@@ -289,7 +289,8 @@ void counters_stop(struct worker *k, struct launch *l) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- in the trace ------------------------------------------------------------------------------------------------------ */
+/* ---- the trace
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* A kernel's counters by source line, over all its launches; written when the program ends. */
 struct kernel_lines { const struct kernel_info *kernel; const struct module_info *info; struct counters *sum; struct kernel_lines *next; };

@@ -1,20 +1,21 @@
-/* What a program built with counting on counts while it runs. Included by generated code and by counters.c.
+/* The counters of a program that is built to count. Included by generated code and by counters.c.
  *
  * Theory of operation. The translator splits each function into slots: stretches of code that a warp runs through without
- * gaining or losing lanes (a basic block; what follows a call in it; an instruction under a predicate, for itself). What
- * a slot holds is known at build time (struct slot_info), so a run only counts how often each slot was entered and with
- * how many lanes. Branches on which lanes part, and loads and stores, whose cost depends on the lanes' addresses, call a
- * function. A worker thread has counters of its own; they are added up when a launch ends.
+ * gaining or losing lanes (a basic block; the rest of it after a call; a single instruction under a predicate). The
+ * content of a slot is known at build time (struct slot_info), so a run only counts how often each slot was entered and
+ * with how many lanes. Branches where lanes part, and loads and stores, whose cost depends on the lanes' addresses,
+ * call a function. Each worker thread has its own counters, which are added up when a launch ends.
  *
  * A request is one load or store instruction of one warp. It takes up, on every architecture from sm_70,
  *
  *   in global and local memory    the 32-byte sectors that its lanes touch, each once;
- *   in shared memory              wavefronts: one passes 32 banks of 4 bytes, of each bank one word to any number of lanes.
+ *   in shared memory              wavefronts: each reads one word from each of 32 banks of 4 bytes, for any number of
+ * lanes.
  *
- * Of 8 bytes a lane the half-warps, of 16 bytes a lane the quarter-warps are served one after the other. Two half-warps,
- * or the two quarters of a half, share a wavefront where each lane reads what its neighbour reads (lane ^ 1 in all pairs,
- * or lane ^ 2 in all): so a broadcast of a float4 takes two wavefronts, as an H200 has it. A bank conflict is a wavefront
- * more than one for such a group. */
+ * With 8 bytes per lane the half-warps are served one after the other, with 16 bytes per lane the quarter-warps. Two
+ * half-warps, or the two quarters of a half, share a wavefront if each lane reads what its neighbour reads (lane ^ 1 in
+ * all pairs, or lane ^ 2 in all): so a broadcast of a float4 takes two wavefronts, as on an H200. A bank conflict is a
+ * wavefront beyond the first for such a group. */
 #ifndef COUNTERS_H
 #define COUNTERS_H
 
@@ -27,8 +28,8 @@ enum instruction_class {
 enum precision { PRECISION_HALF, PRECISION_SINGLE, PRECISION_DOUBLE, PRECISIONS };
 enum operation { OPERATION_ADD, OPERATION_MUL, OPERATION_FMA, OPERATION_SPECIAL, OPERATIONS }; /* one fma is one here */
 
-/* Instructions of a slot: `issued` by the warp; done by its lanes when no predicate of their own decides (`done`). Both by
- * class. A predicated instruction is issued by its block's slot and done in a slot of its own. */
+/* Instructions of a slot by class: `issued` by the warp, and `done` by its lanes, which leaves out predicated ones. A
+ * predicated instruction is issued in its block's slot and done in a separate slot. */
 struct slot_info {
     u16 issued[CLASSES], done[CLASSES];
     u16 operations[PRECISIONS][OPERATIONS]; /* arithmetic operations of one lane */
@@ -46,7 +47,7 @@ struct counting {
     u32 slot_count;
     const struct access_info *accesses;
     u32 access_count;
-    const struct place *branches; /* those on which lanes may part */
+    const struct place *branches; /* those where lanes may part */
     u32 branch_count;
 };
 
@@ -55,13 +56,13 @@ struct branch_count { u64 reached, parted; };
 
 enum target { TARGET_GLOBAL, TARGET_SHARED, TARGET_LOCAL, TARGETS };
 #define STRIDE_IRREGULAR INT64_MIN
-/* Of one access in one space. `units` are sectors or wavefronts, `excess` those more than the lanes' bytes need. Of atomics
- * in shared memory `units` are lanes that had to wait for another of the warp with the same address. `worst` is the most
- * units of a request, `stride` its bytes from lane to lane. */
+/* Counters of one access in one space. `units` are sectors or wavefronts, `excess` those beyond what the lanes' bytes
+ * need. For atomics in shared memory `units` are lanes that had to wait for another of the warp with the same address.
+ * `worst` is the most units of a request, `stride` that request's bytes from lane to lane. */
 struct access_count { u64 requests, lanes, units, excess; u32 worst; i64 stride; };
-/* The last evenly spaced request of an access, and how often it was repeated since: what a request costs depends only on
- * where it begins within a word (a sector, in global memory), how its lanes are spaced, and which of them take part: going
- * on by a word only exchanges banks. */
+/* The last evenly spaced request of an access, and how often it has been repeated. A request's cost depends only on its
+ * start within a word (in global memory, a sector), the spacing of its lanes, and which of them take part: moving it by
+ * a word only permutes banks. */
 struct pattern { u64 phase; i64 stride; u32 lanes, units, excess; enum target target; u64 repeats; };
 #define PHASE(space, base) ((base) % ((space) == SPACE_GLOBAL ? 32 : 4))
 

@@ -1,8 +1,8 @@
-/* Shared among the runtime's files. Who owns what, by layers: a file calls those of its own layer and of the layers above
- * it in this list. Within a layer only execution and the API call in circles.
+/* Declarations that the runtime's files share, by layer. A file calls files of its own layer and of the layers above it
+ * in this list. Only in the layers of execution and the API do files call each other in circles.
  *
- * Ground, which knows nothing of the rest
- *   state.c       what several layers look at
+ * Foundation, which depends on nothing else
+ *   state.c       variables that several layers read
  *   fiber.c       switching stacks
  *   threaded.c    running rows of threaded code
  *   host_place.c  file and line of a call in host code
@@ -16,33 +16,33 @@
  *   memory.c      allocations: the table of what is allocated where, device arena, lookups
  *   written.c     which bytes of global memory hold a value
  * Watching and counting
- *   order.c       which accesses of a launch barriers, fences and atomics put in order
+ *   order.c       the order of a launch's accesses by barriers, fences and atomics
  *   shadow.c      races and uninitialised reads in shared and global memory
- *   counters.c    what a program built to count has counted
+ *   counters.c    the counters of a program built to count
  * Execution
  *   access.c      loads and stores that left the fast path; decides what is a fault
- *   copies.c      asynchronous copies, which arrive when they are waited for
+ *   copies.c      asynchronous copies, which arrive when a thread waits for them
  *   syncwarp.c    __syncwarp() that not all lanes of its mask reach
  *   schedule.c    blocks and warps: worker threads, barriers, polls, deadlocks
  * Instructions
- *   whole.c       vector accesses that other processors see all at once
+ *   whole.c       vector accesses that other threads never see half done
  *   words.c       loads of words whose addresses differ from lane to lane
  *   atomics.c     atom and red
  *   apart.c       lanes of a warp that wait for each other
- *   gather.c      warp functions whose lanes come separately
- *   ways.c        how lanes go from block to block
+ *   gather.c      warp functions whose lanes arrive separately
+ *   ways.c        control flow between blocks
  *   mbarrier.c    barrier objects in shared memory
  *   tensor*.c     matrix instructions
  *   textures.c    tex, suld and sust
  *   print.c       device printf and assert
  * The API
- *   work.c        what is submitted to streams, and in which order it runs
+ *   work.c        work submitted to streams, and the order in which it runs
  *   launch.c      registration of kernels and variables, launch checks, cudaLaunchKernel
  *   api_*.c       the CUDA runtime API by subject
- *   absent.c      its functions that are refused
+ *   absent.c      functions that the emulator refuses
  * The process
- *   overtime.c    what was running when the time was nearly up
- *   process.c     how a program begins and ends, and what becomes of a crash
+ *   overtime.c    reports what was running when the time was nearly up
+ *   process.c     the start and end of a program, and its crashes
  */
 #ifndef EMU_H
 #define EMU_H
@@ -55,14 +55,14 @@
 
 /* ---- errors ------------------------------------------------------------------------------------------------------- */
 
-/* Remembers an error for cudaGetLastError, traces it, and gives it back. */
+/* Stores an error for cudaGetLastError, traces it, and returns it. */
 int api_result(const char *function, int code);
 int api_error(const char *function, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define API(code) ((cudaError_t)api_result(__func__, (int)(code)))
-/* The sticky error of a kernel's fault, which surfaces at synchronising calls; 0 when there is none. */
+/* The sticky error of a kernel's fault, which synchronising calls report; 0 if there is none. */
 int surface_fault(void);
-extern int sticky_error;  /* surfaced: every later call gives it */
-extern int pending_fault; /* a kernel faulted; not seen by the host yet */
+extern int sticky_error;  /* reported: every later call returns it */
+extern int pending_fault; /* a kernel faulted; not reported to the host yet */
 #define MUST_NOT_RUN (sticky_error || pending_fault) /* nothing runs after a fault */
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ struct allocation {
     int freed;
     u64 serial;       /* order of allocation, for reports */
     char label[64];   /* the variable's name, or the call that allocated it */
-    const void *made_at; /* where the host called, for host_place; or NULL */
+    const void *made_at; /* address of the host's call, for host_place; or NULL */
     u8 *written;        /* written.c, or NULL */
     struct cell *cells; /* shadow.c, or NULL */
     u64 cells_bytes;
@@ -84,7 +84,7 @@ struct allocation {
 
 #define DEVICE_MEMORY_BYTES (40ull << 30)
 void memory_start(void);
-/* NULL when there is not enough. */
+/* NULL if there is not enough memory. */
 struct allocation *memory_allocate(u64 bytes, u64 align, enum memory_kind kind, const char *label);
 void memory_adopt(void *host, u64 bytes, enum memory_kind kind, const char *label); /* host memory that kernels may use */
 int memory_free(u64 address, enum memory_kind kind, const char *function); /* an error code */
@@ -93,7 +93,7 @@ struct allocation *memory_find(u64 address);
 /* The nearest allocation, live or freed, for reports. */
 struct allocation *memory_nearest(u64 address);
 int memory_is_arena(u64 address); /* inside the device address range, allocated or not */
-void *memory_host(u64 address);   /* where the host finds a device (or host) address */
+void *memory_host(u64 address);   /* the host's pointer to a device (or host) address */
 u64 memory_used(void);
 void memory_reset(void);         /* frees all but the program's variables */
 void memory_report_leaks(void);
@@ -102,12 +102,12 @@ void memory_describe(u64 address, char *text, size_t size);
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
 /* "offset 8 of the shared variable tile (1024 bytes)" */
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size);
-/* The name of the variable there; "" where none is known. */
+/* The name of the variable at an offset; "" if none is known. */
 const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size);
 
 /* ---- copies --------------------------------------------------------------------------------------------------------- */
 
-/* Boxes of bytes, with the pointers that the program gave. */
+/* A box of bytes to copy, with the program's pointers. */
 struct move {
     u8 *to;
     const u8 *from;
@@ -117,7 +117,7 @@ struct move {
 };
 #define MOVE(TO, FROM, BYTES, KIND) (struct move){.to = (u8 *)(TO), .from = (const u8 *)(FROM), .width = (BYTES), .rows = 1, .planes = 1, .kind = (KIND)}
 cudaError_t move_submit(const char *function, const struct move *m, cudaStream_t stream, int synchronous);
-/* The move that cudaMemcpy3D's parameters mean; 0 when they mean none. */
+/* Converts cudaMemcpy3D's parameters to a move; 0 if they are invalid. */
 int move_of_parameters(const struct cudaMemcpy3DParms *p, struct move *m);
 cudaError_t set_submit(const char *function, void *to, u64 pitch, u32 value, u32 element, u64 width, u64 rows, cudaStream_t stream);
 
@@ -125,7 +125,7 @@ cudaError_t set_submit(const char *function, void *to, u64 pitch, u32 value, u32
 struct array {
     u64 memory; /* device address */
     struct cudaChannelFormatDesc format;
-    struct cudaExtent extent; /* in elements, as given: 0 where there is no such dimension */
+    struct cudaExtent extent; /* in elements, as given: 0 for a missing dimension */
     u32 element; /* bytes */
     unsigned flags;
 };
@@ -135,7 +135,7 @@ struct array {
 struct stream {
     int number, priority, has_runner;
     unsigned flags;
-    struct graph *captures; /* api_capture.c: what is submitted goes into this graph, behind `tails` */
+    struct graph *captures; /* api_capture.c: submitted work becomes nodes of this graph, after `tails` */
     struct node **tails;
     u32 tail_count;
     unsigned char attributes[20][sizeof(cudaStreamAttrValue)]; /* by cudaStreamAttrID */
@@ -145,7 +145,7 @@ extern int default_stream_per_thread;
 struct stream *stream_of(cudaStream_t handle);
 int stream_number(cudaStream_t s);
 
-/* In a stream that captures, each adds a node to its graph; in others they give -1. */
+/* In a stream that captures, each adds a node to its graph; in others they return -1. */
 struct move;
 struct graph *captured_graph(struct stream *s);
 int capture_launch(cudaStream_t stream, const void *host, dim3 grid, dim3 block, void **args, size_t shared);
@@ -157,19 +157,19 @@ int capture_alloc(cudaStream_t stream, void *p, int is_free);
 int capture_record(cudaStream_t stream, struct graph **graph, struct node ***nodes, u32 *count);
 int capture_wait(cudaStream_t stream, struct graph *graph, struct node **nodes, u32 count);
 
-/* The first member of what is submitted. `run` gives 0 when it got nowhere and wants to be called again, elsewhere. */
+/* The first member of submitted work. `run` returns 0 if it got nowhere and must be called again on another thread. */
 struct work {
     struct work *next;
     struct stream *stream;
-    u64 id, after; /* `after`: the work, of another stream, that this one waits for; or 0 */
+    u64 id, after; /* `after`: work of another stream that this work waits for; or 0 */
     int (*run)(struct work *);
     const void *host_call;
     int on_heap, is_running;
 };
-/* Runs it, or keeps it (a copy of `bytes`, unless it lies on the heap, which work.c then frees) for later. The id of what
- * is not done yet, else 0. */
+/* Runs work, or keeps it for later: a copy of `bytes`, or the work itself if it is on the heap, where work.c then frees
+ * it. Returns its id if it is not done yet, else 0. */
 u64 work_submit(struct work *w, size_t bytes);
-/* Work that this stream would wait for (all there is when NULL), or the one of this id when it is not 0. */
+/* Both act on the work that this stream would wait for (NULL: all work), or the work with this id if it is not 0. */
 int work_is_done(const struct stream *s, u64 id);
 void work_wait(const struct stream *s, u64 id);
 
@@ -194,10 +194,10 @@ struct launch {
     volatile int abort;
     int error;
     u32 fuel, patience; /* schedule.c */
-    u64 workspace;      /* of a cooperative grid: device memory that cooperative groups keep their barrier in */
+    u64 workspace;      /* of a cooperative grid: device memory for the barrier of cooperative groups */
     u64 start_ns;
     struct counters *counters; /* counters.c */
-    struct worker *worker;     /* the one that is no thread of the pool */
+    struct worker *worker;     /* the one that is not a thread of the pool */
     struct launch *next_under_way;
     int has_pool, is_alone; /* the pool's threads help; no other launch was under way when it began */
     volatile int gets_nowhere;
@@ -225,17 +225,17 @@ struct block {
     u32 *poll_site;
     u32 warp_count, done, current, threads_alive, polls, waits;
     u64 index;
-    u32 indexed[3]; /* the block's shape that its warps' thread indices are set for */
+    u32 indexed[3]; /* the block shape for which the warps' thread indices are set */
     struct barrier barriers[16];
     u8 *shared, *local;
     u32 local_bytes;
     void *pool_next;
     struct cell *shadow; /* shadow.c */
     u32 shadow_words, early_count;
-    struct early_read early[EARLY_READS]; /* of this epoch: shared memory that nobody had written yet */
+    struct early_read early[EARLY_READS]; /* of this epoch: reads of shared memory that no thread had written yet */
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring; /* order.c */
-    u32 asked_in_vain; /* mbarrier.c: tests since anything else went on */
-    struct copies *copies; /* copies.c: of each warp; NULL until there is one */
+    u32 asked_in_vain; /* mbarrier.c: tests since any other progress */
+    struct copies *copies; /* copies.c: of each warp; NULL until the first copy */
 };
 
 struct worker {
@@ -244,23 +244,23 @@ struct worker {
     struct launch *launch;
     struct block **active; /* resident ones of the launch */
     u32 active_count, active_capacity;
-    int more; /* blocks may be left to start */
-    struct allocation *workspace; /* where cooperative groups keep a grid's barrier */
+    int more; /* blocks may remain to be started */
+    struct allocation *workspace; /* for the grid barrier of cooperative groups */
     struct worker *next_spare;
     struct site *sites;
     u32 site_capacity;
     struct allocation **site_allocations; /* when accesses are watched: what each site last touched */
     void *scheduler_stack_pointer;
-    struct fiber *running; /* the last warp that was given the processor */
+    struct fiber *running; /* the last warp that ran */
     struct block *free_blocks; /* of the capacity below */
     u32 capacity_warps, capacity_shared, capacity_local;
     struct counters *counters;
 };
 
-const struct kernel_info *kernel_info_of(const void *host); /* NULL when the pointer is no kernel's */
+const struct kernel_info *kernel_info_of(const void *host); /* NULL if the pointer is not a kernel's */
 extern u32 shadow_checks; /* SANITIZE_…, of all modules */
 void shadow_start(struct block *b);
-/* Around a worker's blocks of a launch; then the launch's counters as a JSON object; what is told when the program ends. */
+/* Called before and after a worker's blocks of a launch; the launch's counters as a JSON object; the trace at the end. */
 void counters_start(struct worker *k, struct launch *l);
 void counters_stop(struct worker *k, struct launch *l);
 void counters_text(struct launch *l, char *buffer, size_t size);
@@ -269,13 +269,13 @@ void shadow_end_epoch(struct block *b); /* all have reached a barrier, or left *
 void shadow_end(struct block *b);
 int shadow_order(struct warp *w, u32 site);
 void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
-/* The bytes of a copy, made known by shadow_access when it was issued, are there: its thread has waited for it. */
+/* The bytes of a copy, which shadow_access recorded at its issue, have arrived: its thread has waited for it. */
 void shadow_arrival(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes);
 void syncwarp_unmet(struct warp *w); /* reports the lanes that __syncwarp() still waits for */
-int first_time(const void *of, u32 a, u32 b); /* whether this pair of places was not reported yet */
-u64 findings_repeated(void); /* at places reported before */
+int first_time(const void *of, u32 a, u32 b); /* whether this pair of places has not been reported yet */
+u64 findings_repeated(void); /* the number of findings at places reported before */
 
-void copies_start(struct block *b); /* nothing is left under way from the block before */
+void copies_start(struct block *b); /* discards copies in flight from the previous block */
 void copies_end(struct block *b);
 
 #define NO_SEGMENT (~0u)
@@ -296,10 +296,10 @@ void written_copy(const char *function, void *to, const void *from, u64 bytes);
 
 /* rt_address for an access of `bytes` of which only `used` are read. */
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used);
-int schedule_hurry(const struct launch *l); /* whether it then stops it */
-/* Runs it to the end, and gives 1; or until it gets nowhere, and gives 0: then call it again from another thread. */
+int schedule_hurry(const struct launch *l); /* whether the launch will be stopped */
+/* Returns 1 at the launch's end, or 0 if it gets nowhere: then call it again from another thread. */
 int run_launch(struct launch *l);
-/* Between them watched memory (shadow.c, written.c, order.c) is this thread's alone. */
+/* Between these calls, only this thread may use watched memory (shadow.c, written.c, order.c). */
 void watch_lock(void);
 void watch_unlock(void);
 extern __thread struct worker *this_worker;
@@ -309,10 +309,10 @@ void fiber_switch(void **save, void *to);
 void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
 #define GUARD_BYTES (1u << 18) /* below it, where no frame can step over */
-void yield_warp(struct warp *w); /* until its turn comes again */
+void yield_warp(struct warp *w); /* returns at the warp's next turn */
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);
-void barrier_orders(struct block *b); /* what lies before this moment in the block and what lies behind it, where races are looked for */
+void barrier_orders(struct block *b); /* under --sanitize race, orders the block's accesses before now and those after */
 
 /* ---- lanes that are apart ----------------------------------------------------------------------------------------- */
 
@@ -327,11 +327,11 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call);
 
 /* ---- reports -------------------------------------------------------------------------------------------------------- */
 
-/* The line of host code behind a return address, and its file; 0 when it is not known. */
+/* The line of host code for a return address, and its file; 0 if unknown. */
 u32 host_place(const void *address, const char **file);
 const void *code_address(const void *signal_context);
 void overtime_start(void);
-/* The call of the runtime API under way, for reports: each function that may report something sets it. */
+/* The current call of the runtime API, for reports: each function that may report something sets it. */
 extern __thread const void *host_call;
 #define HOST_CALL() (host_call = __builtin_return_address(0))
 u64 now_ns(void);

@@ -1,6 +1,6 @@
 /* Switching between stacks. A switch saves what the C calling convention says a callee must preserve, and nothing else:
- * no signal mask, hence no system call. Each stack ends in pages that cannot be touched; running into them is reported
- * as a stack overflow by the handler in process.c. */
+ * no signal mask, hence no system call. Each stack ends in inaccessible pages. When a program runs into them, the
+ * handler in process.c reports a stack overflow. */
 
 #include "emu.h"
 

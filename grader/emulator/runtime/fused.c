@@ -1,4 +1,4 @@
-/* a * b + c, rounded once, on x86 processors that have no such instruction.
+/* a * b + c, rounded once, on x86 processors without an instruction for it.
  *
  * The product of two floats is exact in double. The sum is rounded to odd, and a double rounded to odd becomes the float
  * that the exact sum would (Boldo and Melquiond, "Emulation of FMA and Correctly Rounded Sums"). */

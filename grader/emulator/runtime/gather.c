@@ -1,9 +1,9 @@
-/* Warp functions (shuffles, votes, matches, reductions) whose lanes come separately.
+/* Warp functions (shuffles, votes, matches, reductions) whose lanes arrive separately.
  *
  * On a GPU a warp function returns when every lane of its mask that has not exited has called it with the same mask, at
- * this place of the program or at another (PTX ISA, shfl.sync and its like). Lanes that are divided come one after the
- * other: the first to come leaves what it brings and stays before the call, until the others have come or nobody else
- * can go on. What a lane then sees is what its own mask's lanes have brought, whatever they do next. */
+ * this place of the program or at another (PTX ISA, shfl.sync and similar instructions). Divided lanes arrive one after
+ * the other: a lane stores its value and stays before the call until the others have arrived or no other lane can go
+ * on. Each lane then sees the values that its own mask's lanes stored, whatever these lanes do next. */
 
 #include "emu.h"
 
@@ -28,7 +28,7 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call) 
         u32 missing = mask & w->live & ~same;
         if (missing & pending) {
             if (!(a->stuck & same)) continue;
-            a->stuck = 0; /* the others may yet be able to go on without it */
+            a->stuck = 0; /* the others may still be able to go on without it */
         }
         if (call && (missing || same & ~mask)) rt_shuffle_check(w, site, same, mask);
         for (u32 l = 0; l < 32; l++)

@@ -1,4 +1,4 @@
-/* Graphs: nodes and what each waits for. An executable graph is a copy whose nodes know their originals. */
+/* Graphs: nodes and their dependencies. An executable graph is a copy whose nodes know their originals. */
 #ifndef GRAPH_H
 #define GRAPH_H
 
@@ -33,9 +33,9 @@ struct graph *graph_create(void);
 struct node *graph_add(struct graph *g, enum cudaGraphNodeType type, struct node *const *before, size_t count);
 struct graph *graph_copy(const struct graph *g);
 struct node *graph_find(const struct graph *g, const struct node *origin);
-/* The nodes in an order in which each comes after what it waits for; NULL when they wait for each other in a circle. */
+/* The nodes in an order in which each comes after those it waits for; NULL if they wait for each other in a circle. */
 struct node **graph_order(struct graph *g);
-/* Each gives 0 when the parameters are wrong. */
+/* Each returns 0 if the parameters are wrong. */
 int node_set_kernel(struct node *n, const struct cudaKernelNodeParams *p);
 int node_set_copy(struct node *n, const struct cudaMemcpy3DParms *p);
 int node_set_parameters(struct node *n, const struct cudaGraphNodeParams *p);

@@ -1,6 +1,6 @@
-/* Where in the student's host code a call of the runtime was made: from its return address, through the line table that
- * g++ -g1 leaves in the program and addr2line reads. Asked only when there is something to report. Where addr2line is
- * missing or may not run, places are unknown. */
+/* Finds the line of the student's host code that called the runtime: from the return address, by the line table that
+ * g++ -g1 leaves in the program and addr2line reads. Used only for reports. If addr2line is missing or may not run,
+ * lines are unknown. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -14,12 +14,13 @@
 extern const char __executable_start[];
 __thread const void *host_call;
 
-/* Neither the student's: cudaMalloc<float> is a function in a header, and so is printf where g++ fortifies the C library. */
+/* Places outside the student's code: cudaMalloc<float> is a function in a header, and so is printf if g++ fortifies the
+ * C library. */
 static int toolkit_or_system(const char *place) {
     return strncmp(place, "/usr/", 5) == 0 || strstr(place, "cuda_runtime") || strstr(place, "emulator/runtime/") || place[0] == '?';
 }
 
-/* The innermost line of the student's own. */
+/* The innermost line in the student's code. */
 static u32 first_own_line(FILE *lines, char *file, size_t size) {
     char text[1024];
     u32 line = 0;
@@ -62,7 +63,7 @@ u32 host_place(const void *address, const char **file) {
     return line;
 }
 
-/* Of the instruction behind the one that crashed, as a return address would be; NULL where it is not known how. */
+/* The address after the instruction that crashed, like a return address; NULL on other processors. */
 const void *code_address(const void *context) {
 #if defined(__x86_64__)
     return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);

@@ -1,4 +1,4 @@
-/* Registration of what nvcc compiled, the checks a GPU makes before a launch, and the launch.
+/* Registration of nvcc's modules, the checks that a GPU makes before a launch, and the launch.
  *
  * nvcc's host code registers each object's device code through __cudaRegisterFatBinary. The build renames that symbol
  * per object (objcopy), and the object's translated module supplies the renamed function, so the runtime knows which
@@ -18,7 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define SHARED_OPTIN (163u * 1024)
 #define REGISTERS_PER_BLOCK 65536u
 
-/* Gives every variable and function of the module its device address. */
+/* Assigns a device address to every variable and function of the module. */
 static void start_module(struct module *m) {
     if (m->started) return;
     m->started = 1;
@@ -128,7 +128,7 @@ static struct known_kernel *kernel_of(const void *host) {
     return NULL;
 }
 
-/* A cudaKernel_t is a pointer to the known kernel's host function. */
+/* A cudaKernel_t is a pointer to the host function of a registered kernel. */
 cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host) {
     *out = (cudaKernel_t)host;
     return cudaSuccess;
@@ -142,7 +142,7 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *out, const void *host) {
 struct configuration { dim3 grid, block; size_t shared; cudaStream_t stream; };
 static __thread struct configuration stack[16];
 static __thread u32 depth;
-static __thread int from_stub; /* <<<>>>: its line is that of __cudaPushCallConfiguration's call */
+static __thread int from_stub; /* a launch by <<<>>>, whose line is that of the call of __cudaPushCallConfiguration */
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
     HOST_CALL();
     if (depth < 16) stack[depth++] = (struct configuration){grid, block, shared, (cudaStream_t)stream};
@@ -158,7 +158,7 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 
 static u32 round_up(u32 x, u32 to) { return (x + to - 1) / to * to; }
 
-/* Registers that a block takes: a warp's are handed out in units of 256. */
+/* The registers that a block takes: each warp gets a multiple of 256. */
 static u32 block_registers(const struct kernel_info *k, u32 threads) { return round_up(k->registers * 32, 256) * ((threads + 31) / 32); }
 
 static int refuse(const char *function, int code, const struct kernel_info *k, const char *text) {
@@ -166,7 +166,7 @@ static int refuse(const char *function, int code, const struct kernel_info *k, c
     return api_result(function, code);
 }
 
-/* What a launch with an impossible grid or block gives: the runtime of CUDA 13 passes on the driver's code. */
+/* The error of a launch with an impossible grid or block: the runtime of CUDA 13 passes on the driver's code. */
 #define INVALID_SHAPE (CUDART_VERSION >= 13000 ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration)
 
 static int run_kernel(struct work *work) {
@@ -212,16 +212,16 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     }
     u32 allowed = known->max_dynamic ? known->max_dynamic : k->static_shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->static_shared : 0;
     if (shared > allowed) {
-        snprintf(text, sizeof text, "%zu bytes of dynamic shared memory beside %u static; %u are allowed%s", shared, k->static_shared, allowed,
+        snprintf(text, sizeof text, "%zu bytes of dynamic shared memory and %u static ones; %u are allowed%s", shared, k->static_shared, allowed,
                  known->max_dynamic ? "" : " (cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize allows up to 163 KiB)");
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
     if (k->max_threads && threads > k->max_threads) {
-        snprintf(text, sizeof text, "%llu threads a block, but __launch_bounds__ promises at most %u", (unsigned long long)threads, k->max_threads);
+        snprintf(text, sizeof text, "%llu threads per block, but __launch_bounds__ promises at most %u", (unsigned long long)threads, k->max_threads);
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
     if (block_registers(k, (u32)threads) > REGISTERS_PER_BLOCK) {
-        snprintf(text, sizeof text, "%u registers a thread times %llu threads exceed the 65536 registers of a multiprocessor", k->registers, (unsigned long long)threads);
+        snprintf(text, sizeof text, "%u registers per thread times %llu threads exceed the 65536 registers of a multiprocessor", k->registers, (unsigned long long)threads);
         return refuse(function, cudaErrorLaunchOutOfResources, k, text);
     }
     int captured = capture_launch(stream, host, grid, block, args, shared);
@@ -339,7 +339,7 @@ cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute
     if (!known) return API(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
         if (value < 0 || (u32)value + known->kernel->static_shared > SHARED_OPTIN)
-            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic shared memory beside %u static; an sm_80 block can have %u in all", value,
+            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic shared memory and %u static ones; an sm_80 block can have %u in all", value,
                                           known->kernel->static_shared, SHARED_OPTIN);
         known->max_dynamic = (u32)value > SHARED_DEFAULT - known->kernel->static_shared ? (u32)value : 0;
     }

@@ -1,15 +1,15 @@
 /* mbarrier: barrier objects in shared memory (PTX ISA, "mbarrier"), under cuda::barrier and cuda::pipeline.
  *
- * An object is 64 bits that only these instructions understand, so its layout is ours:
+ * An object has 64 bits that only these instructions interpret, so the emulator can choose its layout:
  *
- *   bits 0-19   arrivals that the phase still waits for      bits 40-61  phases completed; the lowest is the parity
+ *   bits 0-19   arrivals that the phase still waits for      bits 40-61  phases completed; the lowest bit is the parity
  *   bits 20-39  arrivals that each phase waits for           bits 62-63  01 in an object that is initialised
  *
- * The token of an arrival is the object as it was before. Threads wait by asking again and again, so a warp that asks in
- * vain lets the others run. When a block does nothing but ask in vain, for longer than any other loop goes on without
- * rt_poll, it is deadlocked.
+ * The token of an arrival is the object's value before it. Threads wait by testing repeatedly, so a warp whose test
+ * fails lets the others run. A block is deadlocked if for longer than any other loop runs without rt_poll its warps do
+ * nothing but test without success.
  *
- * Where races are looked for, a completed phase orders the whole block, as a named barrier does. */
+ * Under --sanitize race, a completed phase orders the whole block, as a named barrier does. */
 
 #include "emu.h"
 
@@ -18,7 +18,7 @@
 #define VALID_BIT 62
 #define PHASES ((1ull << (VALID_BIT - PHASE_BIT)) - 1)
 #define COUNT_MAXIMUM FIELD
-#define VAIN_MAXIMUM (FUEL * 32u) /* a loop with __nanosleep yields FUEL times before it polls, up to 31 warps ask meanwhile */
+#define VAIN_MAXIMUM (FUEL * 32u) /* a loop with __nanosleep yields FUEL times before it polls; meanwhile up to 31 warps may test */
 
 static u64 *object_at(struct warp *w, u32 site, int space, u64 addr, u32 lane) {
     u64 *object = rt_address(w, site, space, addr, lane, 8);
@@ -51,7 +51,7 @@ void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u3
         u32 l = lowest_lane(todo);
         u64 *object = object_at(w, site, space, addr[l], l), old = *object, pending = old & FIELD, expected = old >> 20 & FIELD, n = (u32)vv[l];
         if (n > pending)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than init() was told",
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than init() was called for",
                      (unsigned long long)n, (unsigned long long)pending, (unsigned long long)expected);
         pending -= n;
         if (drops) expected -= n;

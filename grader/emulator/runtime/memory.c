@@ -1,13 +1,12 @@
-/* What is allocated where.
+/* The table of allocations.
  *
  * Device memory is one large file without a name (memfd), mapped twice: once with no access at all, which is where
  * device addresses point, and once readable and writable, which is where kernels and copies go by adding a constant.
  * Host code that dereferences a device pointer therefore faults, and process.c can say whose pointer it was. Managed,
  * pinned and registered memory is ordinary host memory; its device address is its host address.
  *
- * Freed ranges are not handed out again until the address space is used up, so a use after free finds a freed
- * allocation; their pages go back to the system, and fresh memory is zero. Between allocations lie at least 256 bytes
- * that belong to nobody. */
+ * Freed ranges are not reused until the address space is used up, so a use after free finds a freed allocation. Their
+ * pages go back to the system, and new memory is zero. Between allocations there are at least 256 unused bytes. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -33,7 +32,7 @@ static void *map(u64 bytes, int access) {
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* As much as there is address space for: ulimit -v may leave little. */
+/* Reserves as much address space as there is: ulimit -v may leave little. */
 static void start(void) {
     arena_file = memfd_create("device memory", MFD_CLOEXEC);
     for (u64 bytes = MOST_ARENA_BYTES; arena_file >= 0 && bytes >= 1ull << 32; bytes /= 2) {
@@ -149,7 +148,7 @@ struct allocation *memory_nearest(u64 address) {
     return best;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void release(struct allocation *a) {
     a->freed = 1;
     watch_end(a);
@@ -181,7 +180,7 @@ int memory_free(u64 address, enum memory_kind kind, const char *function) {
         char label[64] = "";
         if (a) snprintf(label, sizeof label, "%s", a->label);
         pthread_mutex_unlock(&lock);
-        diagnose(NULL, ~0u, 0, "error", "api", "Free each allocation once, with the function that goes with its allocation.",
+        diagnose(NULL, ~0u, 0, "error", "api", "Free each allocation once, with the function that matches its allocation.",
                  "%s(0x%llx): the address %s%s%s", function, (unsigned long long)address, what, label[0] ? ", allocated by " : "", label);
         return cudaErrorInvalidValue;
     }
@@ -204,7 +203,7 @@ void *memory_host(u64 address) {
 
 u64 memory_used(void) { return used; }
 
-/* "cudaMalloc at hw4.cu:57", or by its number where the line is not known. */
+/* "cudaMalloc at hw4.cu:57", or with the allocation's number if the line is not known. */
 static void allocation_name(const struct allocation *a, char *text, size_t size) {
     const char *file = "";
     u32 line = host_place(a->made_at, &file);
@@ -213,7 +212,7 @@ static void allocation_name(const struct allocation *a, char *text, size_t size)
     else snprintf(text, size, "%s (allocation %llu)", a->label, (unsigned long long)a->serial);
 }
 
-/* What cudaFree and its like were not called for, when GRADER_EMULATOR_LEAKS asks. A note: the system takes it back. */
+/* If GRADER_EMULATOR_LEAKS is set, reports allocations that were never freed, as notes: the system frees them anyway. */
 void memory_report_leaks(void) {
     if (!getenv("GRADER_EMULATOR_LEAKS") || sticky_error || pending_fault) return; /* after a fault cudaFree fails too */
     for (u64 i = 0; i < count; i++) {
@@ -242,7 +241,7 @@ static const char *last_name(const char *name) {
     return last;
 }
 
-/* "just", "12 bytes": how far past an end. */
+/* "just" or "12 bytes": the distance past an end. */
 static const char *distance(u64 bytes, char *text, size_t size) {
     if (bytes) snprintf(text, size, "%llu bytes", (unsigned long long)bytes);
     else snprintf(text, size, "just");
@@ -276,8 +275,8 @@ void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char
     }
 }
 
-/* Where an access went that no allocation holds, as it follows "wrote 4 bytes": "just past the end of the 4096 bytes of
- * cudaMalloc at hw4.cu:57". No address: it differs from run to run and says nothing to a reader. */
+/* The place of an access outside all allocations, to follow "wrote 4 bytes": "just past the end of the 4096 bytes of
+ * cudaMalloc at hw4.cu:57". It has no address, which differs from run to run and tells a reader nothing. */
 void memory_describe(u64 address, char *text, size_t size) {
     struct allocation *a = memory_nearest(address);
     u64 far = 1ull << 20;

@@ -1,4 +1,4 @@
-/* What the translator tells the runtime about a module: kernels, variables, functions, source places. */
+/* The translator's tables about a module, for the runtime: kernels, variables, functions, source locations. */
 #ifndef MODULE_H
 #define MODULE_H
 

@@ -1,21 +1,21 @@
-/* Which accesses of one launch the program puts in order (--sanitize race).
+/* Decides which accesses of one launch the program puts in order (--sanitize race).
  *
- * A block's life is cut into phases, each with a stamp; stamps count upwards through the whole run, so they are also a
- * clock. A barrier begins a new phase and a new epoch of the block: whatever lies in two epochs of one block is ordered.
- * Any barrier, also a named one for some warps only, counts.
+ * A block's execution is divided into phases, each with a stamp; stamps increase through the whole run, so they are
+ * also a clock. A barrier begins a new phase and a new epoch of the block. Accesses in two epochs of one block are
+ * ordered. Any barrier counts, even a named one for only some warps.
  *
- * Between blocks, and between warps that use no barrier, order needs a fence, an atomic or volatile access after it, and
- * one on the other side that comes later still. A fence ends a segment (a run of phases); the next atomic or volatile
- * access of the block releases it: `released` is the stamp of that moment. An access of a released segment lies before
- * everything that another block does once it has made an atomic or volatile access later than the release. That the
- * second one read what the first one wrote is not asked for, so a correct program is always in order here, and some
- * wrong ones are too. */
+ * Between blocks, and between warps that use no barrier, order requires a fence, then an atomic or volatile access, and
+ * then an atomic or volatile access on the other side. A fence ends a segment (a run of phases); the next atomic or
+ * volatile access of the block releases it, and `released` is the stamp of that moment. An access of a released segment
+ * comes before everything that another block does after an atomic or volatile access later than the release. The second
+ * access need not read what the first one wrote, so every correct program counts as ordered here, and some wrong ones
+ * do too. */
 
 #include "emu.h"
 #include <stdlib.h>
 
 struct phase { u64 launch; u32 block, epoch, segment; };
-struct segment { u32 released, next; }; /* next: of the block's fenced segments that wait for their release */
+struct segment { u32 released, next; }; /* next: the next of the block's fenced segments that wait for their release */
 
 #define PHASES_MAXIMUM (1u << 24)
 
@@ -24,7 +24,7 @@ static struct segment *segments;
 static u32 first = 1, phase_count, phase_capacity, segment_count, segment_capacity;
 static int fences; /* some thread of this launch has executed one */
 
-/* While another launch is under way, its phases are kept. Races between launches are not looked for. */
+/* Keeps the phases of another launch that is under way. Races between launches are not detected. */
 void order_start_launch(const struct launch *l) {
     if (!l->is_alone) return;
     first += phase_count;
@@ -41,11 +41,11 @@ static u32 new_segment(void) {
     return segment_count++;
 }
 
-/* Stamp 0, which nothing is compared with, when the launch has more phases than there is room for. */
+/* Uses stamp 0, which is never compared, if the launch has more phases than there is room for. */
 static void new_phase(struct block *b) {
     if (phase_count == phase_capacity) {
         if (phase_capacity >= PHASES_MAXIMUM) {
-            if (b->stamp) diagnose(NULL, ~0u, 0, "warning", "race", "Look for races on a smaller problem.", "this launch has too many barriers: races behind the first %u are not looked for", PHASES_MAXIMUM);
+            if (b->stamp) diagnose(NULL, ~0u, 0, "warning", "race", "Check for races on a smaller problem.", "this launch has too many barriers: races after the first %u are not detected", PHASES_MAXIMUM);
             b->stamp = 0;
             return;
         }
@@ -75,14 +75,14 @@ void order_fence(struct block *b) {
     new_phase(b);
 }
 
-/* An atomic or volatile access, or one with release or acquire semantics, is about to be made. */
+/* Called before an atomic or volatile access, or one with release or acquire semantics. */
 void order_strong_access(struct block *b) {
     if (b->fenced_segments != NO_SEGMENT) {
         new_phase(b);
         for (u32 s = b->fenced_segments; s != NO_SEGMENT; s = segments[s].next) segments[s].released = b->stamp;
         b->fenced_segments = NO_SEGMENT;
     }
-    b->acquiring = 1; /* it has acquired at the latest when the block makes its next access */
+    b->acquiring = 1; /* takes effect at the block's next access at the latest */
 }
 
 void order_access(struct block *b) {

@@ -1,9 +1,9 @@
-/* What a program is doing when its time is nearly up: host code that never ends, by its line, or launches without end. A
- * kernel that never ends is found by schedule.c, which looks at the clock in loops; it is hurried here where it began so
- * late that the whole program would be stopped before.
+/* Reports what a program is doing when its time is nearly up: the line of host code that never ends, or endless
+ * launches. schedule.c, which checks the clock in loops, finds a kernel that never ends. If the kernel started so late
+ * that the whole program would be stopped first, this file makes schedule.c stop it earlier.
  *
- * A thread sleeps until then and interrupts the program's first thread. The handler only notes where that is, for the
- * program may be inside of malloc; the thread makes the report of it. */
+ * A thread sleeps until then and interrupts the program's first thread. The signal handler only records the position,
+ * because the program may be inside malloc; the sleeping thread then writes the report. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -19,10 +19,10 @@
 static pthread_t program;
 static sem_t noted;
 static struct {
-    const void *frames[FRAMES + 1]; /* where it is, and the return addresses below */
+    const void *frames[FRAMES + 1]; /* the position, and the return addresses below it */
     int count, hurried;
-    const struct kernel_info *kernel; /* that runs, or NULL */
-    const void *last_call; /* of the runtime, by the host */
+    const struct kernel_info *kernel; /* the one that runs, or NULL */
+    const void *last_call; /* the host's last call of the runtime */
     u64 launch;
 } seen;
 
@@ -42,7 +42,7 @@ static void note(int number, siginfo_t *info, void *context) {
     sem_post(&noted);
 }
 
-/* The innermost of the frames that is the student's own. */
+/* The innermost frame in the student's code. */
 static const void *own_frame(void) {
     extern const char __executable_start[], etext[];
     const char *file;
@@ -62,7 +62,7 @@ static void *wait_for_it(void *argument) {
     int here = !seen.kernel && (host_place(seen.frames[0], &file) || !seen.last_call);
     host_call = here ? own_frame() : seen.last_call;
     if (seen.kernel)
-        diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch does little.",
+        diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch may do too little work.",
                  "kernel %.200s was running, launch number %llu of the program", demangle(seen.kernel->name), (unsigned long long)seen.launch);
     else
         diagnose(NULL, ~0u, 0, "note", "sync", "Check the condition of the loop it is in.", "host code was still running%s here",
@@ -78,12 +78,12 @@ void overtime_start(void) {
     program = pthread_self();
     sem_init(&noted, 0, 0);
     void *first[1];
-    backtrace(first, 1); /* loads what it needs, which a handler must not */
+    backtrace(first, 1); /* loads libraries now, which a handler must not do */
     struct sigaction action = {.sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     sigaction(INTERRUPT, &action, NULL);
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* the new thread's too: the program's signals are for its own */
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* the new thread inherits this: the program's own threads get its signals */
     pthread_t watch;
     if (!pthread_create(&watch, NULL, wait_for_it, &seconds)) pthread_detach(watch);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

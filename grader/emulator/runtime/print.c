@@ -1,5 +1,5 @@
-/* printf and assert in kernels. Arguments lie in the thread's local memory as C would promote them, each at a multiple
- * of its own size. Lines of different threads never mix. */
+/* printf and assert in kernels. Arguments are in the thread's local memory, promoted as in C, each at a multiple of its
+ * size. Lines of different threads never mix. */
 
 #include "emu.h"
 #include <stdlib.h>
@@ -117,7 +117,7 @@ u64 rt_malloc(struct warp *w, u32 lane, u64 bytes) {
     return a ? a->start : 0;
 }
 void rt_free(struct warp *w, u32 lane, u64 address) {
-    if (memory_free(address, MEMORY_HEAP, "free in a kernel")) rt_fault(w, ~0u, lane, cudaErrorIllegalAddress, "free of an address that malloc in a kernel did not give");
+    if (memory_free(address, MEMORY_HEAP, "free in a kernel")) rt_fault(w, ~0u, lane, cudaErrorIllegalAddress, "free of an address that malloc in a kernel did not return");
     struct launch *l = w->block->launch;
-    memset(w->sites, 0, l->module->info->site_count * sizeof *w->sites); /* forget bounds of what is gone */
+    memset(w->sites, 0, l->module->info->site_count * sizeof *w->sites); /* forget the bounds of freed allocations */
 }

@@ -1,4 +1,4 @@
-/* The beginning and the end of a program, and what becomes of a crash. */
+/* The start and the end of a program, and the handling of crashes. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What still runs when the program ends may have faults to report. */
+/* Work that still runs when the program ends may have faults to report. */
 static void finish_work(void) { work_wait(NULL, 0); }
 
 static void finish(void) {
@@ -20,11 +20,11 @@ static void finish(void) {
 
 /* ---- crashes ------------------------------------------------------------------------------------------------------------ */
 
-/* Whose fault a crash is depends on where it happens. Host code is the student's. A kernel is the emulator's: whatever a
- * kernel may do wrong is found before it can crash, but for a stack that is too small for its calls and host memory that was
- * unmapped while it was registered. */
+/* Who is at fault for a crash depends on where it happens. In host code it is the student. In a kernel it is the
+ * emulator, because the emulator finds a kernel's mistakes before they can crash it, except for a stack that is too
+ * small for the kernel's calls and for registered host memory that was unmapped. */
 
-/* Whether an address lies behind the end of the stack of the warp that runs here. */
+/* Whether an address lies beyond the end of the stack of the warp that runs here. */
 static int is_behind_stack(u64 address) {
     const struct fiber *f = this_worker->running;
     return f && (u64)f->stack - address - 1 < GUARD_BYTES;
@@ -35,9 +35,9 @@ static const char *signal_name(int number) {
 }
 
 static void emulator_failed(int signal_number, const struct launch *l) {
-    static const char advice[] = "Tell the course staff; a GPU runs the program all the same (--engine cuda).";
+    static const char advice[] = "Report this to the course staff; the program can still run on a GPU (--engine cuda).";
     char text[2300], message[4700], kernel[1100];
-    snprintf(text, sizeof text, "the emulator itself failed with %s in kernel %s: that is a mistake of the grader, not of this program", signal_name(signal_number),
+    snprintf(text, sizeof text, "the emulator itself failed with %s in kernel %s: this is a bug in the grader, not in this program", signal_name(signal_number),
              demangle(l->kernel->name));
     fflush(stdout);
     fprintf(stderr, "error: %s. %s\n", text, advice);
@@ -50,8 +50,8 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     u64 address = (u64)info->si_addr;
     static int taken;
     static __thread int again;
-    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread, which crashed too, ends the program */
-    if (again) { /* while reporting */
+    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread has crashed too and ends the program */
+    if (again) { /* crashed while reporting */
         signal(signal_number, SIG_DFL);
         raise(signal_number);
         return;
@@ -66,7 +66,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
         diagnose(NULL, ~0u, 0, "error", "memory", "Look for recursion that does not end, or for very large local arrays.", "stack overflow inside kernel %s",
                  demangle(l->kernel->name));
     else if (a && a->kind == MEMORY_REGISTERED)
-        diagnose(NULL, ~0u, 0, "error", "memory", "Call cudaHostUnregister before the memory is freed, and no kernel that uses it behind that.",
+        diagnose(NULL, ~0u, 0, "error", "memory", "Call cudaHostUnregister before you free the memory, and launch no kernel that uses it after that.",
                  "kernel %s uses host memory that was registered and has been unmapped (address 0x%llx)", demangle(l->kernel->name), (unsigned long long)address);
     else if (l)
         emulator_failed(signal_number, l);
@@ -77,11 +77,11 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
             diagnose(NULL, ~0u, 0, "error", "memory", "Copy the data with cudaMemcpy first, or allocate it with cudaMallocManaged.",
                      "host code dereferenced a device pointer, %s", text);
         } else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
-            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the arguments are there, and indices into host arrays.",
-                     "host code accessed address 0x%llx, which it may not (segmentation fault)", (unsigned long long)address);
+            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the program got its arguments, and indices into host arrays.",
+                     "host code accessed address 0x%llx, where it has no memory (segmentation fault)", (unsigned long long)address);
     }
     finish();
-    signal(signal_number, SIG_DFL); /* not before: the next thread to crash would end the report */
+    signal(signal_number, SIG_DFL); /* not earlier, or the next thread to crash would cut the report short */
     raise(signal_number);
 }
 
@@ -101,7 +101,7 @@ static void stopped(int signal_number) {
 
 __attribute__((constructor(101))) static void begin(void) {
     trace_open();
-    atexit(finish); /* the last registered is called first */
+    atexit(finish); /* atexit calls the last registered function first */
     atexit(finish_work);
     at_quick_exit(finish);
     at_quick_exit(finish_work);

@@ -10,7 +10,7 @@
 
 static int trace_file = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-#define SHOWN 20 /* paragraphs on stderr; the trace gets a hundred */
+#define SHOWN 20 /* the most paragraphs on stderr; the trace gets up to a hundred */
 #define TRACED 100
 static u32 findings;
 
@@ -74,7 +74,7 @@ const char *demangle(const char *name) {
     return name;
 }
 
-/* ---- one report for each place ------------------------------------------------------------------------------------ */
+/* ---- one report per place ----------------------------------------------------------------------------------------- */
 
 #define PLACES 1024
 static struct { const void *of; u32 a, b; } known_places[PLACES];
@@ -100,7 +100,8 @@ void thread_of(struct warp *w, u32 lane, u32 *xyz) {
     for (int i = 0; i < 3; i++) xyz[i] = w->tid[i][lane & 31];
 }
 
-/* Whether a message goes on where "thread (0,0,0) of block (0,0,0)" ends (grader/sanitizers/cause.py has the same words). */
+/* Whether a message continues "thread (0,0,0) of block (0,0,0)" as a sentence (grader/sanitizers/cause.py has these
+ * words). */
 static int is_what_it_did(const char *message) {
     return strncmp(message, "wrote ", 6) == 0 || strncmp(message, "read ", 5) == 0 || strncmp(message, "updated ", 8) == 0;
 }
@@ -188,7 +189,7 @@ int api_absent(const char *function, const char *what, const char *advice, const
     char text[200];
     host_call = call;
     snprintf(text, sizeof text, "%c%s.", toupper(advice[0]), advice + 1);
-    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator has no %s; the call gives cudaErrorNotSupported", function, what);
+    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator has no %s; the call returns cudaErrorNotSupported", function, what);
     return api_result(function, cudaErrorNotSupported);
 }
 

@@ -1,17 +1,17 @@
-/* Running a grid: blocks over worker threads, warps of a block as fibers of one worker.
+/* Running a grid: worker threads run the blocks, and each warp of a block is a fiber of its worker.
  *
  * A worker takes blocks in order. It runs a block's warps in turn; a warp gives up the processor at a barrier, when it
- * has left, and every FUEL loop iterations. A block whose warps have all gone through that many iterations several times
- * without getting anywhere may be waiting for another block, so its worker starts a further one beside it, as a GPU
- * would have resident; a worker goes round its resident blocks.
+ * ends, and every FUEL loop iterations. A block whose warps have all used up that many iterations several times without
+ * progress may be waiting for another block. So its worker starts another block and alternates between its blocks, as a
+ * GPU has several blocks resident.
  *
- * When no warp of a block can run and not all have left, the block is deadlocked: that is reported, with where each warp
- * waits, instead of hanging. The first fault stops the whole launch.
+ * When no warp of a block can run and not all have ended, the block is deadlocked. The runtime then reports where each
+ * warp waits instead of hanging. The first fault stops the whole launch.
  *
- * A launch runs on the thread that submits it, which is worker 0 of it, with the pool's help. When all resident blocks of
- * a worker spin and no further one can be started, what they wait for may be the host, or another stream's kernel: then
- * the submitting thread leaves, and work.c lets another one go on with worker 0's blocks. The pool's threads stay with
- * such a launch to its end; meanwhile other launches do without them. */
+ * A launch runs on the thread that submits it, as worker 0, with the help of the pool. When all resident blocks of a
+ * worker spin and no other can be started, they may be waiting for the host or for another stream's kernel. Then the
+ * submitting thread leaves, and work.c lets another thread go on with worker 0's blocks. The pool's threads stay with
+ * such a launch to its end; meanwhile other launches run without them. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -25,7 +25,7 @@
 #endif
 
 #define POLLS_BEFORE_COMPANY 64
-#define WAITS_BEFORE_COMPANY 1024 /* turns given up in loops in which threads may wait */
+#define WAITS_BEFORE_COMPANY 1024 /* turns that warps give up in loops where threads may wait */
 #define POLLS_BEFORE_LEAVING (POLLS_BEFORE_COMPANY * FUEL / l->fuel)
 #define WAITS_BEFORE_LEAVING 16384
 #define RESIDENT_MAXIMUM 2048
@@ -41,7 +41,7 @@ static u64 time_limit_ns;
 static int schedule_kind; /* 0 lockstep, 1 reverse, 2 random */
 static u64 schedule_seed;
 
-/* ---- a warp's own life ---------------------------------------------------------------------------------------------- */
+/* ---- warps --------------------------------------------------------------------------------------------------------- */
 
 static void warp_main(void *argument) {
     struct warp *w = argument;
@@ -96,7 +96,7 @@ static void arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes) {
                      "barrier %u is used for %u threads here and for %u elsewhere", id, threads, r->expected);
         r->expected = threads;
     }
-    /* With a count, a whole warp counts as 32 threads, also the last one of a block that is not full. */
+    /* With a count, a whole warp counts as 32 threads, even the last, incomplete one of a block. */
     r->arrived += threads && lanes == w->live ? 32 : (u32)__builtin_popcount(lanes);
 }
 
@@ -160,8 +160,8 @@ int schedule_hurry(const struct launch *l) {
 
 void rt_poll(struct warp *w, u32 site) { poll(w, site, ~0u); }
 
-/* A loop in which threads may wait for others gives up the processor more often. `inside` are the warp's lanes that can
- * go on while others wait: those in the same call. */
+/* Called in a loop in which threads may wait for others; it gives up the processor more often. `inside` are the warp's
+ * lanes that can go on while others wait: those in the same call. */
 void rt_wait(struct warp *w, u32 site, u32 inside) {
     w->block->waits++;
     if (!w->fuel) poll(w, site, inside);
@@ -193,7 +193,7 @@ device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address) {
     const struct module_info *info = w->block->launch->module->info;
     for (u32 i = 0; i < info->function_count; i++)
         if (*info->functions[i].address == address) return info->functions[i].run;
-    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "a call through the pointer 0x%llx, which is no device function%s", (unsigned long long)address,
+    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "a call through the pointer 0x%llx, which is not a device function%s", (unsigned long long)address,
              address ? ": was its address taken on the host?" : " (it is null)");
     return NULL;
 }
@@ -273,10 +273,11 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
     b->threads_alive = l->threads;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, l->shared_bytes);
-    memset(b->shared + k->capacity_shared + RESERVED_GAP, 0, RESERVED_BYTES); /* lies in what take_block maps beyond */
+    memset(b->shared + k->capacity_shared + RESERVED_GAP, 0, RESERVED_BYTES); /* take_block has mapped this */
     if (l->module->info->sanitize) shadow_start(b);
     copies_start(b);
-    /* Threads have the indices that they had in the block before, mostly: all those divisions took a sixth of tiled.cu. */
+    /* Threads usually have the same indices as in the previous block. Computing them anew took a sixth of tiled.cu's
+     * time. */
     int reshaped = memcmp(b->indexed, l->block, sizeof l->block);
     memcpy(b->indexed, l->block, sizeof l->block);
     u32 cta[3] = {(u32)(index % l->grid[0]), (u32)(index / l->grid[0] % l->grid[1]), (u32)(index / l->grid[0] / l->grid[1])};
@@ -329,7 +330,7 @@ static u32 next_random(u64 *state) {
     return (u32)(*state >> 33);
 }
 
-/* Goes once round the block's warps. */
+/* Gives each of the block's warps one turn. */
 static enum slice run_slice(struct worker *k, struct block *b) {
     static __thread u64 random;
     if (schedule_kind == 2 && !random) random = schedule_seed * 2654435761u + b->index + 1;
@@ -347,7 +348,7 @@ static enum slice run_slice(struct worker *k, struct block *b) {
             if (b->warps[i].waits) syncwarp_unmet(&b->warps[i]);
             lanes_exit(&b->warps[i], b->warps[i].live);
         }
-        if (b->threads_alive != alive) { /* those who wait no longer wait for threads that have left */
+        if (b->threads_alive != alive) { /* waiting threads need not wait for threads that have left */
             alive = b->threads_alive;
             for (u32 id = 0; id < 16; id++)
                 if (b->barriers[id].arrived && !b->barriers[id].expected && b->barriers[id].arrived >= b->threads_alive) {
@@ -378,7 +379,7 @@ static int claim(struct launch *l, u64 *index) {
     return 1;
 }
 
-/* Tells the thread that waits for the pool that there may be nothing to wait for. */
+/* Notifies the thread that waits for the pool that the launch may get nowhere. */
 static void say_nowhere(struct launch *l) {
     pthread_mutex_lock(&pool_lock);
     l->gets_nowhere = 1;
@@ -386,7 +387,7 @@ static void say_nowhere(struct launch *l) {
     pthread_mutex_unlock(&pool_lock);
 }
 
-/* Whether the block's warps have gone round loops for long without reaching its end. */
+/* Whether the block's warps have run in loops for a long time without reaching its end. */
 static int spins(const struct block *b) {
     return b->polls >= b->launch->patience * b->warp_count || b->waits >= WAITS_BEFORE_COMPANY * b->warp_count;
 }
@@ -397,7 +398,7 @@ static int all_spin(const struct worker *k) {
     return 1;
 }
 
-/* Whether all resident blocks spin, and together have for so long that what they wait for may be no thread of this launch. */
+/* Whether all resident blocks have spun for so long that they may be waiting for something outside this launch. */
 static int get_nowhere(const struct worker *k, const struct launch *l) {
     if ((k->more && k->active_count < RESIDENT_MAXIMUM) || !k->active_count || !all_spin(k)) return 0;
     u64 polls = 0, waits = 0;
@@ -449,7 +450,7 @@ static enum slice run_watched_slice(struct worker *k, struct block *b) {
     return s;
 }
 
-/* Runs the worker's share of a launch. Returns 0 when all its blocks spin; 1 at the end, or, where `stay`, only then. */
+/* Runs the worker's share of a launch. Returns 1 at its end, or, unless `stay`, 0 when all its blocks spin. */
 static int run_blocks(struct worker *k, struct launch *l, int stay) {
     while (!l->abort) {
         int wants = k->active_count == 0 || (k->active_count < RESIDENT_MAXIMUM && all_spin(k));
@@ -480,8 +481,8 @@ static int run_blocks(struct worker *k, struct launch *l, int stay) {
 
 /* ---- workers -------------------------------------------------------------------------------------------------------------- */
 
-/* Being woken takes longer than many a launch's last block, or than until the next launch of a program that launches
- * kernel after kernel: look out for what is awaited a little while before sleeping. */
+/* Waking a thread can take longer than a launch's last block, or than the time until the next launch in a program with
+ * many. So threads poll for this long before they sleep. */
 #define WATCH_NS 50000
 #define WATCH(condition)                                                                                               \
     for (u64 until = now_ns() + WATCH_NS; !(condition) && now_ns() < until;) {}
@@ -528,7 +529,7 @@ static void start_workers(void) {
     }
 }
 
-/* A grid's barrier of cooperative groups. */
+/* Memory for the grid barrier of cooperative groups. */
 static u64 fresh_workspace(struct worker *k) {
     if (!k->workspace) k->workspace = memory_allocate(64, 64, MEMORY_VARIABLE, "the grid's barrier");
     u32 fresh[16] = {64};
@@ -536,7 +537,7 @@ static u64 fresh_workspace(struct worker *k) {
     return k->workspace->start;
 }
 
-static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER; /* that gets on; the others are left to spin */
+static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER; /* held by the launch that makes progress; the others spin */
 
 static void begin_launch(struct launch *l) {
     int watched = l->module->info->sanitize != 0;
@@ -547,7 +548,7 @@ static void begin_launch(struct launch *l) {
     struct worker *k = spare;
     if (k) spare = k->next_spare;
     else k = calloc(1, sizeof *k);
-    /* Small grids are not worth waking others for. */
+    /* Waking other threads does not pay for small grids. */
     l->has_pool = worker_count > 1 && l->blocks > 1 && !watched && !pool_launch;
     /* Blocks of a cooperative grid wait for each other: make them all resident soon, and do not let them spin long. */
     l->fuel = l->cooperative ? 64 : FUEL;
@@ -586,7 +587,7 @@ static void end_launch(struct launch *l) {
     *at = l->next_under_way;
     if (l->error) {
         if (!pending_fault) pending_fault = l->error;
-        for (struct launch *other = launches_under_way; other; other = other->next_under_way) other->abort = 1; /* the GPU is lost to all */
+        for (struct launch *other = launches_under_way; other; other = other->next_under_way) other->abort = 1; /* a fault ends the GPU's work for all launches */
     }
     pthread_mutex_unlock(&pool_lock);
 }
@@ -610,7 +611,7 @@ int run_launch(struct launch *l) {
     return done;
 }
 
-/* First come, first served: a thread that spins must not keep the host out. */
+/* First come, first served, so that a thread that spins cannot lock out the host. */
 static u32 watch_next, watch_served;
 void watch_lock(void) {
     u32 mine = __atomic_fetch_add(&watch_next, 1, __ATOMIC_SEQ_CST);

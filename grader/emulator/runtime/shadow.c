@@ -1,23 +1,25 @@
 /* Races and uninitialised reads in shared and global memory (--sanitize race,init).
  *
  * Programs built with these sanitizers send every access to shared and global memory through access.c, which calls here.
- * Each 4-byte word has a cell that remembers its last write, its last atomic update and its last reads by two warps: the phase
- * (order.c), the place in the program, the thread, which of the word's bytes. Two accesses to a byte, one of them a write, that the program does not
- * put in order are a race, also when this schedule happened to give the right result:
+ * Each 4-byte word has a cell that remembers its last write, its last atomic update and its last reads by two warps,
+ * each with the phase (order.c), the place in the program, the thread and the bytes of the word. Two accesses to a
+ * byte, one of them a write, are a race if the program does not put them in order, even if this schedule produced the
+ * right result:
  *
- *   threads of different blocks or warps    order.c tells; a block's barriers and fences with atomics count
- *   lanes of one warp                       a warning, when no __syncwarp, shuffle, vote or barrier lies between: since
+ *   threads of different blocks or warps    order.c decides, by a block's barriers and by fences with atomics
+ *   lanes of one warp                       a warning if no __syncwarp, shuffle, vote or barrier lies between: since
  *                                           compute_70 they need not run in step
  *
- * An asynchronous copy is a write at its issue and once more when its thread has waited for it. Between the two every access
- * to its bytes is reported, by the thread itself too: as a race, or as an uninitialised read where races are not looked for.
+ * An asynchronous copy is a write at its issue and again when its thread has waited for it. Between the two every
+ * access to its bytes is reported, even one by the same thread: as a race, or without --sanitize race as an
+ * uninitialised read.
  *
- * No race: two atomics; two accesses that are both relaxed, acquire or release (morally strong in the PTX memory model); two
- * volatile accesses in a launch that uses fences, and a volatile read beside an atomic; a plain
- * read beside an atomicCAS, Min, Max, And or Or (the usual first look of a loop around them); writes of the value that is
- * there already.
+ * Not a race: two atomics; two accesses that are both relaxed, acquire or release (morally strong in the PTX memory
+ * model); two volatile accesses in a launch that uses fences; a volatile read and an atomic; a plain read and an
+ * atomicCAS, Min, Max, And or Or (loops around these usually begin with such a read); writes of the value that memory
+ * already has.
  *
- * Launches run on one worker when races are looked for: cells need no locks, and reports are the same each time. */
+ * Under --sanitize race, launches run on one worker: cells need no locks, and reports are the same each time. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -30,12 +32,12 @@ struct record {
 };
 struct cell {
     struct record write, update, read, far_read; /* far_read: the last by another warp or block than `read`'s */
-    u16 write_step : 12, write_bytes : 4; /* the warp's `step`; which of the word's bytes */
+    u16 write_step : 12, write_bytes : 4; /* the warp's `step`; the bytes of the word */
     u16 update_step : 12, update_bytes : 4;
     u16 read_step : 12, read_bytes : 4;
-    u16 readers : 4;     /* beside the one remembered: READERS_… */
+    u16 readers : 4;     /* readers besides the remembered one: READERS_… */
     u16 initialised : 4; /* shared memory: bytes that some thread has written */
-    u16 under_way : 1;   /* shared memory: `write` is an asynchronous copy that has not arrived; they take whole words */
+    u16 under_way : 1;   /* shared memory: `write` is an asynchronous copy in flight; these copy whole words */
 };
 _Static_assert(sizeof(struct cell) == 40, "a cell takes ten times its word");
 enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };
@@ -70,7 +72,8 @@ static struct cell *global_cell(struct allocation *a, u64 addr) {
     return &a->cells[addr / 4 - a->start / 4];
 }
 
-/* ---- what an access is ------------------------------------------------------------------------------------------------ */
+/* ---- accesses
+ * --------------------------------------------------------------------------------------------------------- */
 
 struct access {
     struct warp *w;
@@ -79,7 +82,7 @@ struct access {
     u64 addr;
     struct allocation *allocation; /* NULL: shared memory */
     u16 step;
-    u8 bytes; /* of the word at hand */
+    u8 bytes; /* of the current word */
     const char *does;
     int writes, reads, atomic, same_value;
 };
@@ -93,7 +96,7 @@ static void place_of(const struct access *x, u64 addr, char *text, size_t size) 
     else shared_place(x->w->block->launch->kernel, (u32)addr, x->w->shared_size, text, size);
 }
 
-/* Both sides of a race, for those who read the trace: what they do to which variable, and where the other one is. */
+/* Describes a race for readers of the trace: what each side does to which variable, and where the other side is. */
 static void race_facts(const struct access *x, u64 addr, const struct site_info *other, const char *between, char *text, size_t size) {
     const struct module_info *info = x->w->block->launch->module->info;
     const struct allocation *a = x->allocation;
@@ -108,7 +111,7 @@ static void race_facts(const struct access *x, u64 addr, const struct site_info 
 
 /* ---- races ------------------------------------------------------------------------------------------------------------ */
 
-/* Whether two accesses, one a write, may go side by side by what they are. */
+/* Whether the kinds of two accesses, one of them a write, make them race-free in any order. */
 static int agree(const struct site_info *a, const struct site_info *b) {
     int strong_a = a->kind == SITE_ATOMIC || a->order & SITE_STRONG, strong_b = b->kind == SITE_ATOMIC || b->order & SITE_STRONG;
     if (a->kind == SITE_ATOMIC && b->kind == SITE_ATOMIC) return 1;
@@ -122,7 +125,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     const struct launch *l = b->launch;
     u32 other_site = other_at >> 10, other = other_at & 1023;
     const struct site_info *s = &x->sites[other_site];
-    int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* flags; what they guard is worse */
+    int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* flags: races on the data that they guard are worse */
     const char *between, *advice, *whose = order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", *severity = strong || (s->kind != SITE_LOAD && x->writes && s->kind != SITE_ATOMIC && !x->atomic) ? "warning" : "error";
     char who[120], place[256], facts[1800];
     u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
@@ -131,7 +134,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of block (%u,%u,%u)" : "a thread of another block", xyz[0], xyz[1], xyz[2], (u32)(k % l->grid[0]),
                  (u32)(k / l->grid[0] % l->grid[1]), (u32)(k / l->grid[0] / l->grid[1]));
         between = "blocks run in any order, and nothing makes one wait for the other";
-        advice = "Let each block write places of its own, use atomics (with __threadfence() where data follow), or make two kernels of it.";
+        advice = "Let each block write to different places, use atomics (with __threadfence() if other data depend on them), or split the kernel in two.";
     } else if (same_warp) {
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);
         int at_once = x->site == other_site;
@@ -146,12 +149,12 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     }
     if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* it has arrived */
         between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
-        advice = same_warp ? "Put __syncwarp() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read."
-                           : "Put __syncthreads() behind the wait for a copy, which is for the thread's own ones only, and before the next copy to memory that others may still read.";
+        advice = same_warp ? "Put __syncwarp() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read."
+                           : "Put __syncthreads() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read.";
     }
     if (x->sites[x->site].line == s->line && s->kind != SITE_COPY && order == ORDER_NONE_IN_BLOCK && !(same_warp && x->site == other_site))
-        advice = same_warp ? "If several threads add to this place, use an atomic (atomicAdd). Else put __syncwarp() between the read and the write."
-                           : "If several threads add to this place, use an atomic (atomicAdd). Else put __syncthreads() between the read and the write.";
+        advice = same_warp ? "If several threads add to this place, use an atomic (atomicAdd). Otherwise put __syncwarp() between the read and the write."
+                           : "If several threads add to this place, use an atomic (atomicAdd). Otherwise put __syncthreads() between the read and the write.";
     u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
     if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
     place_of(x, addr, place, sizeof place);
@@ -207,7 +210,7 @@ static void remember_read(const struct access *x, struct cell *c) {
         else if (other != x->thread) readers |= READERS_OTHER_LANE;
         if (order == ORDER_NONE_IN_GRID || other / 32 != x->w->index) c->far_read = c->read;
         if (other == x->thread) bytes |= c->read_bytes;
-        else if (bytes & c->read_bytes) bytes &= c->read_bytes; /* what others have read too */
+        else if (bytes & c->read_bytes) bytes &= c->read_bytes; /* the bytes that other threads have read too */
         else readers = 0;
     }
     c->read = (struct record){x->stamp, x->site << 10 | x->thread};
@@ -265,8 +268,8 @@ static void report_uninitialised(const struct access *x, u64 addr) {
              "read %s, which %s", place, x->allocation ? "nothing has written since its allocation" : "no thread of the block has written");
 }
 
-/* A warp may read what another is yet to write before the next barrier: that is a race, and reported as one. So a read
- * of shared memory is held against the whole epoch. */
+/* A warp may read memory that another warp writes later in the same epoch: that is a race, and reported as one. So an
+ * uninitialised read of shared memory is reported only at the end of the epoch. */
 static void remember_early_read(const struct access *x, u64 addr) {
     struct block *b = x->w->block;
     for (u32 i = 0; i < b->early_count; i++)
@@ -278,7 +281,7 @@ void shadow_end_epoch(struct block *b) {
     const struct module_info *info = b->launch->module->info;
     for (u32 i = 0; i < b->early_count; i++) {
         const struct early_read *e = &b->early[i];
-        if (b->shadow[e->addr / 4].write.stamp) continue; /* remembered when races are looked for */
+        if (b->shadow[e->addr / 4].write.stamp) continue; /* known only under --sanitize race */
         struct access x = {.w = &b->warps[e->warp], .site = e->site, .thread = e->thread, .does = word_for(&info->sites[e->site])};
         report_uninitialised(&x, e->addr);
     }
@@ -293,7 +296,7 @@ static struct allocation *allocation_at(struct warp *w, u32 site, u64 addr) {
     return *last;
 }
 
-/* What an access to any memory does to the order of others. Whether races are looked for. */
+/* Records how an access to any memory orders others. Returns whether races are checked. */
 int shadow_order(struct warp *w, u32 site) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
@@ -305,7 +308,7 @@ int shadow_order(struct warp *w, u32 site) {
     return 1;
 }
 
-/* `host` is where the bytes lie; `value`, of a store, what they are about to become. */
+/* `host` is the host address of the bytes; `value` is what a store is about to write there. */
 void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
@@ -339,7 +342,7 @@ void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32
             if (x.writes) c->initialised |= x.bytes;
         }
         if (!races) {
-            if (c->under_way) remember_write(&x, c); /* reports name its line */
+            if (c->under_way) remember_write(&x, c); /* so that reports name its line */
             continue;
         }
         against_write(&x, &c->write, c->write_bytes, c->write_step, at);

@@ -1,4 +1,4 @@
-/* What several layers of the runtime look at, and one of them sets. */
+/* Variables that several layers of the runtime read, and one of them sets. */
 
 #include "emu.h"
 

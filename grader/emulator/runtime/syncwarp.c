@@ -1,8 +1,8 @@
-/* __syncwarp(): whether the lanes that its mask names all come.
+/* __syncwarp(): checks that all lanes of its mask call it.
  *
  * On a GPU the callers wait until every lane of the mask has called __syncwarp() with that mask, at this place or at
- * another. Here the lanes that are together go on at once, and what is missing is written down: lanes that took another
- * branch may still come. Whoever has not come when the warp meets the block's barrier or ends never does. */
+ * another. Here the lanes that are together go on at once, and the missing lanes are recorded: those in another branch
+ * may still arrive. A lane that has not arrived when the warp reaches the block's barrier or ends never does. */
 
 #include "emu.h"
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct wait { u32 members, arrived, site; struct wait *next; };
 static void report(struct warp *w, const struct wait *p) {
     u32 missing = p->members & ~p->arrived;
     if (!first_time(w->block->launch->module->info, p->site, ~1u)) return;
-    diagnose(w, p->site, lowest_lane(p->arrived), "error", "sync", "Move __syncwarp() to where all lanes of the mask come by, or name only those that do.",
+    diagnose(w, p->site, lowest_lane(p->arrived), "error", "sync", "Move __syncwarp() to where all lanes of the mask reach it, or name only those that do.",
              "lanes 0x%08x wait in __syncwarp() for lanes 0x%08x of its mask 0x%08x, which do not call it", p->arrived, missing, p->members);
 }
 
@@ -56,7 +56,7 @@ static void meet(struct warp *w, u32 site, u32 m, u32 members) {
 
 void rt_syncwarp(struct warp *w, u32 site, u32 m, u32 members) { meet(w, site, m, members); }
 
-/* Lanes that give different masks are groups that wait each for itself. */
+/* Lanes with different masks form groups that wait separately. */
 void rt_syncwarp_groups(struct warp *w, u32 site, u32 m, const u32 *members) {
     for (u32 todo = m; todo;) {
         u32 group = 0, mask = members[lowest_lane(todo)];

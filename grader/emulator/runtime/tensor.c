@@ -22,12 +22,13 @@ static void by_lanes(const u32 *in, u32 *out) {
 #endif
 }
 
-/* Up to 32 rows of A, or columns of B, as words: block r % blocks of 8 rows, words 4 · (r / blocks) … of each, in register r. */
+/* Loads up to 32 rows of A, or columns of B, as words. Register r holds block r % blocks of 8 rows, and of each row the
+ * words from 4 · (r / blocks) on. */
 #define SIDES 2
 #define WORDS 16
 struct words { u32 at[SIDES][WORDS][ROWS] __attribute__((aligned(64))); };
 static void gather_words(const u32 *registers, u32 blocks, u32 chunks, struct words *words) {
-    if (blocks % 2) memset(words, 0, sizeof words->at[0]); /* the rows of an eight too few */
+    if (blocks % 2) memset(words, 0, sizeof words->at[0]); /* the last 8 rows do not exist */
     for (u32 r = 0; r < blocks * chunks; r++) {
         u32 turned[32] __attribute__((aligned(64))), block = r % blocks;
         by_words(registers + 32 * r, turned);
@@ -35,8 +36,8 @@ static void gather_words(const u32 *registers, u32 blocks, u32 chunks, struct wo
     }
 }
 
-/* C and D, by columns: register 2 · (row block + blocks · column block) + i holds column 2t + i of each row in a block; of
- * halves one register holds both. */
+/* C and D, by columns: register 2 · (row block + blocks · column block) + i holds column 2t + i of each row in a block.
+ * With halves, one register holds both columns. */
 static void load_block(const u32 *registers, u32 block, int halves, u32 (*c)[ROWS], u32 row) {
     u32 turned[2][32] __attribute__((aligned(64)));
     if (halves) {
@@ -61,10 +62,11 @@ static void store_block(u32 *registers, u32 block, int halves, const u32 (*c)[RO
 
 /* ---- sparse matrices ------------------------------------------------------------------------------------------------ */
 
-/* The bits of the metadata that say where the stored elements of a row are: two bits for each that is kept of four (tf32: four
- * bits for one of two; 4-bit integers: two bits for a pair). Rows of 16 bits: row g and g + 8 in the thread `selector` of
- * each four; of 32: in threads 2 · selector and the next, halves of the row one after the other (16-bit elements and tf32),
- * or the rows (integers); of 64: all four threads, first halves first. PTX ISA, "Sparse matrix storage". */
+/* The metadata bits that give the positions of a row's stored elements: two bits for each element kept of four (tf32:
+ * four bits for one of two; 4-bit integers: two bits for a pair). A row has 16, 32 or 64 bits. 16 bits: rows g and g +
+ * 8 are in thread `selector` of each four. 32 bits: in threads 2 · selector and the next, first by halves of the row
+ * (16-bit elements and tf32) or by rows (integers). 64 bits: in all four threads, first halves first. PTX ISA, "Sparse
+ * matrix storage". */
 static u64 row_metadata(int element, u32 k, const u32 *metadata, u32 selector, u32 row) {
     const u32 g = row % 8, high = row / 8, bits = element == ELEMENT_TF32 ? 2 * k : element_bits(element) == 4 ? k / 2 : k;
     const u32 *quad = metadata + 4 * g;
@@ -74,7 +76,7 @@ static u64 row_metadata(int element, u32 k, const u32 *metadata, u32 selector, u
     return (quad[2 * selector] >> 16 * high & 0xffff) | (quad[2 * selector + 1] >> 16 * high & 0xffff) << 16;
 }
 
-/* Spreads the k / 2 stored columns of a side over k, the others being absent. */
+/* Spreads the k / 2 stored columns of a side over k columns; the others are absent. */
 static void spread(int element, u32 k, const u32 *metadata, u32 selector, const struct side *stored, struct side *s) {
     for (u32 x = 0; x < k; x++)
         for (u32 i = 0; i < ROWS; i++) s->integer[x][i] = 0, s->exponent[x][i] = EXPONENT_ABSENT;
@@ -98,14 +100,14 @@ static void decode(int element, const u32 (*words)[ROWS], u32 count, struct side
     else decode_integers(element, words, count, s);
 }
 
-/* A sum's type is that of C as it comes in; D's type is its conversion. */
+/* Converts sums, which have the type of C, to the type of D. */
 static void convert(int from, int to, u32 (*c)[ROWS], u32 columns) {
     if (from == to) return;
     for (u32 j = 0; j < columns; j++)
         for (u32 i = 0; i < ROWS; i++) c[j][i] = to == ELEMENT_F16 ? f32_to_f16_s(u2f(c[j][i])) : f2u(f16_to_f32_s(c[j][i]));
 }
 
-/* Conversion takes the lower two 8-bit floats of all words first, then the upper two: the order of the two sums. */
+/* Reorders 8-bit floats to the order of the two sums: first the lower two of all words, then the upper two. */
 static void lower_halves_first(u32 (*words)[ROWS], u32 count) {
     u32 upper[MAX_K / 8][ROWS];
     for (u32 n = 0; n < count / 2; n++)
@@ -116,7 +118,7 @@ static void lower_halves_first(u32 (*words)[ROWS], u32 count) {
     memcpy(words + count / 2, upper, count / 2 * sizeof *upper);
 }
 
-/* The sum without C, and C added as floats are. */
+/* Computes the sum without C, then adds C in float arithmetic. */
 static void add_converted_products(struct mma how, const struct side *a, const struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
     u32 sums[8][ROWS] __attribute__((aligned(64))) = {0};
     sum_floats(sum_rule(how.architecture, how.a, ELEMENT_F32, 0), a, b, how.k, first, columns, sums);
@@ -165,8 +167,9 @@ void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, co
         }
 }
 
-/* m8n8k4 with halves is no instruction of sm_80 and later: ptxas 13.0 makes additions and multiplications of f32 of it, in
- * this order (read with nvdisasm; tests/gpu/test_tensor_bits_on_a_gpu.py). Element x of row r is at [x / 2][r][x % 2]. */
+/* m8n8k4 with halves is not an instruction of sm_80 and later. ptxas 13.0 replaces it by additions and multiplications
+ * of f32 in this order (read with nvdisasm; tests/gpu/test_tensor_bits_on_a_gpu.py). Element x of row r is at
+ * [x / 2][r][x % 2]. */
 static void add_quads_products(struct mma how, const u16 *a, const u16 *b, u32 (*c)[ROWS]) {
     for (u32 j = 0; j < 8; j++)
         for (u32 i = 0; i < 8; i++) {
@@ -187,9 +190,9 @@ static void add_quads_products(struct mma how, const u16 *a, const u16 *b, u32 (
         }
 }
 
-/* m8n8k4 with halves: lanes 4q … 4q + 3 and 16 more hold four products of their own, in layouts of their own. A lane has row
- * `lane % 4 + 4 · (lane / 16)` of A, or a column of it; of B likewise a column, or a row; the row of C that it has in halves
- * is the same, in f32 it has parts of two. */
+/* m8n8k4 with halves: lanes 4q … 4q + 3, together with lanes 16 higher, hold one of four separate products, in special
+ * layouts. A lane has row `lane % 4 + 4 · (lane / 16)` of A, or that column, and likewise a column, or a row, of B. Its
+ * row of C is the same with halves; with f32 it has parts of two rows. */
 void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a, const u32 *b, const u32 *c, u32 *d) {
     u32 results[8 * 32];
     for (u32 quad = 0; quad < 4; quad++) {
@@ -220,7 +223,7 @@ void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a,
     memcpy(d, results, (how.d == ELEMENT_F16 ? 4 : 8) * 32 * sizeof *d);
 }
 
-/* The NaN of a sum is that of b, else of the accumulator, else of a, made quiet (an H200's words). */
+/* The NaN of a sum is that of b, else of the accumulator, else of a, made quiet (as in an H200's results). */
 static double add_product(double sum, double a, double b) {
     const double next = __builtin_fma(a, b, sum);
     if (next == next) return next;

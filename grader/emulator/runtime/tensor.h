@@ -6,8 +6,8 @@
  *
  * Fragments. A matrix lies in registers as blocks of 8 rows by 4 words of 32 bits (A, and B seen by columns), or of 8 rows
  * by 8 columns (C and D). In such a block lane 4g + t holds word t of row g, or columns 2t and 2t + 1 of row g. All
- * layouts of mma.sync in the PTX ISA are of this kind, but that of m8n8k4 with halves. Those of wmma are nobody's
- * business; here they are of this kind too. */
+ * layouts of mma.sync in the PTX ISA are of this kind, except that of m8n8k4 with halves. PTX leaves those of wmma
+ * unspecified; here they are of this kind too. */
 #ifndef TENSOR_H
 #define TENSOR_H
 
@@ -22,10 +22,10 @@ struct side {
     union { float value[MAX_K][ROWS]; i32 integer[MAX_K][ROWS]; } __attribute__((aligned(64)));
     i32 exponent[MAX_K][ROWS] __attribute__((aligned(64)));
 };
-/* Exponents of what is no number with a value and an exponent. Such an exponent plus another is told apart from all sums. */
+/* Exponents that stand for special values. The sum of such an exponent and any other is still distinguishable. */
 enum { EXPONENT_ZERO = -1000000, EXPONENT_ABSENT = -40000000, EXPONENT_INFINITE = 3000000, EXPONENT_NAN = 16000000, EXPONENT_SPECIAL = 1000000 };
 
-/* How an architecture adds up products (tensor_sums.c). */
+/* An architecture's rule for sums of products (tensor_sums.c). */
 struct sum_rule { u32 fraction_bits, group; int accumulator, element; };
 struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int sparse);
 
@@ -38,7 +38,7 @@ void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const st
 void sum_integers(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int saturate);
 void sum_bits(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int conjunction);
 
-/* Whether ptxas makes products of halves of this one of 8-bit floats (tensor_sums.c). */
+/* Whether ptxas replaces this product of 8-bit floats by products of halves (tensor_sums.c). */
 INLINE int is_converted_fp8(u32 architecture, int element, int sparse) {
     return architecture >= 90 && !sparse && (element == ELEMENT_E4M3 || element == ELEMENT_E5M2);
 }

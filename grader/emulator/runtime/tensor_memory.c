@@ -1,12 +1,13 @@
-/* ldmatrix, stmatrix, wmma.load and wmma.store. Where the access is plainly in order it costs one check; whatever is not goes
- * to rt_address element by element, or row by row, which reports faults. */
+/* ldmatrix, stmatrix, wmma.load and wmma.store. An access that is clearly valid costs one check. Any other goes,
+ * element by element or row by row, to rt_address, which reports faults. */
 
 #include "emu.h"
 #include "tensor.h"
 
 /* ---- wmma ----------------------------------------------------------------------------------------------------------- */
 
-/* How one register of a fragment lies in memory: element e of word t of row g is at `base` + g · row + t · word + e · element. */
+/* The layout of a fragment's register in memory: element e of word t of row g is at
+ * `base` + g · row + t · word + e · element. */
 struct steps { u32 start, row, word, element; };
 
 static struct steps steps_of(struct wmma how, u32 stride, u32 r) {
@@ -20,7 +21,7 @@ static struct steps steps_of(struct wmma how, u32 stride, u32 r) {
     return (struct steps){block % blocks * 8 * down + (block / blocks * 8 + r % parts) * along, down, 2 * along, along};
 }
 
-/* The host address of a matrix that lies in one allocation, correctly aligned; NULL otherwise, and where accesses are watched. */
+/* The host address of a matrix that is correctly aligned in one allocation; NULL otherwise, or if accesses are watched. */
 static u8 *whole_matrix(struct warp *w, u32 site, int space, u64 base, u64 bytes, u32 unit) {
     if (base % unit || w->block->launch->module->info->sanitize) return NULL;
     if (is_shared(base) && space == SPACE_GENERIC) base -= SHARED_WINDOW, space = SPACE_SHARED;
@@ -30,7 +31,7 @@ static u8 *whole_matrix(struct warp *w, u32 site, int space, u64 base, u64 bytes
     return (u8 *)(base + (u64)c->delta);
 }
 
-/* Bytes from the first element of a matrix to the end of its last. */
+/* Bytes from the first element of a matrix to the end of its last one. */
 static u64 extent(struct wmma how, u32 stride) {
     const u64 lines = how.adjacent ? how.columns : how.rows, length = how.adjacent ? how.rows : how.columns;
     return ((lines - 1) * stride + length) * element_bits(how.element) / 8;
@@ -43,7 +44,7 @@ static void pairs_from(u32 *out, const u16 *p, struct steps s) {
 
 void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, struct wmma how, u32 registers, void *out) {
     const u32 bits = element_bits(how.element), bytes = bits < 8 ? 4 : bits / 8, E = bits < 32 ? 32 / bits : 1;
-    const u32 step = bits < 8 ? 8 / bits : 1; /* elements of less than a byte are read as words */
+    const u32 step = bits < 8 ? 8 / bits : 1; /* elements smaller than a byte are read as words */
     const u8 *whole = whole_matrix(w, site, space, base, extent(how, stride), bits < 8 ? 4 : bits / 8);
     for (u32 r = 0; r < registers; r++) {
         const struct steps s = steps_of(how, stride, r);

@@ -1,28 +1,29 @@
 /* The arithmetic of tensor cores: sums of products, bit for bit as published.
  *
- * For each element of D the products of a group of k, which are exact, and the accumulator are aligned to the largest
- * exponent among them, cut to a fixed number of fraction bits, added as integers, and the sum is converted to the
- * accumulator's type: to f32 by cutting, to f16 by rounding to nearest even. The accumulator then enters the next group.
- * The exponent of a product is the sum of its factors' exponents, even where the product of their significands is 2 or
- * more; that of a subnormal is the least of its type. A sum in which any term is NaN, or infinities of both signs, or zero
- * times infinity, is the NaN 0x7fffffff (f16: 0x7fff).
+ * For each element of D, the exact products of a group of k and the accumulator are aligned to the largest exponent
+ * among them, truncated to a fixed number of fraction bits and added as integers. The sum is converted to the
+ * accumulator's type: to f32 by truncating, to f16 by rounding to nearest even. This accumulator then enters the next
+ * group. The exponent of a product is the sum of its factors' exponents, even if the product of their significands is 2
+ * or more; that of a subnormal is the least of its type. A sum with a NaN, with infinities of both signs, or with zero
+ * times infinity is the NaN 0x7fffffff (f16: 0x7fff).
  *
  * Sources. [1] Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021: terms
- * are aligned and cut, not normalised in between; f32 results are cut. [2] Li et al., "FTTN", arXiv 2403.00232: extra bits
+ * are aligned and truncated without normalising in between; f32 results are truncated. [2] Li et al., "FTTN", arXiv
+ * 2403.00232: extra bits
  * by architecture. [3] Xie et al., MMA-Sim (github.com/microsoft/MMA-Sim, mmasim/simulator): the numbers below, the
  * exponents and NaN above, checked there against each architecture's GPUs. [4] Khattak, Mikaitis, "Accurate Models of
  * NVIDIA Tensor Cores", arXiv 2512.07004: the same for A100 and H100.
  *
- * mma.sync with 8-bit floats on sm_90 is no instruction of its own: ptxas 13.0 converts the elements to halves and makes two
- * of f16 k16, the first on a zero accumulator, and adds C with one more, rounded addition (tensor.c; read with nvdisasm. An
+ * sm_90 has no instruction for mma.sync with 8-bit floats: ptxas 13.0 converts the elements to halves, uses two of f16
+ * k16, the first with a zero accumulator, and adds C with another, rounded addition (tensor.c; read with nvdisasm. An
  * H200, driver 580.159.04, 2026-11-22: results have places below the 13 bits of sm_89).
  *
- * That H200 agrees with these rules in all 25600 words of each form and kind of numbers, NaN's included
- * (tests/gpu/test_tensor_bits_on_a_gpu.py). That no term is aligned to an exponent below LEAST_TOP, and that what is cut or
- * rounded to zero is +0, is from its words.
+ * That H200 agrees with these rules in all 25600 words of each form and kind of numbers, including NaN
+ * (tests/gpu/test_tensor_bits_on_a_gpu.py). Two rules come from its results: no term is aligned to an exponent below
+ * LEAST_TOP, and a sum truncated or rounded to zero is +0.
  *
- * Not published, and the H200's words for sm_90 alone: which products of a sparse instruction form a group (here: those of as
- * many stored elements), and the sign of a zero sum (here: +, as an integer has none). */
+ * Two rules are unpublished and checked only on the H200, so for sm_90 alone: which products of a sparse instruction
+ * form a group (here: those of as many stored elements), and the sign of a zero sum (here: +, as an integer has none). */
 
 #include "tensor.h"
 
@@ -33,8 +34,8 @@ static const struct { u32 architecture, fraction_bits, group_bits; } RULES[] = {
     {89, 24, 128}, /* [3] 24 bits; k16 of halves, k8 of tf32 and k32 of 8-bit floats are split in two */
     {80, 24, 128}, /* [3] 24 bits; k16 of halves and k8 of tf32 are split in two; [1], [4] A100: blocks of 8 and 4 */
 };
-#define LEAST_TOP -133 /* of the exponents that terms are aligned to; the H200 above fits -132 and less, not -131 */
-#define FP8_FRACTION_BITS 13u /* [3] sm_89: sums of 8-bit floats, and f32 results of these, have so many */
+#define LEAST_TOP -133 /* the least exponent that terms are aligned to; the H200 above fits -132 and less, not -131 */
+#define FP8_FRACTION_BITS 13u /* [3] sm_89: fraction bits of sums of 8-bit floats, and of their f32 results */
 
 struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int sparse) {
     u32 i = 0;
@@ -114,7 +115,7 @@ void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct si
 
 /* ---- floats ------------------------------------------------------------------------------------------------------- */
 
-/* One element of D, one group, by the rule as it is written above. */
+/* The sum of one group for one element of D, by the rule above. */
 static u32 sum_of_group(struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, u32 c) {
     VF values;
     VI exponents;
@@ -140,7 +141,7 @@ static u32 sum_of_group(struct sum_rule rule, const struct side *a, const struct
         sum += (i64)ldexp((double)a->value[x][row] * b->value[x][column], a->exponent[x][row] + b->exponent[x][column] - last);
     const double exact = ldexp((double)sum, last);
     if (rule.accumulator == ELEMENT_F16) return (f64_to_f16_s(exact) & 0x7fff) ? f64_to_f16_s(exact) : 0;
-    if (fabs(exact) < 0x1p-149) return 0; /* what is cut to zero is +0 */
+    if (fabs(exact) < 0x1p-149) return 0; /* a sum truncated to zero is +0 */
     float cut = (float)exact;
     if (fabs((double)cut) > fabs(exact) && fabs(exact) < 0x1p128) cut = nextafterf(cut, 0);
     return element_bits(rule.element) == 8 ? f2u(cut) & ~0u << (23 - FP8_FRACTION_BITS) : f2u(cut);
@@ -152,9 +153,9 @@ void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const st
             for (u32 i = 0; i < ROWS; i++) c[j][i] = sum_of_group(rule, a, b, x, x + rule.group < k ? x + rule.group : k, i, first + j, c[j][i]);
 }
 
-/* The same for the rows of a vector, where no term is infinite or NaN and no result subnormal or too large; 0 otherwise.
- * Sums have up to 32 bits and a sign: 16 products below 2^27, with 25 fraction bits, and an accumulator below 2^26. So they
- * are kept in two halves. */
+/* The same for the rows of a vector, if no term is infinite or NaN and no result is subnormal or too large; otherwise
+ * returns 0. Sums have up to 32 bits and a sign: 16 products below 2^27, with 25 fraction bits, and an accumulator
+ * below 2^26. So they are stored in two halves. */
 INLINE int sum_of_group_v(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI own;
@@ -164,7 +165,7 @@ INLINE int sum_of_group_v(const struct sum_rule rule, const struct side *a, cons
     for (u32 x = k0; x < k1; x++) top = largest(top, *(const VI *)&a->exponent[x][row] + b->exponent[x][column]);
     if (UNLIKELY(CMPI(5, top, BI(EXPONENT_SPECIAL)))) return 0;
     const VI last = top - (i32)rule.fraction_bits, least = last - 126, zero = last - 127;
-#define CUT(v, e) __builtin_convertvector((v) * (VF)((VU)(largest(e, least) - zero) << 23), VI) /* 2^-126 cuts all off */
+#define CUT(v, e) __builtin_convertvector((v) * (VF)((VU)(largest(e, least) - zero) << 23), VI) /* a scale of 2^-126 truncates to zero */
     VI sums[2] = {CUT(value, own), BI(0)};
     for (u32 h = 0; h < 2; h++) {
         u32 from = k0 + 8 * h, to = h == 0 && k1 > k0 + 8 ? k0 + 8 : k1;
@@ -172,7 +173,7 @@ INLINE int sum_of_group_v(const struct sum_rule rule, const struct side *a, cons
             sums[h] += CUT(*(const VF *)&a->value[x][row] * b->value[x][column], *(const VI *)&a->exponent[x][row] + b->exponent[x][column]);
     }
     const VU total = (VU)sums[0] + (VU)sums[1];
-    const VI negative = ((sums[0] & sums[1]) + ((sums[0] ^ sums[1]) >> 1)) >> 31; /* of half the sum, which has 31 bits */
+    const VI negative = ((sums[0] & sums[1]) + ((sums[0] ^ sums[1]) >> 1)) >> 31; /* the sign of half the sum, which has 31 bits */
     const VU magnitude = (total ^ (VU)negative) - (VU)negative;
     VU rest = magnitude >> 24; /* all places beyond the first 24 */
     rest |= rest >> 1, rest |= rest >> 2, rest |= rest >> 4;
@@ -181,7 +182,7 @@ INLINE int sum_of_group_v(const struct sum_rule rule, const struct side *a, cons
     const VI field = (VI)(bits >> 23) + last;
     bits = (bits + ((VU)last << 23)) & ~(VU)empty;
     const VU sign = (VU)negative & 0x80000000u;
-    if (rule.accumulator == ELEMENT_F16) { /* rounded to odd, so that rounding again is rounding once */
+    if (rule.accumulator == ELEMENT_F16) { /* rounded to odd, so that two roundings equal one */
         const VU half = f32_to_f16_v((VF)(bits | sign | ((VU)((magnitude & rest) != BU(0)) & 1u)));
         *c = half & (VU)((half & 0x7fffu) != BU(0));
         return 1;

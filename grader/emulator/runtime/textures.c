@@ -1,10 +1,11 @@
-/* tex, tld4, suld and sust: a lane at a time.
+/* tex, tld4, suld and sust, one lane at a time.
  *
- * Filtering follows the CUDA programming guide, "Texture Fetching": with x in texels, linear filtering reads the texels
- * at floor(x - 0.5) and the next one, and weighs them by the fraction, held with 8 bits. What it rounds to nearest is
- * x - 0.5 as a whole. In two dimensions the weights of the four texels have 8 bits as well, and add up to 1: measured on an
- * H200 on 2026-11-22, where a corner's share of 43.14 / 256 counted as 43 / 256. Whether shares are rounded or cut is not
- * known (here: rounded), nor is what a third dimension does (here: exact). A point outside the texture is led back by the address mode, of each texel. */
+ * Filtering follows the CUDA programming guide, "Texture Fetching": with x in texels, linear filtering reads the texel
+ * at floor(x - 0.5) and the next one, and weighs them by the fraction, which has 8 bits. Before that,
+ * x - 0.5 is rounded to these 8 bits, to nearest. In two dimensions the weights of the four texels also have 8 bits, and add up to 1:
+ * measured on an H200 on 2026-11-22, where a corner's share of 43.14 / 256 counted as 43 / 256. It is not known whether
+ * shares are rounded or truncated (here: rounded), nor how a third dimension is weighed (here: exactly). The address
+ * mode maps each texel outside the texture to one inside. */
 
 #include "emu.h"
 #include "textures.h"
@@ -13,9 +14,9 @@
 static struct texture *object_of(struct warp *w, u32 site, u32 lane, u64 handle, int surface) {
     struct texture *t = texture_of(handle);
     if (!t || t->is_surface != surface)
-        rt_fault(w, site, lane, cudaErrorInvalidTexture, "an access through 0x%llx, which is no %s object%s", (unsigned long long)handle, surface ? "surface" : "texture",
+        rt_fault(w, site, lane, cudaErrorInvalidTexture, "an access through 0x%llx, which is not a %s object%s", (unsigned long long)handle, surface ? "surface" : "texture",
                  t ? " but one of the other kind" : ": was it created, and not yet destroyed?");
-    if (!memory_find(t->memory)) rt_fault(w, site, lane, cudaErrorIllegalAddress, "the memory behind this %s object was freed", surface ? "surface" : "texture");
+    if (!memory_find(t->memory)) rt_fault(w, site, lane, cudaErrorIllegalAddress, "the memory of this %s object was freed", surface ? "surface" : "texture");
     return t;
 }
 
@@ -23,7 +24,8 @@ static struct texture *object_of(struct warp *w, u32 site, u32 lane, u64 handle,
 
 static const u8 *texel_at(const struct texture *t, i64 x, i64 y, i64 z) { return t->host + (u64)z * t->slice + (u64)y * t->pitch + (u64)x * t->element; }
 
-/* The channels as a kernel gets them: bits of a float, or integers of 32 bits. Missing ones are 0, of floats the last 1. */
+/* The channels as a kernel gets them: bits of a float, or integers of 32 bits. Missing channels are 0, except that the
+ * last one of floats is 1. */
 static void read_channels(const struct texture *t, const u8 *p, u32 out[4]) {
     int is_float = t->kind == cudaChannelFormatKindFloat || t->normalizes;
     out[0] = out[1] = out[2] = 0, out[3] = is_float ? f2u(1) : 1;
@@ -68,7 +70,7 @@ static void fetch(const struct texture *t, u32 dimensions, const i64 i[3], u32 l
     read_channels(t, texel_at(t, at[0], at[1], at[2]), out);
 }
 
-/* Coordinates in texels, with the fraction's 8 bits, as linear filtering holds them. */
+/* A coordinate in texels, as linear filtering rounds it, with a fraction of 8 bits. */
 static i64 fixed(double x) { return (i64)floor((x - 0.5) * 256 + 0.5); }
 
 static void filter(const struct texture *t, u32 dimensions, const double x[3], u32 layer, u32 out[4]) {
@@ -86,7 +88,7 @@ static void filter(const struct texture *t, u32 dimensions, const double x[3], u
         double share = plane[corner & 3];
         for (u32 d = 0; d < dimensions; d++) i[d] = base[d] + (corner >> d & 1);
         if (dimensions == 3) share *= corner >> 2 ? weight[2] : 1 - weight[2];
-        if (share == 0) continue; /* an infinity there does not count */
+        if (share == 0) continue; /* so that an infinity there has no effect */
         fetch(t, dimensions, i, layer, texel);
         for (u32 c = 0; c < 4; c++) sum[c] += share * u2f(texel[c]);
     }
@@ -164,7 +166,7 @@ void rt_texture_query(struct warp *w, u32 site, u32 m, int what, const u64 *obje
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo);
         const struct texture *t = texture_of(object[l]);
-        if (!t) rt_fault(w, site, l, cudaErrorInvalidTexture, "a question about 0x%llx, which is no texture or surface object", (unsigned long long)object[l]);
+        if (!t) rt_fault(w, site, l, cudaErrorInvalidTexture, "a query of 0x%llx, which is not a texture or surface object", (unsigned long long)object[l]);
         answer[l] = what == 3 ? t->layers : t->size[what];
     }
 }

@@ -1,4 +1,4 @@
-/* What a texture or surface object stands for. */
+/* A texture or surface object. */
 #ifndef TEXTURES_H
 #define TEXTURES_H
 
@@ -17,6 +17,6 @@ struct texture {
     struct cudaTextureDesc description;
 };
 
-struct texture *texture_of(u64 handle); /* NULL when it is no live object's */
+struct texture *texture_of(u64 handle); /* NULL if the handle is not that of a live object */
 
 #endif

@@ -1,9 +1,10 @@
-/* Video instructions and fns: arithmetic on words, half-words and bytes, as the PTX ISA's sections on them write it down.
+/* Video instructions and fns: arithmetic on words, half-words and bytes, as described in the PTX ISA.
  *
- * On sm_80 and sm_90 ptxas writes the scalar ones out in other instructions. Where its code departs from the PTX ISA, this file does as
- * the code does (ptxas 13.0 for sm_80 and sm_90, read with nvdisasm; what an H200 gave on 2026-11-22 fits): vshl saturates 34 bits
- * of the shifted number, to 32 bits even where fewer are stored; vmad multiplies words and adds c as signed ones whatever
- * their types; and a sum or difference that is not saturated is cut to a signed word before it enters min or max. */
+ * On sm_80 and sm_90 ptxas replaces the scalar ones by other instructions. Where its code departs from the PTX ISA,
+ * this file follows the code (ptxas 13.0 for sm_80 and sm_90, read with nvdisasm; consistent with an H200's results on
+ * 2026-11-22). vshl saturates 34 bits of the shifted number, to 32 bits even if fewer are stored. vmad multiplies words
+ * and adds c as signed words whatever their types. A sum or difference that is not saturated is truncated to a signed
+ * word before it enters min or max. */
 
 #include "emu.h"
 

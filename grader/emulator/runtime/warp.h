@@ -3,27 +3,29 @@
  * Theory of operation. A PTX register whose lanes differ is a row of vectors: PIECES vectors of W 32-bit lanes, or twice
  * as many of W/2 64-bit lanes. A register that the translator knows to be the same in all lanes is a C scalar; one that
  * steps evenly from lane to lane is a scalar base and a stride. A predicate is always a 32-bit lane mask. 8- and 16-bit
- * values live zero-extended in 32-bit lanes.
+ * values are stored zero-extended in 32-bit lanes.
  *
  * Every function exists in up to three forms. `linear` assumes that blockDim.x is a multiple of 32, so that threadIdx.x
  * steps by one and y and z are uniform; `general` does not. Both run only while all live lanes are at the same place:
- * `m` is the mask of live lanes, and register writes need no mask because dead lanes' registers are never read. Where lanes part, the `slow` form runs, block by block under a mask, always the
- * lowest-numbered pending block, until all lanes are at the branch's immediate post-dominator (or have left); the fast
- * form then goes on there. Lanes that wait in a loop for others of their warp let these go on (apart.c), as do
- * lanes that come to a warp function before others that its mask names (gather.c).
+ * `m` is the mask of live lanes, and register writes need no mask because dead lanes' registers are never read. Where
+ * lanes part, the `slow` form runs, block by block under a mask, always the lowest-numbered pending block, until all
+ * lanes are at the branch's immediate post-dominator (or have left); the fast form then goes on there. Lanes that wait
+ * in a loop for others of their warp let those others run (apart.c), as do lanes that reach a warp function before
+ * others that its mask names (gather.c).
  *
- * Registers live in a frame in memory, F, where the slow form finds them; a register that a form knows to be more even
- * than the general form does has a second place there and is copied when lanes part. Between branches, instructions are
- * threaded code: rows of numbers that small functions, shared by all instructions alike, work off (run_rows). Blocks of
- * inner loops are C instead, with their registers in variables from the block's first instruction to its last: gcc's
- * time goes where the program's goes. Where lanes go from a block is a row of a table, too (struct way, ways.c).
+ * Registers are stored in a frame in memory, F, where the slow form finds them. A register that a form knows to be more
+ * regular than the general form does has a second place there and is copied when lanes part. Between branches,
+ * instructions are threaded code: rows of numbers, processed by small functions that similar instructions share
+ * (run_rows). Blocks of inner loops are C instead, with their registers in variables from the block's first instruction
+ * to its last, so that gcc's time is spent where the program's is. A table says where lanes go at the end of each block
+ * (struct way, ways.c).
  *
  * Each warp is a fiber (fiber.c), so a barrier, anywhere in the call tree, is a plain function call that returns when
  * the block's other warps have arrived.
  *
  * Memory accesses carry a site number. A worker thread keeps, for each site, the bounds of the allocation it last
- * touched; an access inside them is a plain load or store, everything else goes to rt_load_… and rt_store_… (access.c), which
- * knows all allocations and address windows and reports what is wrong.
+ * touched. An access inside them is a plain load or store; every other access goes to rt_load_… and rt_store_…
+ * (access.c), which know all allocations and address windows and report errors.
  */
 #ifndef WARP_H
 #define WARP_H
@@ -72,14 +74,14 @@ typedef float f32a __attribute__((may_alias, aligned(1)));
 typedef double f64a __attribute__((may_alias, aligned(1)));
 typedef u32 W32 __attribute__((vector_size(16), may_alias, aligned(1)));
 
-/* ---- what the runtime keeps for a warp ------------------------------------------------------------------------- */
+/* ---- the state of a warp --------------------------------------------------------------------------------------- */
 
 struct site {
     u64 lo, hi;  /* device addresses [lo, hi) of the allocation last touched here */
     i64 delta;   /* device address + delta = host address */
 };
 
-/* Where a site is, for reports. */
+/* The place of a site, for reports. */
 struct site_info {
     const char *file;
     u32 line;
@@ -88,8 +90,9 @@ struct site_info {
     u8 order; /* SITE_… of enum site_order */
 };
 enum site_kind { SITE_LOAD, SITE_STORE, SITE_COPY, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
-/* Volatile, relaxed, acquire or release; with release semantics; an atomic beside which a plain read is usual (cas, min,
- * max, and, or); an atomic that does not depend on what was there (exch); one that says its order (not volatile). */
+/* In turn: volatile, relaxed, acquire or release; with release semantics; an atomic that is commonly combined with
+ * plain reads (cas, min, max, and, or); an atomic whose new value does not depend on the old one (exch); with an
+ * explicit memory order (not volatile). */
 enum site_order { SITE_STRONG = 1, SITE_RELEASES = 2, SITE_TOLERANT = 4, SITE_OVERWRITES = 8, SITE_ORDERED = 16 };
 
 struct warp {
@@ -105,13 +108,13 @@ struct warp {
     u32 ntid[3], ctaid[3], nctaid[3];
     u32 tid0[3];   /* lane 0's threadIdx */
     u32 dynamic_shared, smid, slot;
-    u32 reserved;  /* offset in shared memory, past all that is the kernel's, of RESERVED_BYTES for cooperative groups */
-    u32 step;      /* counts what makes the lanes wait for each other, when races are looked for */
-    u32 asked_in_vain; /* since the last rt_poll, at an mbarrier */
-    u32 environment[2]; /* %envreg1 and 2: where cooperative groups find the grid's barrier */
+    u32 reserved;  /* offset in shared memory, past the kernel's own, of RESERVED_BYTES for cooperative groups */
+    u32 step;      /* under --sanitize race, counts the instructions at which lanes wait for each other */
+    u32 asked_in_vain; /* unsuccessful tests of mbarriers since the last rt_poll */
+    u32 environment[2]; /* %envreg1 and 2: the address of the grid's barrier, for cooperative groups */
     u64 grid_id;
     struct block *block;
-    struct wait *waits; /* syncwarp.c: lanes that wait for others; NULL mostly */
+    struct wait *waits; /* syncwarp.c: lanes that wait for others; usually NULL */
     u32 *alive;    /* threads of the block that have not exited */
     struct counters *counters;
     u32 tid[3][32] __attribute__((aligned(64)));
@@ -122,7 +125,7 @@ struct warp {
 #define LOCAL_WINDOW 0x0200000000000000ull
 #define PARAM_WINDOW 0x0300000000000000ull
 
-#define RESERVED_GAP 65536u /* so that what lies just past the kernel's shared memory is nobody's, and found */
+#define RESERVED_GAP 65536u /* unused, so that accesses just past the kernel's shared memory are found */
 #define RESERVED_BYTES 1024u /* of shared memory, for the system: CUDA C++ Programming Guide, compute capability 8.x */
 
 enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM };
@@ -131,7 +134,7 @@ enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM
 
 struct addresses { u64 lane[32]; };
 
-/* Finds the allocation that holds [addr, addr + bytes) and points the site's bounds at it; 0 when there is none. */
+/* Finds the allocation that holds [addr, addr + bytes) and stores its bounds in the site; 0 if there is none. */
 int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) COLD;
 /* Loads and stores `count` elements of `bytes` each for every lane in m. Addresses are evenly spaced (_a), or rows of 32
  * (_w) or 64 bits (_q); values are rows, one element after the other, of 32 bits or, for 8-byte elements, of 64. */
@@ -141,18 +144,18 @@ void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 
 void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
-/* The same for elements of 8 or 16 bytes together, which other processors see all at once (whole.c). */
+/* The same for elements of 8 or 16 bytes in all, which other threads never see half written (whole.c). */
 void rt_load_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out);
 void rt_store_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
-/* rt_load_w of 4 words from shared memory, and rt_load_q of so many, where nothing watches (words.c). */
+/* rt_load_w of 4 words from shared memory, and rt_load_q of 1, 2 or 4, in programs that are not watched (words.c). */
 void rt_load_quads(struct warp *w, u32 site, int space, const u32 *addr, u32 m, void *out);
 void rt_load_words1(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
 void rt_load_words2(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
 void rt_load_words4(struct warp *w, u32 site, int space, const u64 *addr, u32 m, void *out);
-/* The host address of one lane's access, or no return. */
+/* The host address of one lane's access; does not return if the access is a fault. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
 void rt_fence(struct warp *w);
-/* __syncwarp() that not all lanes of the mask have reached, or while others wait for such lanes. */
+/* __syncwarp() that not all lanes of its mask have reached, or for which other lanes are waiting. */
 void rt_syncwarp(struct warp *w, u32 site, u32 m, u32 members) COLD;
 void rt_syncwarp_groups(struct warp *w, u32 site, u32 m, const u32 *members);
 void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int aligned);
@@ -173,32 +176,32 @@ u64 rt_nanoseconds(void);
 void rt_nanosleep(struct warp *w, u32 ns);
 
 /* Lanes of a divided warp that may wait for each other (apart.c). */
-#define PATIENCE 16u /* times round a loop, until other lanes' turn */
-#define WARP_PATIENCE 64u /* until other warps'; a divisor of what fuel is filled up to */
+#define PATIENCE 16u /* iterations of a loop until it is other lanes' turn */
+#define WARP_PATIENCE 64u /* until it is other warps' turn; divides the values that fuel is refilled to */
 struct apart {
-    u32 waiting;  /* lanes whose patience is at an end: the others' turn */
-    u32 held;     /* lanes that have come to where lanes meet, before some that take part */
+    u32 waiting;  /* lanes that have used up their patience: it is the others' turn */
+    u32 held;     /* lanes held where lanes meet, because other participants are missing */
     u32 waited;   /* lanes that were ever waiting */
-    u32 stuck;    /* lanes that were held when nothing else was left: they go on as if nobody had been missing */
-    u32 patience; /* of the lanes that run: times round a loop */
+    u32 stuck;    /* lanes that were held when nothing else could run: they go on as if no lane were missing */
+    u32 patience; /* of the lanes that run: remaining iterations of a loop */
     u32 turns;
 };
 
-/* Warp functions (gather.c). What each lane sees: one value for each lane, and which lanes count. */
+/* Warp functions (gather.c). What each lane sees: a row with one value per lane, and the lanes of its group. */
 struct together { const u64 *row[32]; u32 group[32]; };
 struct gathering {
-    u32 offered;  /* lanes that have come and not gone on */
-    u32 complete; /* of these, lanes whose mask's lanes have all come */
+    u32 offered;  /* lanes that have arrived and not gone on */
+    u32 complete; /* of these, lanes whose whole mask has arrived */
     u32 members[32], call[32];
     u64 offer[32], seen[32][32];
-    struct together together; /* of lanes that may go on */
-    u32 asked[32] __attribute__((aligned(64))); /* of lanes that are coming: their masks, and what they bring */
+    struct together together; /* for lanes that may go on */
+    u32 asked[32] __attribute__((aligned(64))); /* the masks of arriving lanes; below, their values */
     u64 brought[32] __attribute__((aligned(64)));
 };
 void rt_check_members(struct warp *w, u32 site, u32 m, const u32 *members) COLD;
 void rt_shuffle(const struct together *t, u32 m, const u32 *source, u32 *out) COLD;
 void rt_ballot(const struct together *t, u32 m, u32 *out) COLD;
-u32 rt_match(const struct together *t, u32 m, int all, u32 *out); /* lanes that all others of their mask equal */
+u32 rt_match(const struct together *t, u32 m, int all, u32 *out); /* the lanes with equal values */
 void rt_reduce_add_u32(const struct together *t, u32 m, u32 *out);
 void rt_reduce_min_u32(const struct together *t, u32 m, u32 *out);
 void rt_reduce_min_s32(const struct together *t, u32 m, u32 *out);
@@ -226,7 +229,7 @@ u32 rt_fns(u32 mask, u32 base, u32 offset); /* the offset-th set bit from base o
 u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align); /* one place in local memory for all lanes */
 void rt_stack_restore(struct warp *w, u32 m, u64 top);
 
-/* Matrix instructions (tensor.c, tensor_memory.c). Registers are rows of 32 lanes, of 32 bits or, of doubles, of 64. */
+/* Matrix instructions (tensor.c, tensor_memory.c). Registers are rows of 32 lanes, with 32 bits or, for doubles, 64. */
 enum element {
     ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_E4M3, ELEMENT_E5M2, ELEMENT_S8, ELEMENT_U8, ELEMENT_S4, ELEMENT_U4, ELEMENT_B1,
     ELEMENT_F32, ELEMENT_S32, ELEMENT_F64
@@ -237,25 +240,25 @@ void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, co
 void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a, const u32 *b, const u32 *c, u32 *d);
 void rt_mma_f64(struct mma how, const u64 *a, const u64 *b, const u64 *c, u64 *d);
 void rt_movmatrix(const u32 *in, u32 *out);
-/* B is seen by columns here: its rows are k long, as A's. `adjacent`: elements of different rows lie next to each other. */
+/* B is transposed here: its rows have length k, as A's have. `adjacent`: elements of different rows are contiguous. */
 struct wmma { u32 rows, columns; int element, accumulator, adjacent; };
 void rt_wmma_load(struct warp *w, u32 site, int space, u64 base, u32 stride, struct wmma how, u32 registers, void *out);
 void rt_wmma_store(struct warp *w, u32 site, int space, u64 base, u32 stride, struct wmma how, u32 registers, const void *in);
 void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, u32 *out);
 void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, const u32 *in);
 
-/* Asynchronous copies (copies.c) of `size` bytes a lane, of which `amount` come from the source and the rest are zeros. A
- * wait leaves each lane's newest `pending` committed groups under way. */
+/* Asynchronous copies (copies.c) of `size` bytes per lane, of which `amount` come from the source and the rest are
+ * zeros. After a wait, only each lane's newest `pending` committed groups are still in flight. */
 void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m);
 void rt_copy_commit(struct warp *w, u32 m);
 void rt_copy_wait(struct warp *w, u32 pending, u32 m);
-void rt_copy_arrive_all(struct warp *w, u32 m); /* those of no group too */
+void rt_copy_arrive_all(struct warp *w, u32 m); /* including copies without a group */
 
 /* Video instructions (video.c). */
 struct video_part { u8 shift, bits; };
 struct video {
     u32 what, second; /* VIDEO_… */
-    u8 parts;         /* 1, 2 or 4 that are computed side by side, of a and b together those in pick_a and pick_b */
+    u8 parts;         /* 1, 2 or 4 parts computed side by side; pick_a and pick_b choose them from a and b together */
     u8 d_signed, a_signed, b_signed, saturates, wraps, compare, accumulates, mask, plus_one, negate_product, negate_third, scale;
     struct video_part d, a, b; /* of scalar instructions */
     u8 pick_a[4], pick_b[4];
@@ -264,15 +267,15 @@ enum { VIDEO_ADD, VIDEO_SUB, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX, VIDEO_AVRG, VI
 u32 rt_video_lane(const struct video *v, u32 a, u32 b, u32 c);
 void rt_video(const struct video *v, u32 m, const u32 *a, const u32 *b, const u32 *c, u32 *out);
 
-/* Barrier objects (mbarrier.c). An arrival's vv holds how many arrive, then the token; a test gives the lanes whose phase,
- * that of the token or of the parity in vv, is complete. */
+/* Barrier objects (mbarrier.c). An arrival's vv holds the number of arrivals and receives the token. A test returns the
+ * lanes whose phase is complete; vv holds its token or parity. */
 void rt_mbarrier_init(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *count);
 void rt_mbarrier_invalidate(struct warp *w, u32 site, int space, const u64 *addr, u32 m);
 void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv, int drops);
 u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity);
 
-/* Textures and surfaces (textures.c): `geometry` dimensions, the coordinates being rows; channels come in four rows. A gather
- * reads one channel (>= 0) of four texels. Values of a surface access are rows of 64 bits. */
+/* Textures and surfaces (textures.c). `geometry` is the number of dimensions; coordinates are rows, and so are the four
+ * channels. A gather reads one channel (>= 0) of four texels. Values of a surface access are rows of 64 bits. */
 #define LAYERED 4
 enum bounds { BOUNDS_TRAP, BOUNDS_CLAMP, BOUNDS_ZERO };
 void rt_texture(struct warp *w, u32 site, u32 m, int geometry, int is_float, int channel, const u64 *object, const u32 *at, u32 *out);
@@ -327,9 +330,9 @@ INLINE VF SELF(u16 m, VF a, VF b) { return __builtin_ia32_blendmps_512_mask(b, a
 typedef long long VLL __attribute__((vector_size(64)));
 INLINE VQ SELQ(u8 m, VQ a, VQ b) { return (VQ)__builtin_ia32_blendmq_512_mask((VLL)b, (VLL)a, m); }
 INLINE VD SELD(u8 m, VD a, VD b) { return __builtin_ia32_blendmpd_512_mask(b, a, m); }
-/* A comparison's mask as a number. The move is spelled out because gcc 12.2 gets it wrong when it spills: it stores a
- * 16-bit mask with kmovw, two bytes, and reads four back, so that lanes of the upper half get bits of whatever lay on
- * the stack (seen in reference/matmul/tiled.cu, whose comparison is hoisted out of the loop). */
+/* A comparison's mask as a number. The move is written in assembly because gcc 12.2 spills masks wrongly: it stores a
+ * 16-bit mask with kmovw, two bytes, and reads four back, so that lanes of the upper half get unrelated bits from the
+ * stack (seen in reference/matmul/tiled.cu, whose comparison is hoisted out of the loop). */
 INLINE u32 mask16(u16 m) { u32 n; __asm__("kmovw %1, %0" : "=r"(n) : "k"(m)); return n; }
 INLINE u32 mask8(u8 m) { u32 n; __asm__("kmovb %1, %0" : "=r"(n) : "k"(m)); return n; }
 /* Comparison predicates of the hardware: 0 eq, 1 lt, 2 le, 4 ne, 5 ge, 6 gt. */
@@ -341,7 +344,7 @@ INLINE u32 mask8(u8 m) { u32 n; __asm__("kmovb %1, %0" : "=r"(n) : "k"(m)); retu
  * 8 eq_uq, 9 nge(ltu), 10 ngt(leu), 5 nlt(geu), 6 nle(gtu). */
 #define CMPF(op, a, b) mask16(__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
 #define CMPD(op, a, b) mask8(__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
-/* PICK(WHERE(...), a, b) is SEL(CMP(...), a, b) for a comparison that is used at once: a vector remains one. */
+/* PICK(WHERE(...), a, b) is SEL(CMP(...), a, b) for a comparison used at once, whose result can stay a vector. */
 #define WHEREU CMPU
 #define WHEREI CMPI
 #define WHEREQ CMPQ
@@ -421,32 +424,33 @@ INLINE void lanes_exit(struct warp *w, u32 gone) {
 
 /* ---- threaded code (translate/template.py) ------------------------------------------------------------------------ */
 
-/* Runs rows of operands k … end: offsets in the frame F, sites and literals, as the template at hand numbers them. */
+/* Runs the rows of operands k … end: offsets in the frame F, sites and literals, in the template's order. */
 typedef void template_function(struct warp *w, u8 *F, u32 m, const u32 *k, const u32 *end);
-/* Runs code … end. Each run of one template is its number, its length in words, and its rows. */
+/* Runs code … end. Each run of one template consists of its number, its length in words, and its rows. */
 void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates, const u32 *code, const u32 *end);
 
 /* ---- from block to block (ways.c) ---------------------------------------------------------------------------------- */
 
 enum way_kind { WAY_GOTO, WAY_BRANCH, WAY_PART, WAY_SWITCH, WAY_CHOOSE, WAY_BARRIER, WAY_RETURN, WAY_EXIT, WAY_ABSENT };
 
-/* A block, and where lanes go from it: to one block; to one of two, together or each its own way; to one of many, together
- * or each its own way; to a barrier; out of the function, or of the kernel. A slow form lacks what lanes never run apart. */
+/* A block, and where lanes go at its end: to one block; to one of two, together or separately; to one of many, together
+ * or separately; to a barrier; out of the function, or of the kernel. A slow form lacks blocks that divided warps never
+ * run. */
 struct way {
     u32 rows, end;         /* the block's threaded code */
-    u32 spilled, reloaded; /* behind it, up to here: what to do when lanes part, and when they have met again */
-    u32 taken, otherwise;  /* blocks; of a switch, where its targets begin, and how many; of a barrier, behind it, and its number */
-    u32 stop;              /* where lanes that part meet; of a barrier, its threads */
-    u32 cell;              /* where the condition lies in the frame */
-    u32 site;              /* of the barrier, or of the loop that this ends */
+    u32 spilled, reloaded; /* ends of the rows after it that run when lanes part, and when they have met again */
+    u32 taken, otherwise;  /* blocks; of a switch, the index of its first target and their number; of a barrier, the next block and its number */
+    u32 stop;              /* the block where lanes that part meet; of a barrier, its threads */
+    u32 cell;              /* the condition's place in the frame */
+    u32 site;              /* of the barrier, or of the loop that this block ends */
     u32 expected;          /* lanes that meet before this block */
-    u32 asked;             /* up to here, its rows say what lanes bring to a warp function for which they gather; or 0 */
+    u32 asked;             /* end of the first rows, which store the lanes' values for a warp function at which they gather; or 0 */
     u32 call, meeting;     /* the number and the site of that warp function */
     u8 kind, negated;
     u8 code;   /* the block is C */
     u8 waits;  /* header of a loop in which lanes may wait for others */
-    u8 idle;   /* from here to where the warp meets nothing happens that others see */
-    u8 leaves; /* 1: those who take the branch only leave, 2: the others */
+    u8 idle;   /* from here to where the warp meets, nothing is visible to other lanes */
+    u8 leaves; /* 1: the lanes that take the branch only leave; 2: the others do */
 };
 
 struct trip;
@@ -455,41 +459,41 @@ struct form {
     const u32 *rows;
     template_function *const *templates;
     const u16 *targets;                                              /* of switches */
-    u32 (*code)(struct warp *w, u8 *F, struct trip *t, u32 at); /* runs C from block `at`; gives the last block that it ran */
+    u32 (*code)(struct warp *w, u8 *F, struct trip *t, u32 at); /* runs C from block `at`; returns the last block that it ran */
 };
 struct function {
     u32 blocks, frame_bytes, local_bytes;
-    u8 entry, barriers, gathers; /* a kernel; its slow form has barriers, warp functions whose lanes come separately */
-    const struct form *linear, *general, *slow; /* NULL where there is none */
+    u8 entry, barriers, gathers; /* whether it is a kernel, and its slow form has barriers, or warp functions whose lanes arrive separately */
+    const struct form *linear, *general, *slow; /* NULL if there is none */
 };
 
-/* Lanes of a divided warp that wait at barriers, by the block that they go on at. */
+/* Lanes of a divided warp that wait at barriers, by the block at which they go on. */
 struct waiting { u32 id, threads, lanes; };
 
-/* A warp on its way through a form. From `pend` on for slow forms only. */
+/* The state of a warp in a form. The members from `pend` on are for slow forms only. */
 struct trip {
     const struct function *function;
     u32 **prm;  /* arguments and results */
     u32 m;      /* the lanes that run */
     u32 left;   /* lanes that have left the kernel */
-    u32 *pend;  /* by block, the lanes that are due there */
-    u32 next;   /* no lanes are due before this block */
+    u32 *pend;  /* by block, the pending lanes */
+    u32 next;   /* no lanes are pending before this block */
     u32 waiting, wait_site;
     struct waiting *waits;
     struct apart apart;
     struct gathering *gathering;
-    u32 index[32] __attribute__((aligned(64))); /* WAY_CHOOSE: each lane's way */
+    u32 index[32] __attribute__((aligned(64))); /* WAY_CHOOSE: each lane's target */
 };
 
-/* Runs a function with the lanes m; gives those that have not left the kernel. */
+/* Runs a function with the lanes m; returns those that have not left the kernel. */
 u32 rt_run(struct warp *w, u32 m, u32 **prm, const struct function *f);
-/* Leaves the fast form for good at the begin of a block. */
+/* Leaves the fast form for good at the start of a block. */
 void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block);
-/* Of the slow form: has lanes wait at a barrier until the others have arrived, or have all left. */
+/* Slow form: makes lanes wait at a barrier until the others have arrived, or have all left. */
 void rt_wait_apart(struct warp *w, struct trip *t, u32 site, u32 block, u32 lanes, u32 id, u32 threads);
-/* Of the slow form: has lanes stay where lanes meet while others that take part have waited elsewhere and are still to come. */
+/* Slow form: holds lanes where lanes meet, while other participants that have waited elsewhere are yet to come. */
 int rt_stay(struct trip *t, u32 block, u32 m, u32 expected);
-/* Where the frame of a slow form has its trip. */
+/* The trip of a slow form, through the pointer in its frame. */
 #define TRIP (*(struct trip **)(F + 16))
 
 #include "math.h.inc"

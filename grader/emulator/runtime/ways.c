@@ -1,13 +1,14 @@
-/* How lanes go from block to block: one loop for the fast forms of a function, one for its slow form.
+/* Control flow between blocks: one loop for the fast forms of a function, one for its slow form.
  *
- * A form is a table of `struct way`, one for each block: which rows of threaded code the block is, and where lanes go
- * from its end. So gcc compiles none of it for a program; only blocks that are more than rows (inner loops, calls) are C,
- * in the form's `code`, which runs such a block, or several where they jump to each other, and gives the last one's number.
+ * A form is a table of `struct way`, one for each block: the block's rows of threaded code, and where lanes go at its
+ * end. So gcc need not compile control flow for each program. Only blocks that are more than rows (inner loops, calls)
+ * are C, in the form's `code`, which runs such a block, or several if they jump to each other, and returns the last
+ * one's number.
  */
 #include "emu.h"
 #include <alloca.h>
 
-#define NOWHERE (~0u) /* for where lanes meet again: only all together at the end */
+#define NOWHERE (~0u) /* as the block where lanes meet again: they never do before the end */
 
 static void run(struct warp *w, u8 *F, u32 m, const struct form *form, u32 begin, u32 end) {
     if (begin < end) run_rows(w, F, m, form->templates, form->rows + begin, form->rows + end);
@@ -23,7 +24,8 @@ static u32 chosen(const u8 *F, const struct form *form, const struct way *way) {
     return form->targets[way->taken + (index < last ? index : last)];
 }
 
-/* Makes the running lanes pending at the blocks that they choose; gives the lowest of these, or `first`, if that is lower. */
+/* Makes the running lanes pending at the blocks that they choose; returns the lowest of these, or `first` if it is
+ * lower. */
 static u32 choose_blocks(const struct form *form, const struct way *way, const struct trip *t, u32 *pend, u32 first) {
     EACH_LANE(t->m) {
         const u32 block = form->targets[way->taken + t->index[l]];
@@ -33,7 +35,7 @@ static u32 choose_blocks(const struct form *form, const struct way *way, const s
     return first;
 }
 
-/* The back edge of a loop. */
+/* Called at the back edge of a loop. */
 static void go_round(struct warp *w, const struct trip *t, const struct way *way, const struct way *header) {
     w->fuel--;
     if (header->waits) {
@@ -45,13 +47,13 @@ static void go_round(struct warp *w, const struct trip *t, const struct way *way
 
 /* ---- the slow form: lanes that are apart ---------------------------------------------------------------------------- */
 
-/* The first block from `next` on at which lanes are due, other than those that are away; `blocks` when there is none. */
+/* The first block from `next` on with pending lanes that are not in `away`; `blocks` if there is none. */
 static u32 next_due(const u32 *pend, u32 next, u32 blocks, u32 away) {
     while (next < blocks && (pend[next] & ~away) == 0) next++;
     return next;
 }
 
-/* No other lanes can go on: those at one barrier wait there for the other warps. */
+/* Called when no other lanes can go on: the lanes at one barrier wait there for the other warps. */
 static void wait_together(struct warp *w, struct trip *t, u32 blocks) {
     struct waiting *all = t->waits;
     u32 first = 0, lanes = 0;
@@ -82,8 +84,8 @@ static void park(struct trip *t, u32 block, u32 lanes) {
     if (block < t->next) t->next = block;
 }
 
-/* Takes the lanes that are due first; gives the block at which they are, or `stop` when all are there (they are then t->m),
- * or the number of blocks when all have left. */
+/* Takes the lanes at the lowest pending block and returns that block; or `stop` when all are there (t->m is then these
+ * lanes), or the number of blocks when all have left. */
 static u32 dispatch(struct warp *w, struct trip *t, u32 *stop) {
     const u32 blocks = t->function->blocks;
     for (;;) {
@@ -102,8 +104,8 @@ static u32 dispatch(struct warp *w, struct trip *t, u32 *stop) {
             t->next = 0;
             continue;
         }
-        /* Lanes past `stop` cannot be pending while others are before it: blocks are numbered that way. Only lanes that
-         * wait at a barrier can be missing there; then the slow form keeps the warp to its end. */
+        /* The numbering of blocks ensures that no lane is pending past `stop` while others are before it. Only lanes
+         * that wait at a barrier can be missing there; then the slow form keeps the warp to the end of the function. */
         if (at == *stop && t->waiting) *stop = NOWHERE;
         const u32 now_away = t->apart.waiting | t->apart.held;
         t->m = t->pend[at] & ~now_away;
@@ -114,7 +116,7 @@ static u32 dispatch(struct warp *w, struct trip *t, u32 *stop) {
     }
 }
 
-/* Where the lanes go from the end of block `at`; NOWHERE when other lanes' turn has come. */
+/* The block where the lanes go from the end of block `at`; NOWHERE if it is other lanes' turn. */
 static u32 leave_block(struct warp *w, u8 *F, struct trip *t, u32 at) {
     const struct function *f = t->function;
     const struct form *form = f->slow;
@@ -129,7 +131,7 @@ static u32 leave_block(struct warp *w, u8 *F, struct trip *t, u32 at) {
         if (go == t->m) break;
         to = way->otherwise;
         if (!go) break;
-        /* The higher-numbered side waits; the lower may go on at once unless others are due before it. */
+        /* The higher-numbered side waits. The lower one may go on at once unless a lower block is pending. */
         const int jump = way->taken < way->otherwise;
         to = jump ? way->taken : way->otherwise;
         park(t, jump ? way->otherwise : way->taken, jump ? t->m & ~go : go);
@@ -157,8 +159,7 @@ static u32 leave_block(struct warp *w, u8 *F, struct trip *t, u32 at) {
     return to;
 }
 
-/* Runs lanes from the blocks where they are in `pend`, of which `next` is the lowest, until all that have not left are at
- * `stop`; gives these. */
+/* Runs the lanes in `pend`, whose lowest block is `next`, until all that have not left are at `stop`; returns these. */
 static u32 run_slow(struct warp *w, u8 *F, const struct function *f, u32 **prm, u32 *left, u32 *pend, u32 next, u32 stop) {
     struct trip t = {.function = f, .prm = prm, .pend = pend, .next = next, .apart.patience = PATIENCE};
     if (f->barriers) {
@@ -211,7 +212,8 @@ void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block) {
     t->m = 0;
 }
 
-/* Lanes part at the end of a block; `go` are those that take the branch. Gives where the others that are left go on. */
+/* Called when lanes part at the end of a block; `go` are those that take the branch. Returns the block where the
+ * remaining lanes go on. */
 static u32 part(struct warp *w, u8 *F, const struct form *form, struct trip *t, const struct way *way, u32 go) {
     const struct function *f = t->function;
     const u32 stay = t->m & ~go;

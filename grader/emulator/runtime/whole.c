@@ -1,9 +1,10 @@
 /* Vector accesses that blocks on other processors never see half done.
  *
  * A volatile or relaxed access of two or four registers is one transaction for a lane of a GPU; decoupled look-back
- * (CUB's scans) passes a value and its state that way. 8 bytes are one access on every processor here. 16 aligned bytes
- * are on x86 with AVX (Intel SDM, volume 3, 9.1.1; AMD's manual, volume 2, 7.3.2) and on Arm with LSE2 (Arm ARM,
- * B2.2.1); elsewhere these accesses take turns at a lock. Sanitized programs run on one processor and do not come here. */
+ * (CUB's scans) passes a value and its state that way. An access of 8 bytes is atomic on all supported processors. One
+ * of 16 aligned bytes is atomic on x86 with AVX (Intel SDM, volume 3, 9.1.1; AMD's manual, volume 2, 7.3.2) and on Arm
+ * with LSE2 (Arm ARM, B2.2.1); elsewhere these accesses share a lock. Sanitized programs run on one processor and do
+ * not use this file. */
 
 #include "emu.h"
 #if defined(__aarch64__)
@@ -47,7 +48,7 @@ static pair sixteen(pair *at, const pair *value) {
     return result;
 }
 
-/* Elements lie one after the other in rows of 32 lanes: 32 bits wide, or 64 for 8-byte elements. */
+/* Each element is a row of 32 lanes, 32 bits wide, or 64 for 8-byte elements. */
 #define ELEMENT(rows, c) ((u8 *)(rows) + (32 * (c) + l) * (bytes == 8 ? 8 : 4))
 
 void rt_load_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out) {

@@ -1,8 +1,9 @@
-/* Loads of 1, 2 or 4 words of 32 bits a lane from addresses that differ from lane to lane. Those in global memory of which
- * nothing more is known mostly turn out to be evenly spaced, such as those of an index that was divided: then one check of
- * bounds is enough, and often one load. Four words a lane, that is float4, are 16-byte loads and a transposition.
+/* Loads of 1, 2 or 4 words of 32 bits per lane from addresses that differ between lanes. In global memory, addresses
+ * that the translator knows nothing about mostly turn out to be evenly spaced, for example those from a divided index.
+ * Then one bounds check is enough, and often one load. Four words per lane, as in float4, are 16-byte loads and a
+ * transposition.
  *
- * Compiled blocks call these functions too: having the same inline took half of gcc's time for flash2.cu. */
+ * Compiled blocks call these functions too: inlining them took half of gcc's time for flash2.cu. */
 
 #include "emu.h"
 

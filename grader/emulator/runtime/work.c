@@ -1,13 +1,14 @@
-/* The order of what a program submits to its streams: kernels, copies, sets, host functions, events.
+/* The order of the work that a program submits to its streams: kernels, copies, sets, host functions, events.
  *
  * Work whose predecessors are done runs at once, on the host's thread, and is done when the call returns. So a program
- * that never waits for a kernel in an unusual way runs the same each time, and pays nothing. Only a kernel that gets
- * nowhere, as it waits for the host or for another stream (schedule.c says when), is left to a thread of its own: the
- * host goes on, and work submitted behind that kernel is put into its stream's queue, which the same thread runs in
+ * that never waits for a kernel in an unusual way runs the same each time, at no extra cost. Only a kernel that gets
+ * nowhere, because it waits for the host or for another stream (schedule.c decides when), moves to a separate thread.
+ * The host goes on, and work submitted after that kernel goes into its stream's queue, which the same thread runs in
  * order once the kernel has ended. Errors of a queued kernel appear at the next call that waits, as on a GPU.
  *
- * `unfinished` has all work in the order of its submission. Work waits for earlier work of its stream, for the legacy
- * default stream against all blocking streams and the reverse, and, of cudaStreamWaitEvent, for one record of an event. */
+ * `unfinished` has all work in the order of its submission. Work waits for earlier work of its stream. Between the
+ * legacy default stream and all blocking streams, work waits in both directions. cudaStreamWaitEvent makes work
+ * wait for one record of an event. */
 
 #include "emu.h"
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static void *run_stream(void *argument) {
     is_runner = 1;
     pthread_mutex_lock(&lock);
     for (struct work *w; (w = first_of(s));) {
-        if (w->is_running || !is_ready(w)) { /* by the thread that submitted it */
+        if (w->is_running || !is_ready(w)) { /* running on the thread that submitted it */
             pthread_cond_wait(&changed, &lock);
             continue;
         }
@@ -73,7 +74,7 @@ static void *run_stream(void *argument) {
     return NULL;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void need_runner(struct stream *s) {
     pthread_t thread;
     if (s->has_runner) return;

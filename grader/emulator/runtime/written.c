@@ -1,7 +1,8 @@
-/* Which bytes of cudaMalloc'ed memory hold a value (--sanitize init): one bit each, set by stores, copies and memsets.
+/* Tracks which bytes of cudaMalloc'ed memory hold a value (--sanitize init): one bit per byte, set by stores, copies
+ * and memsets.
  *
- * A copy from device to device takes the bits along and reports nothing. A copy to the host reports a hole of 16 bytes
- * or more: smaller ones are the padding of structures. */
+ * A copy from device to device copies the bits and reports nothing. A copy to the host reports a hole of 16 bytes or
+ * more: smaller ones are usually the padding of structures. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -42,7 +43,7 @@ void written_by_host(void *to, u64 bytes) {
     if (a) written_mark(a, (u64)to - a->start, bytes);
 }
 
-/* Of a copy to the host: says once for each call's size and allocation that part of it was never written. */
+/* For a copy to the host, reports that part of it was never written, once for each size and allocation. */
 static void look_for_hole(const char *function, const struct allocation *a, u64 offset, u64 bytes) {
     u64 hole = 0, longest = 0, at = 0, all = 0;
     for (u64 i = offset; i < offset + bytes; i++) {

@@ -1,4 +1,5 @@
-"""PTX functions → C functions over warp vectors. `translate_module` is the way in; one file per instruction family."""
+"""PTX functions → C functions over warp vectors. Start at `translate_module`; each instruction family has its own
+file."""
 
 from grader.emulator.translate.module import Translation, translate_module
 from grader.emulator.translate.refusal import Finding, Refused

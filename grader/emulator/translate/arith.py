@@ -1,4 +1,4 @@
-"""Addition to division, of integers and floats."""
+"""Arithmetic on integers and floats, from addition to division."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_sub(w: Writer, instr: Instr) -> None:
 
 @handles("addc", "subc", "madc")
 def carry(w: Writer, instr: Instr) -> None:
-    """Extended precision: computed with 64 bits to spare, the carry flag being a predicate register of its own."""
+    """Extended precision. Results are computed in a type with 64 more bits; the carry flag is a predicate register."""
     t = instr.type
     operands = instr.operands[1:]
     takes = instr.op in ("addc", "subc", "madc")
@@ -148,7 +148,7 @@ def affine_product(w: Writer, a: Operand, b: Operand, t: str) -> tuple[str, str]
 
 
 def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | None) -> None:
-    """mul.wide and mad.wide: twice as wide a product."""
+    """mul.wide and mad.wide, whose product is twice as wide as the operands."""
     d = instr.operands[0]
     if BITS[t] == 16:
         r = "s32" if is_signed(t) else "u32"
@@ -230,7 +230,7 @@ def mul24(w: Writer, instr: Instr) -> None:
         return f"(({x}) << 8 >> 8)" if is_signed(t) else f"(({x}) & 0xffffffu)"
 
     def product(s: str, x: str, y: str) -> str:
-        """The low or the high 32 of the product's 48 bits."""
+        """The low or the high 32 bits of the 48-bit product."""
         if "hi" not in instr.mods:
             return f"{cut(x)} * {cut(y)}"
         return f"mul24hi_{t}_{s}({cut(x)}, {cut(y)})"

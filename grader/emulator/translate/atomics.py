@@ -1,4 +1,4 @@
-"""atom and red: lane by lane in the runtime (runtime/atomics.c), in lane order."""
+"""Atomics: atom and red, which the runtime executes lane by lane, in lane order (runtime/atomics.c)."""
 
 from __future__ import annotations
 

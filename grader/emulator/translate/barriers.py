@@ -8,7 +8,7 @@ from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_
 
 
 def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
-    """C expressions of a barrier's number and thread count (0: the whole block)."""
+    """C expressions for a barrier's number and thread count (0: the whole block)."""
     operands = list(instr.operands)
     if "red" in instr.mods:
         operands = operands[1:-1]
@@ -20,7 +20,7 @@ def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
 def _uniform(w: Writer, operand: Operand) -> str:
     if w.uniform(operand):
         return w.s(operand, "u32")
-    # A barrier number that lanes compute from threadIdx: all lanes of a warp must agree, the first one tells.
+    # All lanes of a warp must pass the same barrier number, so one computed from threadIdx is read from the first lane.
     assert w.instr is not None
     name = w.fresh("b")
     w.line(f"u32 {name}_row[32] __attribute__((aligned(64)));")
@@ -57,7 +57,7 @@ def barrier(w: Writer, instr: Instr) -> None:
 
 
 def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
-    """bar.warp.sync. The lanes that are here go on at once; the runtime writes down which others they wait for."""
+    """bar.warp.sync. The lanes that are here go on at once; the runtime records which others they wait for."""
     lanes_meet(w)
     if always_whole and isinstance(members, Imm) and members.value & 0xFFFFFFFF == 0xFFFFFFFF:
         return
@@ -73,7 +73,7 @@ def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
 
 @handles("mbarrier")
 def barrier_object(w: Writer, instr: Instr) -> None:
-    """Barrier objects in shared memory (runtime/mbarrier.c), as far as sm_80 has them."""
+    """Barrier objects in shared memory (runtime/mbarrier.c), limited to what sm_80 has."""
     mods, what = instr.mods, instr.mods.action
     has_result = what in ("arrive", "arrive_drop", "test_wait", "try_wait", "pending_count")
     operands = instr.operands[int(has_result) :]
@@ -129,4 +129,4 @@ def nanosleep(w: Writer, instr: Instr) -> None:
 
 @handles("pmevent", "griddepcontrol", "setmaxnreg")
 def ignored(w: Writer, instr: Instr) -> None:
-    """Hints for the hardware."""
+    """Translate hints for the hardware to nothing."""

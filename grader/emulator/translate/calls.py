@@ -1,6 +1,6 @@
 """Calls: of translated functions, of the runtime's device functions (printf, malloc, …), and through pointers.
 
-Arguments and results travel in rows, one 4-byte word of all lanes after the other, as local memory does."""
+Arguments and results are passed in rows, as in local memory: each row holds one 4-byte word of all lanes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _rows(w: Writer, operand: Operand) -> str:
 
 
 def _after(w: Writer, called: str, left: str) -> None:
-    """Drops lanes that ended inside the call."""
+    """Write code that removes lanes that ended inside the call."""
     w.line(f"{{ const u32 gone = {called} & ~{left}; m &= ~gone, t->left |= gone; }}")
     w.line("if (m == 0) break;")
 
@@ -55,7 +55,7 @@ def call(w: Writer, instr: Instr) -> None:
     _after(w, w.mask, name)
 
 
-# Functions of the runtime that device code calls, as steps.h.inc has them.
+# Runtime functions that device code calls, with their names in steps.h.inc.
 _BUILTINS = {
     "vprintf": "call_vprintf", "__assertfail": "call_assertfail", "malloc": "call_malloc", "free": "call_free",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Writes one form of a PTX function: its blocks, and how control passes between them and between forms."""
+"""Write one form of a PTX function: its blocks, and the control flow between them and between forms."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from grader.emulator.translate.ways import NOWHERE, Gather, Way
 
 
 class FormWriter(Writer):
-    """Adds to the instructions' writer what surrounds instructions. Of each block it writes a way; `lines` are the
-    cases of those blocks that are C."""
+    """A `Writer` that also writes what surrounds instructions. It returns a `Way` for each block; `lines` collects the
+    cases of the blocks that are C."""
 
     def __init__(self, *args: Any, compiled: Collection[int] = ()) -> None:
         super().__init__(*args)
         self.compiled = compiled  # blocks with registers in variables
-        self.targets: list[int] = []  # of switches
+        self.targets: list[int] = []  # the targets of all switches
 
     def write_block(self, block: Block) -> Way:
         self.block = block.number
@@ -75,8 +75,8 @@ class FormWriter(Writer):
         )
 
     def _in_rows(self, block: Block) -> Way | None:
-        """Writes a block's instructions as threaded code. Gives the way from its end where that is a barrier of the slow
-        form."""
+        """Write a block's instructions as threaded code. Returns the way from its end if it ends with a barrier in the
+        slow form."""
         counting = self.layout.counting
         if counting:
             self.as_row(lambda: counting.enter(self, block))
@@ -97,7 +97,7 @@ class FormWriter(Writer):
             self.as_row(lambda: counting.parting(self, block, self._condition(block, end)))
 
     def _in_variables(self, block: Block) -> None:
-        """Writes a block's instructions with registers in C variables, which are loaded before and stored after."""
+        """Write a block's instructions with registers in C variables, which are loaded before and stored after."""
         counting = self.layout.counting
         if counting:
             counting.enter(self, block)
@@ -120,7 +120,7 @@ class FormWriter(Writer):
         self.lines += [f"{f} = {v};" for web in stored for v, f in self._copies(web)] + ["}"]
 
     def _copies(self, web: int) -> Iterator[tuple[str, str]]:
-        """Pairs of a variable and where it lies in the frame."""
+        """Pairs of a variable and its cell in the frame."""
         kept, shape, place = self.declared(self.values.register[web]), self.web_shape(web), self.places[web]
         parts = [""]
         if kept != "pred" and shape.kind is Kind.VECTOR:
@@ -140,8 +140,8 @@ class FormWriter(Writer):
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> int:
-        """Has lanes stay where lanes meet while others that take part have waited elsewhere and are still to come. Gives
-        those that take part where their number is known."""
+        """At a place where lanes meet, hold lanes while other participants that have waited elsewhere are yet to come.
+        Returns the mask of the participants if it is known."""
         self.instr = block.instrs[0]
         mask = meeting_lanes(self.instr, self.layout.callees_do)
         assert mask is not None
@@ -153,7 +153,7 @@ class FormWriter(Writer):
         return 0
 
     def _gather(self, block: Block) -> Gather:
-        """Has lanes wait for those that their masks name."""
+        """Write code that makes lanes wait for those that their masks name."""
         instr = self.instr = block.instrs[0]
         members = meeting_lanes(instr, self.layout.callees_do)
         assert members is not None
@@ -162,7 +162,7 @@ class FormWriter(Writer):
         return Gather(begin, end, call_number(instr), self.layout.site(instr.loc, "OTHER", 0, 0))
 
     def _guard_entry(self, block: Block) -> None:
-        """Leaves the linear form for good when an affine index would wrap around in 32 bits."""
+        """Leave the linear form for good if an affine index would wrap around in 32 bits."""
         instr = block.instrs[0]
         self.instr = instr
         d = instr.operands[0]
@@ -183,7 +183,7 @@ class FormWriter(Writer):
     # ---- frame traffic ------------------------------------------------------------------------------------------------
 
     def _in_place(self, web: int) -> bool:
-        """Whether this form keeps a register where, and as, the slow form does."""
+        """Whether this form stores a register in the same place and shape as the slow form."""
         return self.places[web] == self.frame.places[web]
 
     def _spill(self, webs: set[int]) -> None:
@@ -214,7 +214,7 @@ class FormWriter(Writer):
         dynamic = shape.is_dynamic
         if (
             kept == "pred" and shape.kind is Kind.UNIFORM and general.kind is Kind.VECTOR
-        ):  # lanes that have left keep what they had
+        ):  # lanes that have left keep their values
             self.line(f"{self.cell(web)} = -(u32)(({self.frame_cell(web)} & m) != 0);")
         elif kept == "pred" or general.kind is Kind.UNIFORM:
             self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
@@ -226,7 +226,7 @@ class FormWriter(Writer):
             if dynamic:
                 stride = self.frame_cell(web, "_s") if general.stride is None else str(general.stride)
                 self.line(f"{self.cell(web, '_s')} = {stride};")
-        else:  # a vector in the frame that this form knows to be even: any two neighbouring live lanes tell
+        else:  # a vector in the frame, affine here: any two neighbouring live lanes determine it
             t = FORMS[kept].scalar
             lanes = f"((const {t} *)&{self.frame_cell(web, '_0')})"
             first = f"{lanes}[__builtin_ctz(m)]"
@@ -238,7 +238,8 @@ class FormWriter(Writer):
                 self.line(f"{self.cell(web)} = {first} - (u32)__builtin_ctz(m) * ({t})({shape.stride}ll);")
 
     def _apart(self, block: Block, way: Way) -> Way:
-        """Adds what has the slow form run the lanes that part after `block`, and the fast one go on where they meet."""
+        """Extend the way of `block`, at whose end lanes part: the slow form runs them until they meet, where the fast
+        form goes on."""
         stop = self.graph.postdominator[block.number]
         meet = stop < self.graph.exit
         region = [self.graph.blocks[number] for number in self.graph.region(block.number)]
@@ -246,8 +247,8 @@ class FormWriter(Writer):
         after = self.values.live_in[stop] if meet else set()
         changed = {self.values.of_write(i, name) for b in region for i in b.instrs for name in written(i)}
         needed = live | after
-        # A barrier or lanes that wait for others may keep the slow form to the warp's end. Otherwise it sees only what
-        # its region names.
+        # A barrier, or lanes that wait for others, may keep the warp in the slow form to the end. Otherwise the slow
+        # form reads only the registers that its region names.
         stays = any(is_barrier(i) for b in region for i in b.instrs)
         if not stays and not any(b.number in self.layout.waiting for b in region):
             reads = {self.values.of_read(i, name) for b in region for i in b.instrs for name in read(i)}
@@ -271,7 +272,7 @@ class FormWriter(Writer):
         return next(iter(self.values.web_at_end[block.number].values()))
 
     def _parts(self, block: Block, end: Branch) -> bool:
-        """Whether lanes may disagree about a branch."""
+        """Whether lanes may take different sides of a branch."""
         return end.taken != end.fallthrough and self.web_shape(self._end_web(block)).kind is not Kind.UNIFORM
 
     def _condition(self, block: Block, end: Branch) -> str:
@@ -279,7 +280,7 @@ class FormWriter(Writer):
         return f"(~{name})" if end.condition.negated else name
 
     def _way_on(self, block: Block) -> Way:
-        """Where lanes go from the end of a block."""
+        """The way that lanes go from the end of a block."""
         end = block.end
         if isinstance(end, Leave):
             return Way(kind="EXIT" if end.exits else "RETURN")
@@ -304,7 +305,7 @@ class FormWriter(Writer):
         )
 
     def _leaving_side(self, end: Branch) -> int:
-        """1 when the lanes that take a branch only leave, 2 when the others do, else 0."""
+        """1 if the lanes that take a branch only leave, 2 if the other lanes do, else 0."""
         for side, number in enumerate((end.taken, end.fallthrough), 1):
             block = self.graph.blocks[number]
             if isinstance(block.end, Leave) and not block.instrs and (self.function.entry or not block.end.exits):
@@ -312,11 +313,11 @@ class FormWriter(Writer):
         return 0
 
     def _is_choice(self, block: Block) -> bool:
-        """Whether lanes may each choose a way of their own."""
+        """Whether a block ends with a switch for which lanes may choose different targets."""
         return isinstance(block.end, Switch) and self.web_shape(self._end_web(block)).kind is not Kind.UNIFORM
 
     def _choose(self, block: Block) -> None:
-        """Writes down which ways lanes choose that may each have one of their own."""
+        """Write code that stores each lane's choice of a switch target."""
         web = self._end_web(block)
         for i in self.pieces("u32"):
             self.line(f"*(VU *)&t->index[{i * self.lanes}] = {self.web_piece(web, i)};")
@@ -324,7 +325,7 @@ class FormWriter(Writer):
             self.layout.counting.switch(self, block)
 
     def _take_short_cuts(self, block: Block) -> None:
-        """Goes from C straight to C."""
+        """Write jumps from a block that is C directly to others that are C."""
         end = block.end
         if isinstance(end, Goto):
             self._goto("1", end.target)
@@ -354,7 +355,8 @@ class FormWriter(Writer):
         self.line(f"goto B{target}; }}")
 
     def _slow_barrier(self, instr: Instr, block: Block) -> Way | None:
-        """Lanes of a divided warp arrive: they wait until the others have arrived, or have all left."""
+        """Write the arrival of a divided warp's lanes at a barrier, where they wait until the others arrive or
+        leave."""
         self.instr = instr
         end = block.end
         assert isinstance(end, Goto)

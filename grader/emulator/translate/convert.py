@@ -77,7 +77,7 @@ def cvt(w: Writer, instr: Instr) -> None:
 
 
 def pack_integers(w: Writer, instr: Instr) -> None:
-    """cvt.pack: two numbers clamped and put side by side, below what c holds."""
+    """cvt.pack: two numbers, clamped and packed side by side; bits of c fill the upper part."""
     kind = instr.mods.types[0]
     bits = BITS[kind]
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
@@ -107,7 +107,7 @@ def _integer(w: Writer, instr: Instr, dt: str, st: str) -> None:
 
 
 def _resized(text: Callable[[int], str], st: str, dt: str, i: int) -> str:
-    """Piece `i`, as wide as `dt`, of an integer whose pieces of type `st` are `text`."""
+    """Piece `i`, as wide as `dt`, of an integer whose pieces of type `st` are given by `text`."""
     if FORMS[dt].wide == FORMS[st].wide:
         return text(i)
     if FORMS[dt].wide:
@@ -117,15 +117,15 @@ def _resized(text: Callable[[int], str], st: str, dt: str, i: int) -> str:
 
 
 def _filled(w: Writer, d: Operand, t: str) -> str:
-    """As what a result of type `t` is stored: one narrower than its register is extended by its sign, or zeros, to fill
-    it."""
+    """The type in which a result of type `t` is stored. A result narrower than its register is sign- or zero-extended
+    to fill it."""
     assert isinstance(d, Reg)
     narrow = t in _C_TYPES and d.name != "_" and BITS[w.function.registers[d.name]] == 32
     return f"{t[0]}32" if narrow else t
 
 
 def _saturated(w: Writer, instr: Instr, dt: str, st: str) -> None:
-    """An integer clamped, in its own type, to what `dt` can hold, and then converted."""
+    """Clamp an integer, in its own type, to the range of `dt`, then convert it."""
     d, a = instr.operands
     (low, high), (lowest, highest) = _range(dt), _range(st)
     t = f"{st[0]}{max(BITS[st], 16)}"
@@ -164,9 +164,9 @@ def _cut(text: str, t: str) -> str:
     return f"({FORMS[t].vector}){text}" if FORMS[t].wide else f"({FORMS[t].vector})({text})"
 
 
-# Conversions to or from floats by what they convert, as C functions one after the other, each with the type of its
-# result: {s} and {d} are the two types, {i} how a float becomes an integer, {r} how a number is rounded. f32 holds every
-# half exactly, and every integer of 16 bits; f64 one of 32, so that only the last step rounds.
+# Conversions to or from floats, by kind: C functions to apply in turn, each with the type of its result. {s} and {d}
+# are the two types, {i} is how a float becomes an integer, {r} how a number is rounded. f32 holds every half and every
+# 16-bit integer exactly, and f64 every 32-bit integer, so only the last step rounds.
 _STEPS = {
     ("half", "half"): "{s}_to_f32:f32 round_{i}_f32:f32 f32_to_{d}:{d}",
     ("half", "f32"): "{s}_to_f32:f32",
@@ -189,7 +189,7 @@ _STEPS = {
 
 
 def _steps(w: Writer, instr: Instr, dt: str, st: str) -> list[tuple[str, str]]:
-    """The C functions that convert, each with the type of its result."""
+    """The C functions for a conversion, each with the type of its result."""
     rounding, sat, ftz = instr.mods.rounding, "sat" in instr.mods, "ftz" in instr.mods
     integral = rounding if rounding.endswith("i") else ""
     mode = "rn" if integral else rounding or "rn"
@@ -232,7 +232,7 @@ def _float(w: Writer, instr: Instr, dt: str, st: str) -> None:
     types = [st, *(t for _, t in steps)]
 
     def piece(count: int, i: int) -> str:
-        """Piece `i` after so many steps. One that changes the width takes or gives two pieces."""
+        """Piece `i` after `count` steps. A step that changes the width takes or returns two pieces."""
         if count == 0:
             return w.v(a, st, i)
         name = steps[count - 1][0]
@@ -265,7 +265,7 @@ def cvt_pack(w: Writer, instr: Instr) -> None:
 
 
 def pack(w: Writer, instr: Instr, t: str, a: Vec) -> None:
-    """mov.b64 d, {a, b} and its like: the first item is the low part."""
+    """mov.b64 d, {a, b} and similar moves; the first item is the low part."""
     bits = BITS[t] // len(a.items)
 
     def make(s: str, *parts: str) -> str:

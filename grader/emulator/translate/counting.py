@@ -1,7 +1,7 @@
-"""Code that counts, for programs built with `count`: what runtime/counters.h describes.
+"""Write the code that counts, in programs built with `count`; runtime/counters.h describes the method.
 
-The hooks are few: when a block is entered, before an instruction, and where lanes part. All forms of a function share
-the numbers of its slots, accesses and branches, so that it does not matter in which of them a warp runs.
+There are three hooks: where a block is entered, before an instruction, and where lanes part. All forms of a function
+share the numbers of its slots, accesses and branches, so the counts do not depend on which form a warp runs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ AccessKind = Literal["LOAD", "STORE", "ATOMIC", "REDUCTION", "COPY_FROM", "COPY_
 
 
 def instruction_class(instr: Instr) -> str | None:
-    """One of CLASSES; None for what no GPU executes: kernel parameters are operands, arguments of calls registers."""
+    """One of CLASSES, or None if a GPU executes no instruction for it: it reads kernel parameters as operands and
+    passes arguments of calls in registers."""
     op, mods = instr.op, instr.mods
     if op in ("ld", "st") and mods.space == "param":
         return None
@@ -66,14 +67,14 @@ def instruction_class(instr: Instr) -> str | None:
 
 
 def lane_operations(instr: Instr) -> tuple[str, str, int] | None:
-    """(precision, operation, how many) of floating-point arithmetic in each lane; None for any other instruction."""
+    """(precision, operation, count per lane) of floating-point arithmetic; None for any other instruction."""
     operation = _OPERATION_OF_OP.get(instr.op)
     found = _FLOATS.get(instr.type)
     return (found[0], operation, found[1]) if operation and found else None
 
 
 def tensor_operations(instr: Instr) -> int:
-    """Additions and multiplications of a warp's matrix instruction."""
+    """The number of additions and multiplications in a warp's matrix instruction."""
     if instruction_class(instr) != "tensor" or instr.mods.shape is None:
         return 0
     return 2 * prod(instr.mods.shape)
@@ -127,7 +128,7 @@ def _braces(numbers: Iterable[int]) -> str:
 
 
 class Counting:
-    """What one module counts. Numbers are handed out while its functions are written."""
+    """The slots, accesses and branches that one module counts. They are numbered while its functions are written."""
 
     def __init__(self) -> None:
         self.slots: list[_Slot] = []
@@ -181,17 +182,17 @@ class FunctionCounting:
         self._branches: dict[int, int] = {}  # by block
 
     def enter(self, w: Writer, block: Block, mask: str = "m") -> None:
-        """At the begin of a block's code."""
+        """Write the hook at the start of a block's code."""
         self._count(w, self._starts(block)[0], mask)
 
     def instruction(self, w: Writer, block: Block, index: int) -> None:
-        """Between blocks' instructions: lanes may have left in a call."""
+        """Write the hook between two instructions of a block: lanes may have left in a call."""
         slot = self._starts(block).get(index) if index else None
         if slot is not None:
             self._count(w, slot, "m")
 
     def operation(self, w: Writer, instr: Instr) -> None:
-        """Before an instruction's own code, where `w.mask` holds the lanes that do it."""
+        """Write the hook before an instruction's code, where `w.mask` holds the lanes that execute it."""
         if instr.guard is not None:
             self._count(w, self._guard_slot(instr), w.mask)
         if self._follows(instr):
@@ -208,16 +209,16 @@ class FunctionCounting:
             self._matrices(w, instr)
 
     def _follows(self, instr: Instr) -> bool:
-        """Whether another instruction stands for this one."""
+        """Whether the instruction is part of a fused access that another instruction counts."""
         fused = self._fused.get(instr.index)
         return fused is not None and fused.leader is not instr
 
     def parting(self, w: Writer, block: Block, condition: str) -> None:
-        """Of the lanes m, those in `condition` take a branch."""
+        """Write the hook where those lanes of m that are in `condition` take a branch."""
         w.line(f"COUNT_BRANCH(w, {w.number(self._branch(block))}, {condition} & m, m);")
 
     def switch(self, w: Writer, block: Block) -> None:
-        """Where `index[32]` holds the lanes' ways."""
+        """Write the hook where `index[32]` holds the lanes' switch targets."""
         w.line(f"rt_count_switch(w, {self._branch(block)}, t->index, m);")
 
     def _count(self, w: Writer, slot: int, mask: str) -> None:
@@ -273,7 +274,7 @@ class FunctionCounting:
         w.line("}")
 
     def _copy(self, w: Writer, instr: Instr) -> None:
-        """An asynchronous copy: how many sectors it reads depends on both of its addresses."""
+        """Write the hook for an asynchronous copy: how many sectors it reads depends on both of its addresses."""
         from grader.emulator.translate.memory import lane_addresses
 
         requests = list(_accesses(instr, self._used))
@@ -306,7 +307,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[AccessKind, Mem, str, int]]:
-    """(kind, address, space, bytes of a lane) of an instruction's requests to global, shared and local memory."""
+    """(kind, address, space, bytes per lane) of an instruction's requests to global, shared and local memory."""
     op, operands = instr.op, instr.operands
     if op == "cp" and instr.mods.action == "async" and len(operands) >= 3:
         to, source, size = operands[:3]

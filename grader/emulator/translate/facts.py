@@ -1,4 +1,4 @@
-"""Where a module's variables lie, and what C calls them and the functions."""
+"""The places of a module's variables, and the C names of its variables and functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def aligned(offset: int, align: int) -> int:
 
 
 class Facts:
-    """What the parts and the tables of a module need. `prefix` keeps the C names of several modules apart."""
+    """The facts about a module that its parts and tables need. `prefix` keeps the C names of several modules apart."""
 
     def __init__(self, module: Module, prefix: str) -> None:
         self.module, self.prefix = module, prefix
@@ -47,7 +47,7 @@ class Facts:
     # ---- shared and local memory ----------------------------------------------------------------------------------
 
     def reached(self, function: Function) -> list[Function]:
-        """The function and all it calls, directly or further down."""
+        """The function and all functions that it calls, directly or indirectly."""
         seen: dict[str, Function] = {function.name: function}
         work = [function]
         while work:
@@ -60,8 +60,8 @@ class Facts:
         return list(seen.values())
 
     def shared(self, function: Function) -> tuple[dict[str, int], int]:
-        """Offsets of shared variables for a function, and static bytes. Module-level variables come first, in the
-        same place for all functions of the module; each function's own follow; dynamic memory is last."""
+        """Offsets of a function's shared variables, and its static bytes. Module-level variables come first, at the
+        same place for all functions of the module; each function's own variables follow; dynamic memory is last."""
         module = [v for v in self.module.variables.values() if v.space == "shared"]
         owners = self.reached(function) if function.entry else [function]
         static = [v for v in module if v.size and v.name in self._shared_used]
@@ -75,7 +75,7 @@ class Facts:
         return offsets | {v.name: dynamic for v in module if not v.size}, at
 
     def dynamic_start(self, static_bytes: int) -> int:
-        """Where dynamic shared memory begins: behind the static bytes, aligned as its declarations ask."""
+        """Where dynamic shared memory begins: after the static bytes, aligned as its declarations require."""
         return aligned(static_bytes, max([16, *(v.align for v in self._dynamic)]))
 
     @cached_property
@@ -96,7 +96,7 @@ class Facts:
         return {str(getattr(o, "name", None) or getattr(getattr(o, "base", None), "name", "")) for o in operands}
 
     def local(self, function: Function) -> tuple[dict[str, int], int]:
-        """Offsets of a function's local variables, and their bytes."""
+        """Offsets of a function's local variables, and their total size in bytes."""
         offsets: dict[str, int] = {}
         at = 0
         for v in function.variables:
@@ -106,7 +106,7 @@ class Facts:
         return offsets, aligned(at, 16)
 
     def stack_bytes(self, kernel: Function) -> int:
-        """The most local memory that a kernel and what it calls can declare."""
+        """The most local memory that a kernel and its callees can declare, in bytes."""
         return sum(self._stack_bytes(f) for f in self.reached(kernel))
 
     def _stack_bytes(self, f: Function) -> int:
@@ -115,7 +115,7 @@ class Facts:
 
 
 def parameter_places(function: Function) -> tuple[dict[str, tuple[int, int]], int]:
-    """Offset and size of each of a kernel's parameters, and the bytes of all."""
+    """Offset and size of each of a kernel's parameters, and their total size in bytes."""
     places = {}
     at = 0
     for p in function.params:

@@ -1,4 +1,4 @@
-"""What float arithmetic has beyond + and *: rounding and saturation modes, half precision, special functions."""
+"""Float arithmetic beyond + and *: rounding and saturation modes, half precision, special functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from grader.emulator.translate.types import HALVES
 
 
 def finish_float(instr: Instr, text: str, suffix: str, t: str) -> str:
-    """Applies .ftz and .sat to a result."""
+    """Apply .ftz and .sat to a result."""
     if "ftz" in instr.mods and t == "f32":
         text = f"ftz_{suffix}({text})"
     if "sat" in instr.mods:
@@ -66,8 +66,8 @@ def testp(w: Writer, instr: Instr) -> None:
 
 
 def half(w: Writer, instr: Instr, t: str) -> None:
-    """fp16 and bf16 arithmetic: each lane's value widened to f32, computed and rounded once. For add, sub and mul that
-    is exact rounding (f32 has more than 2p+2 bits for p = 11 or 8); fma goes through f64."""
+    """fp16 and bf16 arithmetic: each value is widened to f32, and the result is rounded once. For add, sub and mul this
+    rounds correctly (f32 has more than 2p+2 bits for p = 11 or 8); fma goes through f64."""
     base = t[:-2] if t.endswith("x2") else t
     op = instr.op
     operands = list(instr.operands[1:])

@@ -1,4 +1,5 @@
-"""All forms of one function: which it gets, their frame, and the C around their blocks."""
+"""Write all forms of one function: decide which forms it gets, lay out their frame, and write the C around their
+blocks."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ from grader.emulator.translate.template import Code, Templates
 from grader.emulator.translate.types import storage
 from grader.emulator.translate.ways import ABSENT, form_text
 
-# Up to so many instructions of inner loops gcc optimises the general form too where blocks are rows of threads, though
-# rows are seldom of another length than warps. Rows of 100 threads take half the time for it (an attention kernel).
+# A kernel whose blocks are rows of threads rarely needs the general form, since a row's length is usually a multiple of
+# 32. With up to this many instructions in inner loops gcc optimises that form too: an attention kernel with rows of 100
+# threads then takes half the time.
 COMPILED_TWICE = 400
 
 
 def write_forms(layout: Layout, templates: Templates, table: str, *, budget: int) -> tuple[list[str], int]:
-    """C text of each form of a function, and of its entry. C knows `templates` by the name `table`. Up to `budget` instructions of inner loops are
-    for gcc to optimise block by block; the second result is how many are."""
+    """Write the C text of each form of a function, and of its entry. `table` is the C name of `templates`. gcc
+    optimises up to `budget` instructions of inner loops block by block; the second result is how many there are."""
     text = _FunctionText(layout, templates, table, budget)
     return text.parts(), text.spent
 
@@ -85,8 +87,8 @@ class _FunctionText:
         return [*texts.values(), self._entry(graph, needed, list(texts))]
 
     def _inner_blocks(self, graph: Graph) -> set[int]:
-        """The blocks worth gcc's time: in loops, the deepest first, of these the ones with most arithmetic on floats, while
-        the budget lasts."""
+        """The blocks worth gcc's time: those in loops, the deepest first, and among these the ones with most arithmetic
+        on floats, until the budget is used up."""
         depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
 
         def worth(block: Block) -> tuple[int, float, int]:
@@ -103,14 +105,15 @@ class _FunctionText:
         return chosen
 
     def _is_2d(self) -> bool:
-        """Whether launches are likely to need the general form: rows of threads whose length is no multiple of 32."""
+        """Whether launches are likely to need the general form, for rows of threads whose length is not a multiple of
+        32."""
         items = self.function.body
         return not self.function.entry or any(
             isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands
         )
 
     def _is_of_whole_warps(self) -> bool:
-        """Whether launches are likely to have blocks of whole warps, as __launch_bounds__ says."""
+        """Whether launches are likely to have blocks of whole warps, judging by __launch_bounds__."""
         threads, *_ = self.function.required_threads or self.function.max_threads or (1,)
         return threads % 32 == 0
 
@@ -121,7 +124,7 @@ class _FunctionText:
         everything = {b.number for b in graph.blocks}
         if guards or self.layout.waiting or not graph.reducible:
             return everything
-        # Each region whole, whatever the others hold: a region within it may stop before it does.
+        # Each region completely, even where it overlaps others: a region inside it may end before it does.
         needed = set().union(*(graph.region(number) for number in general.divergent | linear.divergent))
         if any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs):
             return everything
@@ -159,13 +162,14 @@ def _predicate(block: Block) -> str | None:
 
 
 def _waits_alone(instr: Instr) -> bool:
-    """Whether lanes can wait one by one at an instruction. Other lanes go past a predicated one, so not there."""
+    """Whether lanes can wait one by one at an instruction. At a predicated one they cannot, because other lanes pass
+    it."""
     return instr.guard is None and (instr.op in ("shfl", "vote", "match", "redux") or instr.mods.action == "warp")
 
 
 def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:
-    """Indices of the warp functions whose lanes may come separately: the first of a block for each mask, and those that
-    lanes may also call elsewhere."""
+    """Indices of the warp functions at which lanes may arrive separately: the first of a block for each mask, and those
+    that lanes may also call elsewhere."""
     places: dict[str, set[int]] = {}
     for block in divided:
         for instr in block.instrs:

@@ -1,8 +1,10 @@
-"""Where the registers of a function lie in its frame, the memory that its forms share.
+"""The layout of a function's frame, the memory for registers that its forms share.
 
-The first word holds `local_base`, the second (FORMALS) where a function's own arguments and results are; then come those of its calls. Every register that lives across blocks has a place for its general shape, where the
-slow form finds it. In threaded forms all registers are in the frame: those that keep their shape share the general
-form's place, those that a form knows to be more even have one of their own, and those of a single block take turns.
+The first word holds `local_base`, the second (FORMALS) the address of the function's arguments and results. Arguments
+and results of its calls follow. Every register that lives across blocks has a place for its general shape, where the
+slow form finds it. In threaded forms all registers are in the frame. Those that have the same shape as in the general
+form share its place, those that a form knows to be more regular have a second place, and those used in a single block
+take turns.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ FORMALS = 8  # offset in the frame
 
 
 class Frame:
-    """Places by web. `kept` gives the type in which a register is stored; `arguments` are variables of calls."""
+    """The place of each web. `kept` returns the type in which a register is stored; `arguments` are variables of
+    calls."""
 
     def __init__(self, ssa: Ssa, general: Values, kept: Callable[[str], str], arguments: Iterable[Variable]) -> None:
         self.ssa, self.general, self.kept = ssa, general, kept
@@ -39,7 +42,7 @@ class Frame:
         return ROW_BYTES * (2 if FORMS[kept].wide else 1)
 
     def _place(self, values: Values, webs: list[int]) -> dict[int, int]:
-        """Scalars first, so that rows stay aligned to vectors with no gaps between."""
+        """Give each web a place, scalars first, so that rows stay aligned to vectors without gaps between them."""
         places: dict[int, int] = {}
         for web in sorted(webs, key=lambda web: (self.bytes_of(web, values.shape[web]) > SCALAR_BYTES, web)):
             size = self.bytes_of(web, values.shape[web])
@@ -67,7 +70,7 @@ class Frame:
         return places | {web: begin[size] + size * index for web, (size, index) in turns.items()}
 
     def _turns(self, values: Values) -> dict[int, tuple[int, int]]:
-        """For webs of a single block: size class and index of a place that is free while the web is needed."""
+        """For each web of a single block, the size class and index of a place that is free while the web is in use."""
         turns: dict[int, tuple[int, int]] = {}
         for block in self.ssa.graph.blocks:
             last: dict[int, int] = {}
@@ -92,11 +95,11 @@ class Frame:
                     else:
                         index = used[size] = used.get(size, -1) + 1
                     turns[web] = (size, index)
-                for web in webs:  # only now: a result must not lie where an operand is
+                for web in webs:  # freed after all have places: a result must not overlay an operand
                     if last[web] == at:
                         size, index = turns[web]
                         free.setdefault(size, []).append(index)
-            for web in values.web_at_end[block.number].values():  # read by the branch alone
+            for web in values.web_at_end[block.number].values():  # read only by the branch
                 if values.local[web] and web not in turns:
                     size = self.bytes_of(web, values.shape[web])
                     turns[web] = (size, used.get(size, -1) + 1)

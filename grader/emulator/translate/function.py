@@ -1,6 +1,6 @@
-"""Writes the instructions of one form of a PTX function as C: operands, results, and the way to each family's code.
+"""Write the instructions of one form of a PTX function as C: operands, results, and the dispatch to each family's code.
 
-See runtime/warp.h for what the forms are, control.py for what happens between blocks.
+runtime/warp.h explains the forms, control.py the code between blocks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Expression = Callable[..., str]
 
 @dataclass
 class Layout:
-    """What all forms of a function share."""
+    """The data that all forms of a function share."""
 
     function: Function
     symbol: str  # C name stem
@@ -44,12 +44,12 @@ class Layout:
     watched: bool = False  # every access to shared and global memory goes through the runtime, which watches it
     guards: set[int] = field(default_factory=set)
     callees_do: Callees = field(default_factory=Callees)
-    waiting: frozenset[int] = frozenset()  # headers of the loops in which lanes may wait for others of their warp
+    waiting: frozenset[int] = frozenset()  # headers of loops in which lanes may wait for others of their warp
     meetings: frozenset[int] = frozenset()  # where lanes that ran apart meet
-    gathers: frozenset[int] = frozenset()  # of these, warp functions whose lanes may come separately (gather.c)
+    gathers: frozenset[int] = frozenset()  # of these, warp functions whose lanes may arrive separately (gather.c)
 
 
-# Families whose text depends on nothing but operands, the first of which is the result.
+# Instructions whose text depends only on their operands, the first of which is the result.
 _ARITHMETIC = {
     "add", "sub", "mul", "mad", "fma", "mov", "selp", "setp", "and", "or", "xor", "not", "shl", "shr", "neg", "abs",
     "min", "max", "ex2", "lg2", "rcp", "sqrt", "rsqrt", "cvt",
@@ -59,7 +59,7 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def handles(*ops: str) -> Callable[[Handler], Handler]:
-    """Registers the translation of instructions by their first word."""
+    """Register the decorated function as the translation of the instructions that begin with these words."""
 
     def register(handler: Handler) -> Handler:
         for op in ops:
@@ -71,7 +71,7 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An instruction that one C function does: its name but for s or v, and the types of result and operands.
+    """An instruction that one C function implements: its name without _s or _v, and the types of result and operands.
 
     `{t}` stands for the instruction's type, `{0}` and `{1}` for its modifiers, `{a}` and `{b}` for u or s of its types."""
 
@@ -81,7 +81,7 @@ class Row:
 
 
 def write_row(w: Writer, instr: Instr, row: Row) -> None:
-    """Writes the call of the C function that a table names for an instruction."""
+    """Write a call of the C function that `row` names for an instruction."""
     words = (*instr.mods, "", "")
     a, b, *_ = (*(t[0] for t in instr.mods.types), "", "")
     name, result, operands = (
@@ -92,10 +92,10 @@ def write_row(w: Writer, instr: Instr, row: Row) -> None:
 
 
 class Writer:
-    """State while one form is written. Instruction families add methods' worth of code through HANDLERS.
+    """The state while one form is written. The instruction families are functions of a writer, found through HANDLERS.
 
-    Registers lie in the frame, and instructions become rows of `code`. In a compiled block, registers are C variables
-    and its text is for gcc to optimise as a whole.
+    Registers are in the frame, and instructions become rows of `code`. In a compiled block, registers are C variables,
+    and gcc optimises the block's text as a whole.
     """
 
     def __init__(self, layout: Layout, graph: Graph, values: Values, form: str, frame: Frame, code: Code) -> None:
@@ -110,12 +110,12 @@ class Writer:
             numbered((types.get(register), shape, local))
             for register, shape, local in zip(values.register, values.shape, values.local, strict=True)
         ]
-        self.in_row = False  # the text being written goes into a row
-        self.pinned = False  # and names what only this form has
-        self.in_variables = False  # the block at hand is compiled
-        self.used: set[int] = set()  # registers that it names
+        self.in_row = False  # the text being written becomes a row
+        self.pinned = False  # the text names something that only this form has
+        self.in_variables = False  # the current block is compiled
+        self.used: set[int] = set()  # registers that the block uses
         self.lines: list[str] = []
-        self.mask = "m"  # lanes for memory operations of the instruction at hand
+        self.mask = "m"  # lanes for memory operations of the current instruction
         self.blend: str | None = None  # lanes whose registers change, or None for all
         self.lanes = layout.warp_lanes
         self.temp = 0
@@ -132,17 +132,18 @@ class Writer:
         self.lines.append(text)
 
     def flush(self) -> None:
-        """Writes the call for the rows that are due before what follows."""
+        """Write the call that runs the rows added so far."""
         call = self.code.flush()
         if call is not None:
             self.lines.append(call)
 
     def pin(self) -> None:
-        """The instruction at hand names what only this form has, such as its arguments or a variable of its module."""
+        """Mark the current instruction as using something that only this form has, such as its arguments or a variable
+        of its module."""
         self.pinned = True
 
     def number(self, value: int) -> str:
-        """A number that need not be known to gcc, as a C expression of type int."""
+        """C expression of type int for a number that gcc need not know."""
         if not self.in_row or not -(1 << 31) <= value < 1 << 32:
             return f"({value})"
         return f"((i32){number_hole(value)})"
@@ -175,14 +176,14 @@ class Writer:
         return storage(kind)
 
     def cell(self, web: int, part: str = "") -> str:
-        """Where a register is kept: its only value or its base (""), its stride ("_s") or a piece of it ("_0", …)."""
+        """C text for a register: its only value or its base (""), its stride ("_s") or a piece of it ("_0", …)."""
         if not self.in_variables:
             return self._in_frame(web, self.places[web], part)
         self.used.add(web)
         return f"{self.name(web)}{part}"
 
     def frame_cell(self, web: int, part: str = "") -> str:
-        """Where the slow form looks for a register."""
+        """C text for the place where the slow form looks for a register."""
         return self._in_frame(web, self.frame.places[web], part)
 
     def name(self, web: int) -> str:
@@ -291,7 +292,7 @@ class Writer:
         raise self.refuse(f"the address of {name}")
 
     def base(self, operand: Operand, t: str) -> str:
-        """Lane 0's value of a uniform or affine operand (were lane 0 and all others live)."""
+        """The value that a uniform or affine operand has, or would have, in lane 0."""
         if isinstance(operand, Reg) and not is_special(operand.name):
             web = self.web(operand)
             if self.web_shape(web).kind is Kind.AFFINE:
@@ -335,7 +336,7 @@ class Writer:
         return f"(({form.vector}){text})"
 
     def piece(self, operand: Reg, i: int) -> str:
-        """Piece `i` of a register as it is kept."""
+        """Piece `i` of a register in its stored type."""
         web = self.web(operand)
         return self.web_piece(web, i)
 
@@ -418,14 +419,14 @@ class Writer:
         return self.web_shape(self.result_web(operand))
 
     def affine_result(self, instr: Instr) -> bool:
-        """Whether the result is kept as base and stride."""
+        """Whether the result is stored as base and stride."""
         return self.result_shape(instr.operands[0]).kind is Kind.AFFINE
 
     def needs_blend(self, web: int) -> bool:
         return self.blend is not None and not (self.values.local[web] and self.blend == "m")
 
     def put_scalar(self, operand: Operand, t: str, text: str, stride: str = "0") -> None:
-        """Stores a uniform value (or an affine base with its stride) into the register."""
+        """Write the store of a uniform value, or of an affine base with its stride, to a register."""
         if isinstance(operand, Reg) and operand.name == "_":
             return
         web = self.result_web(operand)
@@ -458,7 +459,7 @@ class Writer:
         return f"({FORMS[kept].scalar})({text})"
 
     def put(self, operand: Operand, t: str, piece: Callable[[int], str]) -> None:
-        """Stores a vector value, given piece by piece as C vectors of type `t`, into the register."""
+        """Write the store of a vector value to a register; `piece` returns its pieces as C vectors of type `t`."""
         if isinstance(operand, Reg) and operand.name == "_":
             return
         web = self.result_web(operand)
@@ -482,8 +483,8 @@ class Writer:
             for i, name in enumerate(temps):
                 self._put_piece(web, kept, i, self._trim(name, t, kept))
             return
-        # A piece may read the register it replaces (add r, r, 1): same piece only, so in-place is safe unless an
-        # instruction mixes pieces, which then goes through temporaries of its own.
+        # A piece may read the register that it replaces (add r, r, 1). It reads only the same piece, so writing in
+        # place is safe; an instruction that mixes pieces uses temporaries.
         for i in self.pieces(t):
             self._put_piece(web, kept, i, self._trim(piece(i), t, kept))
 
@@ -515,9 +516,9 @@ class Writer:
             self.line(f"{name} = {text};")
 
     def op(self, instr: Instr, result_type: str, operands: Sequence[tuple[Operand, str]], make: Expression) -> None:
-        """An instruction whose result depends lane by lane on its operands. `make(suffix, *texts)` gives the C
-        expression; suffix "s" asks for scalars, "v" for vectors. Where one of the types is wide, the others are widened
-        for it, and its result is narrowed."""
+        """Write an instruction whose result depends lane by lane on its operands. `make(suffix, *texts)` returns the C
+        expression, with scalars for suffix "s" and vectors for "v". If one of the types is wide, the others are
+        widened, and the result is narrowed."""
         d = instr.operands[0]
         if isinstance(d, Reg) and d.name == "_":
             return
@@ -537,13 +538,13 @@ class Writer:
             self.put(d, result_type, piece)
 
     def widened(self, operand: Operand, t: str, i: int) -> str:
-        """Piece `i` of a row twice as wide, of an unsigned operand."""
+        """Piece `i` of an unsigned operand widened to a row twice as wide."""
         return f"widen_u_{half_of(i)}({self.v(operand, t, i // 2)})"
 
     # ---- instructions and blocks --------------------------------------------------------------------------------------
 
     def write(self, instr: Instr) -> None:
-        """Writes an instruction: into the text, or as a row of threaded code."""
+        """Write an instruction to the text, or as a row of threaded code."""
         self.instr = instr
         if self.in_variables:
             self._write(instr)
@@ -559,8 +560,8 @@ class Writer:
             recipes[signature] = Recipe.of(*made, places)
 
     def as_row(self, write: Callable[[], None]) -> tuple[int, list[Hole]] | None:
-        """Makes a row of what `write` writes, of which this gives the template and what is in its holes; or, where that
-        names what only this form has, text."""
+        """Make the text that `write` writes a row, and return its template and the contents of its holes. If the text
+        names something that only this form has, keep it as text and return None."""
         start, self.temp, self.in_row, self.pinned = len(self.lines), 0, True, False
         write()
         text = "\n".join(self.lines[start:])
@@ -576,7 +577,7 @@ class Writer:
         return template, holes
 
     def _signature(self, instr: Instr) -> tuple[Signature, list[int]]:
-        """The signature of arithmetic on registers and literals, and its registers' places; () for what else there is,
+        """The signature of arithmetic on registers and literals, and its registers' places; () for other instructions,
         whose text may depend on more."""
         if instr.op not in _ARITHMETIC or "cc" in instr.mods or (self.layout.counting and instr.guard is not None):
             return (), []

@@ -1,13 +1,13 @@
-"""Which accesses to shared and global memory the assembler makes wider or narrower.
+"""Predict which accesses to shared and global memory the assembler widens or narrows.
 
-ptxas makes one instruction of 8 or 16 bytes a lane of loads, or stores, of neighbouring words where it can prove that
-the address is a multiple of that, and a GPU then counts one request instead of two or four. Of shared memory it knows
-the alignment; the alignment of a kernel's pointers is not known to it, unless a vector access through the same
-register tells. Of a vector load whose last elements nobody uses it makes a narrower one. (Seen in SASS and in ncu's
+ptxas combines loads, or stores, of neighbouring words into one instruction of 8 or 16 bytes per lane if it can prove
+that the address is a multiple of that size. A GPU then counts one request instead of two or four. ptxas knows the
+alignment of shared memory, but not that of a kernel's pointers, unless a vector access through the same register
+implies it. If the last elements of a vector load are unused, ptxas makes the load narrower. (Seen in SASS and in ncu's
 requests and wavefronts on an H200, CUDA 13.0, for three model solutions and synthetic kernels: docs/counters.md.)
 
-What holds here is a model of that: within a basic block, words of one base register that together fill an aligned
-piece are fused unless something that may touch the same memory stands between them.
+This module is a model of ptxas: within a basic block, words of one base register that together fill an aligned piece
+are fused unless an instruction between them may touch the same memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from grader.emulator.analysis.effects import is_special, written
 from grader.emulator.ptx import Function, Imm, Instr, Mem, Operand, Reg, Sym, Vec
 from grader.emulator.translate.types import BITS
 
-_PIECES = (16, 8)  # bytes of a lane, the widest first
+_PIECES = (16, 8)  # bytes per lane, the widest first
 _SPACES = ("shared", "global")
-_UNKNOWN = 64  # trailing zero bits of a number that nothing is known of yet
+_UNKNOWN = 64  # trailing zero bits of a number that is not known yet
 
 
 @dataclass(frozen=True)
 class Fused:
-    """A fused access of `size` bytes a lane at `mem`; `leader` is the instruction that stands for it."""
+    """A fused access of `size` bytes per lane at `mem`; `leader` is the instruction that counts it."""
 
     leader: Instr
     mem: Mem
@@ -43,7 +43,7 @@ class _Word:
 
 
 class _Run(NamedTuple):
-    """What words must have in common: ld or st, the space, and one value of one base register."""
+    """The properties that fused words share: ld or st, the space, and one value of one base register."""
 
     op: str
     space: str
@@ -52,9 +52,9 @@ class _Run(NamedTuple):
 
 
 def fuse(instrs: list[Instr], zeros: Mapping[str, int], shared: Mapping[str, int]) -> dict[int, Fused]:
-    """By index of each instruction of a block that is fused with others: what it became. `zeros` are the registers' known
+    """The fused accesses of a block, by index of each instruction that is part of one. `zeros` are the registers' known
     trailing zero bits, `shared` the offsets of shared variables."""
-    runs = _Runs(zeros, shared, _told_by_vectors(instrs))
+    runs = _Runs(zeros, shared, _alignment_by_vectors(instrs))
     versions: dict[str, int] = {}
     for instr in instrs:
         word = _word(instr)
@@ -73,20 +73,20 @@ def fuse(instrs: list[Instr], zeros: Mapping[str, int], shared: Mapping[str, int
 
 
 class _Runs:
-    """Words that may still be fused with what comes."""
+    """Words that may still be fused with later ones."""
 
     def __init__(
-        self, zeros: Mapping[str, int], shared: Mapping[str, int], told: Mapping[tuple[str, int], int]
+        self, zeros: Mapping[str, int], shared: Mapping[str, int], multiples: Mapping[tuple[str, int], int]
     ) -> None:
         self.fused: dict[int, Fused] = {}
         self._zeros = zeros
         self._shared = shared
-        self._told = told
+        self._multiples = multiples
         self._open: dict[_Run, list[_Word]] = {}
 
     def add(self, run: _Run, word: _Word) -> None:
         if run.op == "st":
-            self.close(run.space, keep=run)  # whatever was read or written through another address may be the same
+            self.close(run.space, keep=run)  # accesses through other addresses may overlap this one
             words = self._open.get(run, [])
             if any(
                 w.mem.offset < word.mem.offset + word.size and word.mem.offset < w.mem.offset + w.size for w in words
@@ -114,7 +114,8 @@ class _Runs:
                 left = [w for w in left if w not in parts]
 
     def _origin(self, word: _Word, size: int) -> int:
-        """Where the aligned piece begins that the word lies in, counted from the base register (or the whole memory)."""
+        """The start of the aligned piece that contains the word, relative to the base register (or to shared
+        memory)."""
         at = word.mem.offset
         if isinstance(word.mem.base, Sym):
             at += self._shared.get(word.mem.base.name, 0) + word.mem.base.offset
@@ -123,25 +124,27 @@ class _Runs:
     def _alignment(self, run: _Run) -> int:
         if isinstance(run.base, Sym):
             return _PIECES[0] if run.base.name in self._shared else 1
-        return max(1 << min(self._zeros.get(run.base.name, 0), 16), self._told.get((run.base.name, run.version), 1))
+        return max(
+            1 << min(self._zeros.get(run.base.name, 0), 16), self._multiples.get((run.base.name, run.version), 1)
+        )
 
 
-def _told_by_vectors(instrs: list[Instr]) -> dict[tuple[str, int], int]:
-    """What vector accesses tell of a register's value, by its name and version: a number that it is a multiple of."""
-    told: dict[tuple[str, int], int] = {}
+def _alignment_by_vectors(instrs: list[Instr]) -> dict[tuple[str, int], int]:
+    """The alignment that vector accesses imply for a register's value, by its name and version."""
+    multiples: dict[tuple[str, int], int] = {}
     versions: dict[str, int] = {}
     for instr in instrs:
         word = _word(instr)
         if word is not None and isinstance(word.mem.base, Reg) and word.mem.offset % word.size == 0:
             key = word.mem.base.name, versions.get(word.mem.base.name, 0)
-            told[key] = max(told.get(key, 1), word.size)
+            multiples[key] = max(multiples.get(key, 1), word.size)
         for name in written(instr):
             versions[name] = versions.get(name, 0) + 1
-    return told
+    return multiples
 
 
 def _word(instr: Instr) -> _Word | None:
-    """The access, when it is one to shared or global memory of whole words that nothing guards."""
+    """The instruction as an access to whole words of shared or global memory; None if it is another or has a guard."""
     if instr.op not in ("ld", "st") or instr.guard is not None:
         return None
     space = instr.mods.space
@@ -155,7 +158,7 @@ def _word(instr: Instr) -> _Word | None:
 
 
 def _touched(instr: Instr) -> tuple[str, ...]:
-    """The spaces that the instruction may write, or in which other threads may while it waits."""
+    """The spaces that the instruction may write, or that other threads may write while it waits."""
     if instr.op in ("bar", "barrier", "mbarrier", "membar", "fence", "call", "atom", "red", "cp", "stmatrix", "wmma"):
         return _SPACES
     if instr.op != "st":
@@ -165,8 +168,8 @@ def _touched(instr: Instr) -> tuple[str, ...]:
 
 
 def used_bytes(instr: Instr, used: Collection[str]) -> int:
-    """Bytes a lane that a load or store moves; of a vector load, those up to the last element of which there is any use
-    (`used`: the registers that anything in the function reads), in a width that there is."""
+    """Bytes per lane that a load or store moves. A vector load is halved while no element of its upper half is `used`
+    (the registers that the function reads)."""
     value = instr.operands[0 if instr.op != "st" else 1]
     width = BITS[instr.type] // 8
     if not isinstance(value, Vec):
@@ -181,11 +184,12 @@ def used_bytes(instr: Instr, used: Collection[str]) -> int:
     return width * len(items)
 
 
-# ---- what is known of numbers -----------------------------------------------------------------------------------------
+# ---- known alignment
+# --------------------------------------------------------------------------------------------------
 
 
 def trailing_zeros(function: Function, shared: Mapping[str, int]) -> dict[str, int]:
-    """For each register how many of its lowest bits are zero, whatever the input: the assembler's knowledge of
+    """For each register, how many of its lowest bits are zero for every input. This is what the assembler knows about
     alignment."""
     instrs = [item for item in function.body if isinstance(item, Instr)]
     zeros = {name: _UNKNOWN for instr in instrs for name in written(instr)}

@@ -1,7 +1,7 @@
-"""What PTX and CUDA's libraries have and the emulator lacks, in a student's words, with what to do instead.
+"""Features of PTX and of CUDA's libraries that the emulator lacks, in a student's words, with advice on alternatives.
 
-Refusals look here, and docs/emulator.md is drawn from here (tools/emulator_table.py). Functions of the runtime API that
-give cudaErrorNotSupported are in runtime/absent.inc.
+Refusals take their text from here, and so does docs/emulator.md (tools/emulator_table.py). Functions of the runtime API
+that return cudaErrorNotSupported are in runtime/absent.inc.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ON_A_GPU = "run this program on a GPU (--engine cuda)"
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Begins a sentence: "`what` is not supported by the emulator; `advice`"."""
+    """The parts of a sentence: "`what` is not supported by the emulator; `advice`"."""
 
     what: str
     advice: str = ON_A_GPU
@@ -26,7 +26,7 @@ DYNAMIC_PARALLELISM = Lacking(
 _HOPPER = "run on a Hopper GPU (--engine cuda)"
 _BLACKWELL = "run on a Blackwell GPU (--engine cuda)"
 
-# By the first words of an instruction; the longest that fits counts.
+# By the first words of an instruction; the longest match counts.
 INSTRUCTIONS = {
     "tex.cube": Lacking("a cube map", "use a layered texture with six layers"),
     "tex.acube": Lacking("a cube map", "use a layered texture with six layers"),
@@ -34,7 +34,7 @@ INSTRUCTIONS = {
     "sured": Lacking("a reduction on a surface", "use atomics on memory of cudaMalloc"),
     "suld.p": Lacking("a formatted surface read", "read the bytes with surf2Dread"),
     "sust.p": Lacking("a formatted surface write", "write the bytes with surf2Dwrite"),
-    "istypep": Lacking("a question whether a handle is a texture", "pass textures and surfaces in parameters of their own"),
+    "istypep": Lacking("a test whether a handle is a texture", "pass textures and surfaces in separate parameters"),
     "wgmma": Lacking("Hopper's matrix instructions (wgmma)", f"use mma or wmma, or {_HOPPER}"),
     "tcgen05": Lacking("Blackwell's matrix instructions (tcgen05)", f"use mma or wmma, or {_BLACKWELL}"),
     "cp.async.bulk": Lacking("a bulk copy (TMA)", f"use cp.async, or {_HOPPER}"),
@@ -50,7 +50,7 @@ INSTRUCTIONS = {
     "elect": Lacking("elect.sync", "use lane 0 instead"),
 }  # fmt: skip
 
-# Functions that are not there when the program is linked, by the beginning of their names.
+# Functions that the linker does not find, by the beginning of their names.
 FUNCTIONS = {
     "cudaGL": Lacking("OpenGL interoperability", "copy results to the host and draw them from there"),
     "cudaGraphicsGL": Lacking("OpenGL interoperability", "copy results to the host and draw them from there"),
@@ -69,7 +69,7 @@ FUNCTIONS = {
 
 
 def lacking_instruction(text: str) -> Lacking | None:
-    """What is missing for an instruction such as "wgmma.fence.sync.aligned"; None where the table is silent."""
+    """The missing feature behind an instruction such as "wgmma.fence.sync.aligned"; None if the table has none."""
     words = text.split(".")
     for n in range(len(words), 0, -1):
         if (found := INSTRUCTIONS.get(".".join(words[:n]).replace("__", "::"))) is not None:
@@ -78,13 +78,14 @@ def lacking_instruction(text: str) -> Lacking | None:
 
 
 def lacking_function(name: str) -> Lacking:
-    """What is missing when the linker does not find cu… or cuda…"""
+    """The missing feature behind a function cu… or cuda… that the linker does not find."""
     found = FUNCTIONS[max((prefix for prefix in FUNCTIONS if name.startswith(prefix)), key=len)]
     return Lacking(f"{name} ({found.what})", found.advice)
 
 
 def lacking_in_kernels(name: str) -> Lacking | None:
-    """What is missing when device code calls an undefined function: a launch, or the runtime API on the device."""
+    """The missing feature behind an undefined function that device code calls: a launch, or the runtime API on the
+    device. None for any other function."""
     runtime = re.match(r"(?:__cudaCDP2|cuda)([A-Z]\w*)", name)
     if runtime is None:
         return None

@@ -1,4 +1,4 @@
-"""ld and st. What an access costs is decided here, from the shape of its address:
+"""ld and st. The shape of an address decides how its access is translated, and so what it costs:
 
     uniform             one scalar access, broadcast
     evenly spaced by    one plain vector access
@@ -8,7 +8,7 @@
     float4; vector      runtime/words.c, for words of 32 bits
     of global addresses
 
-Whatever fails its quick check goes to rt_load/rt_store lane by lane, which also report faults.
+An access that fails its quick check goes to rt_load or rt_store, which run lane by lane and report faults.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _UNALIGNED = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}
 
 @dataclass(frozen=True)
 class Access:
-    """Where the lanes of an instruction read or write: `count` neighbouring elements of `bits` each, and what C knows
-    of the addresses."""
+    """Where the lanes of an instruction read or write: `count` neighbouring elements of `bits` each. The properties say
+    what is known about the addresses."""
 
     w: Writer
     mem: Mem
@@ -58,7 +58,7 @@ class Access:
 
     @property
     def word(self) -> str:
-        """The type in which C holds an element."""
+        """The type that C code uses for an element."""
         return "u64" if self.bits == 64 else "u32"
 
     @property
@@ -87,7 +87,7 @@ def address_stride(w: Writer, mem: Mem) -> int | str:
 
 
 def base_address(w: Writer, mem: Mem, t: str) -> str:
-    """Lane 0's address, of lanes that are evenly spaced or at one place."""
+    """Lane 0's address, if the lanes' addresses are evenly spaced or all equal."""
     if isinstance(mem.base, Sym):
         return w.s(Sym(mem.base.name, mem.base.offset + mem.offset), t)
     if isinstance(mem.base, Imm):
@@ -101,7 +101,7 @@ def vector_address(w: Writer, mem: Mem, t: str, i: int) -> str:
 
 
 def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
-    """Writes all lanes' addresses into u64 name[32]."""
+    """Write code that stores all lanes' addresses in u64 name[32]."""
     t = address_type(space)
     w.line(f"u64 {name}[32] __attribute__((aligned(64)));")
     if address_kind(w, mem) is not Kind.VECTOR:
@@ -122,7 +122,7 @@ def elements(operand: Operand) -> tuple[Operand, ...]:
 
 @dataclass(frozen=True)
 class Raw:
-    """C variables with loaded bits: for each element a scalar, or pieces (VU, or VQ for 64-bit elements)."""
+    """C variables for loaded bits: a scalar per element, or vector pieces (VU, or VQ for 64-bit elements)."""
 
     uniform: bool
     names: list[list[str]]
@@ -137,7 +137,7 @@ class Raw:
         return Raw(uniform, names)
 
     def deliver(self, w: Writer, items: Sequence[Operand], t: str) -> None:
-        """Moves the bits, of PTX type `t`, into registers."""
+        """Write code that moves the bits, of PTX type `t`, to registers."""
         for names, item in zip(self.names, items, strict=True):
             assert isinstance(item, Reg)
             if item.name != "_":
@@ -177,7 +177,7 @@ STRONG, RELEASES, TOLERANT, OVERWRITES, ORDERED = 1, 2, 4, 8, 16
 
 
 def order_of(instr: Instr) -> int:
-    """What an access promises other threads, as SITE_… flags."""
+    """The memory order of an access, as SITE_… flags."""
     order = STRONG if "volatile" in instr.mods else 0
     if any(m in ("relaxed", "acquire", "release", "acq_rel", "mmio") for m in instr.mods):
         order |= STRONG | ORDERED
@@ -187,13 +187,13 @@ def order_of(instr: Instr) -> int:
 
 
 def is_whole(instr: Instr, access: Access) -> bool:
-    """Whether other threads may see a vector access only as a whole (runtime/whole.c)."""
+    """Whether other threads must see a vector access as one (runtime/whole.c)."""
     shared_by_workers = access.space in ("generic", "global") and not access.w.layout.watched
     return shared_by_workers and access.count > 1 and access.total in (8, 16) and bool(order_of(instr) & STRONG)
 
 
 def lanes_meet(w: Writer) -> None:
-    """Tells a watched program that the warp's lanes wait for each other here."""
+    """In a watched program, count a step: the warp's lanes wait for each other here."""
     if w.layout.watched:
         w.line("w->step++;")
 
@@ -213,7 +213,7 @@ def load(w: Writer, instr: Instr) -> None:
     count = len(items)
     access = Access(w, mem, space, bits, count, w.site("LOAD", bits // 8 * count, order_of(instr)))
     kind = access.kind
-    # At one address each lane finds memory of its own: in the local space, and perhaps in the generic one.
+    # One address stands for different memory in each lane in the local space, and possibly in the generic one.
     raw = Raw.declare(w, count, bits, uniform=kind is Kind.UNIFORM and space not in ("local", "generic"))
     whole = is_whole(instr, access)
     quick = not (w.slow or w.layout.watched or whole)  # divided warps are rare: keep their code small
@@ -251,14 +251,15 @@ def scalar_read(p: str, offset: int | str, bits: int) -> str:
 
 
 def local_row(access: Access) -> None:
-    """Declares `u8 *p`, the row of local memory where an access at one offset in all lanes begins."""
+    """Declare `u8 *p`, the row of local memory where an access begins whose offset is the same in all lanes."""
     offset = base_address(access.w, access.mem, "u32")
     access.w.line(f"const u32 lo_ = {offset}; u8 *const p = local_row(w, lo_, {access.total});")
 
 
 def pointer(access: Access) -> None:
-    """Declares `u8 *p`: where lane 0's access goes, or of VECTOR addresses the origin that offsets count from; NULL when
-    the quick check fails. VECTOR addresses also declare their offsets, o0… (VU in shared memory, VQ elsewhere)."""
+    """Declare `u8 *p`: the host address of lane 0's access, or for VECTOR addresses the origin of their offsets. It is
+    NULL if the quick check fails. VECTOR addresses also declare their offsets, o0… (VU in shared memory, VQ elsewhere).
+    """
     w, mem, space, site, total = access.w, access.mem, access.space, access.site, access.total
     if access.kind is not Kind.VECTOR:
         if space == "shared":
@@ -279,15 +280,15 @@ def pointer(access: Access) -> None:
 
 
 def from_origin(access: Access) -> None:
-    """Makes o0… of VECTOR addresses count from `p`."""
+    """Make the offsets o0… of VECTOR addresses relative to `p`."""
     if access.kind is Kind.VECTOR and access.space != "shared":
         for i in access.w.pieces("u64"):
             access.w.line(f"o{i} -= BQ(origin);")
 
 
 def lanes_of_piece(access: Access, i: int, *, everywhere: bool = False) -> tuple[str, str, str]:
-    """For piece `i` of an element's row: which gather or scatter, its offsets from `p`, and the masks of its lanes.
-    Offsets of 32 bits do for words; narrower ones go with two pieces of 64 bits."""
+    """For piece `i` of an element's row: the suffix of its gather or scatter, its offsets from `p`, and its lane masks.
+    Words can use offsets of 32 bits; otherwise offsets have 64 bits, in two pieces for elements below 64 bits."""
     w, bits = access.w, access.bits
     narrow = bits == 32 and (access.kind is Kind.AFFINE or access.space == "shared")
     pieces = [i] if narrow or bits == 64 else [2 * i, 2 * i + 1]
@@ -306,7 +307,8 @@ def lanes_of_piece(access: Access, i: int, *, everywhere: bool = False) -> tuple
 
 
 def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False, row: bool = False) -> tuple[str, str]:
-    """Which rt_load/rt_store takes this address, and its arguments; writes a row of addresses where one is needed."""
+    """The suffix of the rt_load or rt_store for this address, and its arguments. Writes a row of addresses if it needs
+    one."""
     if whole:
         lane_addresses(w, mem, "aa", space)
         return "whole", "aa"
@@ -321,7 +323,7 @@ def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False, r
 
 
 def cold_load(access: Access, raw: Raw, *, whole: bool = False, words: bool = False) -> None:
-    """Has the runtime load; `whole`: as whole.c does, `words`: words.c, from a row of addresses."""
+    """Write a load by the runtime; with `whole` by whole.c, with `words` by words.c, from a row of addresses."""
     w, t, size, count = access.w, access.word, access.size, access.count
     form, arguments = address_arguments(w, access.mem, access.space, whole=whole, row=words)
     w.line(f"{t} oo[{32 * count}] __attribute__((aligned(64)));")
@@ -338,8 +340,8 @@ def cold_load(access: Access, raw: Raw, *, whole: bool = False, words: bool = Fa
 
 
 def row_load(access: Access, names: Sequence[str], p: str, relative: str) -> None:
-    """An element of a row (local memory or .param variables). `p` is the row of the access's first word; `relative` is
-    the byte offset from it."""
+    """Write the load of an element from rows (local memory or .param variables). `p` is the row of the access's first
+    word; `relative` is the byte offset from it."""
     w, bits = access.w, access.bits
     for i, name in enumerate(names):
         at = f"({relative}) >> 2) * 128u + "
@@ -393,7 +395,7 @@ def load_param(w: Writer, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:
 
 
 def param_rows(w: Writer, name: str) -> str:
-    """C expression of the rows of a .param variable of a function: one of its own formals, or of a call."""
+    """C expression for the rows of a function's .param variable: one of its formal parameters, or one for a call."""
     if not w.function.entry and name in w.layout.params:
         return f"(*(u32 ***)(F + {FORMALS}))[{w.number(w.layout.params[name])}]"
     return f"(F + {w.number(w.frame.arguments[name])})"
@@ -439,14 +441,14 @@ def store(w: Writer, instr: Instr) -> None:
 
 
 def place(access: Access, item: Operand, at: int) -> None:
-    """Stores an element of every lane at `p` + `at`."""
+    """Write the store of an element of every lane at `p` + `at`."""
     w, bits, t, read = access.w, access.bits, access.word, f"u{access.bits}"
     target = _UNALIGNED[bits]
     if access.kind is Kind.UNIFORM:
         if w.uniform(item):
             w.line(f"*({target} *)(p + {at}) = ({target}){w.s(item, read)};")
             return
-        # All lanes write one place: the highest lane's value stays.
+        # All lanes write to one address: the highest lane's value stays.
         step = w.lanes // 2 if bits == 64 else w.lanes
         w.line(f"{{ {t} all[32] __attribute__((aligned(64)));")
         for i in w.pieces(t):
@@ -469,7 +471,7 @@ def place(access: Access, item: Operand, at: int) -> None:
 
 
 def value_lanes(w: Writer, item: Operand, read: str, name: str, at: int = 0) -> None:
-    """Writes all lanes of a value into u64 name[at..at+31]."""
+    """Write code that stores all lanes of a value in u64 name[at..at+31]."""
     for i in w.pieces("u64"):
         text = (
             f"(VQ){w.v(item, read, i)}" if FORMS[read].wide else f"widen_u_{half_of(i)}((VU){w.v(item, read, i // 2)})"
@@ -491,7 +493,7 @@ def cold_store(access: Access, items: Sequence[Operand], *, whole: bool = False)
 
 @handles("prefetch", "prefetchu", "discard", "applypriority")
 def prefetch(w: Writer, instr: Instr) -> None:
-    """A hint; nothing to do."""
+    """Translate a prefetch, which is a hint, to nothing."""
 
 
 @handles("alloca")

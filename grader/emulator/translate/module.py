@@ -1,7 +1,7 @@
 """A PTX module → C source.
 
-The C of a module is one common part (declarations), the tables that the runtime reads, one part per form of a function
-and the templates of its threaded code (template.py), so that they can be compiled side by side.
+The C of a module consists of a common part (declarations), the tables that the runtime reads, one part per form of a
+function, and the templates of its threaded code (template.py). All but the common part are compiled in parallel.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.tables import Sites, Tables
 from grader.emulator.translate.template import Template, Templates
 
-# PTX instructions of a module, in inner loops, that gcc optimises block by block; the rest is threaded code. One takes gcc
-# some 0.5 ms. The classic tiled attention kernel has 450 of them and runs twice as fast for it; both products of each of
-# flash2.cu's three kernels have 1,700.
+# The most PTX instructions in a module's inner loops that gcc optimises block by block; the rest is threaded code. gcc
+# takes about 0.5 ms per instruction. The classic tiled attention kernel has 450 such instructions and runs twice as
+# fast this way; both products of each of flash2.cu's three kernels have 1,700.
 COMPILED_INSTRUCTIONS = 2000
 _FAMILIES = (
     arith, atomics, barriers, calls, convert, floats, logic, memory, selection, tensor, textures, video, warp_ops,
@@ -47,8 +47,8 @@ _FAMILIES = (
 
 @dataclass(frozen=True)
 class Translation:
-    """`header` includes the runtime's headers, which templates and parts need; `common` declares what parts need beside;
-    `tables` is what the runtime reads, a file of its own. Parts and templates compile independently."""
+    """`header` includes the runtime's headers, which templates and parts need; `common` has the parts' other
+    declarations; `tables`, which the runtime reads, are a separate file. Parts and templates compile independently."""
 
     header: str
     common: str
@@ -66,9 +66,9 @@ def translate_module(
     sanitize: frozenset[str] = frozenset(),
     count: bool = False,
 ) -> tuple[Translation, list[Finding]]:
-    """Translates all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of warp.h;
-    `registers` gives each kernel's registers per thread; it is called last, since ptxas takes a while. With `count` the
-    program counts what counters.h says. With findings the translation must not be used."""
+    """Translate all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of warp.h; `registers`
+    returns each kernel's registers per thread and is called last, because ptxas takes a while. With `count` the program
+    counts what counters.h describes. If there are findings, the translation must not be used."""
     return _ModuleWriter(module, prefix, lanes, registers, sanitize, Counting() if count else None).run()
 
 
@@ -111,7 +111,8 @@ class _ModuleWriter:
         return translation, self._sorted_findings()
 
     def _sorted_findings(self) -> list[Finding]:
-        """By line. Of dynamic parallelism one sentence is enough: it decides how the whole program is built."""
+        """The findings by line. Dynamic parallelism is reported once, because it affects how the whole program is
+        built."""
         found = sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
         launches = [f for f in found if f.what == DYNAMIC_PARALLELISM.what]
         return [f for f in found if f not in launches[1:]]
@@ -141,7 +142,7 @@ class _ModuleWriter:
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)
 
     def _common(self) -> str:
-        """What the parts need to know of each other."""
+        """The declarations that the parts share."""
         lines = [f"extern template_function *const {self.prefix}_templates[];"]
         lines += [f"extern u64 {self.facts.global_name(v.name)};" for v in self.facts.globals]
         for name, symbol in self.facts.names.items():

@@ -31,7 +31,7 @@ def mov(w: Writer, instr: Instr) -> None:
         w.put_scalar(d, t, w.base(a, t), w.stride(a))
         return
     if isinstance(a, Reg) and isinstance(d, Reg) and a.name in w.function.registers:
-        # A move between registers kept alike stays in their kind, so that no bits are reinterpreted twice.
+        # A move between registers stored in the same type uses that type, so that no bits are reinterpreted twice.
         kept = storage(w.function.registers[a.name])
         if kept == w.declared(d.name) and kept != "pred":
             t = kept
@@ -81,7 +81,7 @@ _C_COMPARE = {
 
 
 def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -> str:
-    """A lane mask of `a how b`."""
+    """C text of the lane mask for the comparison `a how b`."""
     if t in HALVES:
         if t.endswith("x2"):
             raise w.refuse()

@@ -1,4 +1,4 @@
-"""Shapes of instruction results (see analysis/shapes.py), per instruction."""
+"""The shape of each instruction's result (see analysis/shapes.py)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INTEGER = ("u32", "s32", "b32", "u64", "s64", "b64")
 
 
 def wrap32(stride: int, bits: int) -> int:
-    """A stride as the signed number of its width."""
+    """A stride as a signed number of `bits` bits."""
     stride &= (1 << bits) - 1
     return stride - (1 << bits) if stride >> (bits - 1) else stride
 
@@ -34,8 +34,8 @@ def wrap32(stride: int, bits: int) -> int:
 class ShapeRules:
     """`linear`: blockDim.x is a multiple of 32. `formals`: names of the function's own .param variables that hold
     values per lane. `guards`: widening an affine value may assume that no lane wraps (checked at run time). `floats`:
-    registers that hold floats, whose bits may grow with the lane when they are an integer's, but are not kept so.
-    `apart`: lanes may make one load at different times, with a store in between."""
+    registers that hold floats; they never get an affine shape, even if their bits come from an affine integer. `apart`:
+    lanes may execute one load at different times, with a store in between."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ShapeRules:
         return VECTOR
 
     def _affine(self, instr: Instr, shapes: list[Shape]) -> Shape:
-        """The operands are uniform or affine, at least one affine."""
+        """The shape of a result whose operands are uniform or affine, at least one of them affine."""
         op, mods, operands = instr.op, instr.mods, instr.operands
         kind = instr.type
         bits = 64 if kind.endswith("64") else 32
@@ -170,7 +170,7 @@ class ShapeRules:
 
 
 def is_widening_guard(instr: Instr) -> bool:
-    """Whether an affine result of this instruction rests on no lane wrapping around in 32 bits."""
+    """Whether an affine result of this instruction requires that no lane wraps around in 32 bits."""
     if instr.op == "cvt":
         to = instr.mods.types[:1]
         return len(instr.mods) == 2 and to in (("u64",), ("s64",), ("b64",)) and instr.type in ("s32", "u32")

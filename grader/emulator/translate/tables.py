@@ -1,4 +1,4 @@
-"""The tables of a module that the runtime reads: C definitions of the structs of runtime/module.h."""
+"""Write the tables of a module that the runtime reads: C definitions of the structs of runtime/module.h."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grader.emulator.translate.template import Template
 
 @dataclass
 class Site:
-    """A row of struct site_info: a place in the source, what is done there, to how many bytes, in which order."""
+    """A row of struct site_info: a source location, the kind of operation there, its bytes and its memory order."""
 
     loc: Loc
     kind: str
@@ -29,7 +29,7 @@ class Sites:
         self._known: dict[tuple[Loc, str, int], int] = {}
 
     def add(self, loc: Loc, kind: str, size: int, order: int) -> int:
-        if kind not in ("LOAD", "STORE", "ATOMIC"):  # each of these remembers its own allocation
+        if kind not in ("LOAD", "STORE", "ATOMIC"):  # each of these remembers an allocation
             known = self._known.setdefault((loc, kind, size), len(self.rows))
             if known < len(self.rows):
                 return known
@@ -38,7 +38,7 @@ class Sites:
 
 
 class Tables:
-    """Writes the tables. `findings` gets what cannot be put into them."""
+    """Write the tables; what they cannot express is added to `findings`."""
 
     def __init__(self, facts: Facts, sites: Sites, templates: Sequence[Template], findings: list[Finding]) -> None:
         self.facts, self.sites, self.templates, self.findings = facts, sites, templates, findings
@@ -70,7 +70,7 @@ class Tables:
         return "\n".join(lines) + "\n"
 
     def _file_of(self, loc: Loc) -> int:
-        """Where `files` has the name of a place's file; the last is unknown."""
+        """The index of a location's file in `files`; the last entry stands for an unknown file."""
         return self._index.get(loc.file, len(self._files)) if loc.line else len(self._files)
 
     def _templates(self) -> Iterable[str]:
@@ -112,7 +112,8 @@ class Tables:
         yield _array("static const struct variable_info variable_table", [*rows, "{0}"], ",\n    ")
 
     def _initial(self, v: Variable) -> tuple[bytearray, list[str]]:
-        """A variable's first bytes, of which C makes the rest zero, and what is an address in them."""
+        """A variable's initial bytes without trailing zeros, which C adds, and the relocations for addresses in
+        them."""
         image = bytearray(max((item.offset + item.size for item in v.init), default=0))
         moves = []
         for item in v.init:

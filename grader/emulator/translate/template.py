@@ -1,11 +1,11 @@
-"""Threaded code: what an instruction does, written once, and rows of numbers that say to which registers.
+"""Threaded code: C functions for instructions, each written once, and rows of numbers that name their registers.
 
-Compiled straight through gcc, a large kernel takes minutes: unrolled loops hold the same few instructions thousands of
-times. So all but small functions run as threaded code (Bell, "Threaded Code", 1973). The C text of an instruction, with
-its registers, sites and literals taken out, is a template; instructions that differ in nothing else share it. A block
-is then a table of rows: which template, how many times in a row, and the numbers for each.
+If gcc compiled all of a large kernel it would take minutes: unrolled loops contain the same few instructions thousands
+of times. So all but small functions run as threaded code (Bell, "Threaded Code", 1973). The C text of an instruction
+with its registers, sites and literals taken out is a template; instructions that differ in nothing else share it. A
+block is then a table of rows: which template, how many times in a row, and the numbers for each.
 
-A template is a property of the instruction alone, not of the program, so its object code is kept between builds.
+A template depends only on the instruction, not on the program, so its object code is cached between builds.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 Signature = tuple[object, ...]
-"""What the text of an instruction depends on, but for where its registers are: equal ones share a recipe."""
+"""Everything that the text of an instruction depends on, except the places of its registers. Instructions with equal
+signatures share a recipe."""
 Hole = tuple[str, int]
-"""What is in a hole: "o" and an offset in the frame, or "n" and a number."""
+"""The content of a hole: "o" and an offset in the frame, or "n" and a number."""
 _HOLE = re.compile(r"@([on])(-?\d+)@")
 _SHARED = re.compile(r"\bshn?\b")
 _LOCAL = re.compile(r"\blocal_base\b")
 
 
 def offset_hole(offset: int) -> str:
-    """A place in a text for the frame offset of a register."""
+    """The mark in a text for a register's offset in the frame."""
     return f"@o{offset}@"
 
 
 def number_hole(value: int) -> str:
-    """A place in a text for a number of 32 bits."""
+    """The mark in a text for a number of 32 bits."""
     return f"@n{value}@"
 
 
 def fill(text: str) -> str:
-    """The text for one instruction, with its numbers in it."""
+    """Replace the marks in an instruction's text with their numbers."""
     return _HOLE.sub(lambda hole: hole[2], text)
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """C of a function that runs rows of `operands` numbers each."""
+    """The C text of a function that runs rows of `operands` numbers each."""
 
     name: str
     text: str
@@ -50,7 +51,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How to make a row without writing its text again: a template and what goes into its holes, the place of the
+    """A way to make a row without writing its text again: a template and the contents of its holes, each the place of the
     instruction's nth register ("o") or a number ("n")."""
 
     template: int
@@ -58,7 +59,7 @@ class Recipe:
 
     @staticmethod
     def of(template: int, holes: Sequence[Hole], places: Sequence[int]) -> Recipe:
-        """From a row of an instruction whose registers are at `places`."""
+        """Make a recipe from the row of an instruction whose registers are at `places`."""
         return Recipe(template, tuple((kind, places.index(v) if kind == "o" else v) for kind, v in holes))
 
     def operands(self, places: Sequence[int]) -> list[int]:
@@ -75,11 +76,11 @@ class Templates:
     facts: dict[object, int] = field(default_factory=dict)
 
     def numbered(self, fact: object) -> int:
-        """A number for a fact about a register, so that signatures are quick to compare."""
+        """A number that stands for a fact about a register, so that signatures are quick to compare."""
         return self.facts.setdefault(fact, len(self.facts))
 
     def row(self, text: str) -> tuple[int, list[Hole]]:
-        """The template of an instruction's text, and what is in its holes."""
+        """The number of the template for an instruction's text, and the contents of its holes."""
         values: dict[tuple[str, str], int] = {}
 
         def name(hole: re.Match[str]) -> str:
@@ -96,7 +97,8 @@ class Templates:
 def _template(body: str, operands: int) -> Template:
     name = f"template_{hashlib.sha256(body.encode()).hexdigest()[:24]}"
     before = ""
-    # Read once, for gcc cannot know that writing registers does not change them: flash2.cu went from 14 to 16 GFLOP/s.
+    # Read once, since gcc cannot know that writes to registers do not change them: flash2.cu went from 14 to 16
+    # GFLOP/s.
     numbers = ", ".join(f"k{i} = k[{i}]" for i in range(operands))
     if _SHARED.search(body):
         before += "u8 *const sh = w->shared; const u32 shn = w->shared_size;\n"
@@ -111,18 +113,18 @@ def _template(body: str, operands: int) -> Template:
 
 @dataclass(slots=True)
 class Code:
-    """The rows of one form of a function, as they go into a C table: for each run of one template its number, the
-    position after it, counted from its start, and its rows' numbers."""
+    """The rows of one form of a function, as a C table holds them: for each run of one template the template's number,
+    the length of the run in words, and its rows' numbers."""
 
     templates: Templates
     templates_name: str  # C names of the table of templates, and of this one
     name: str
     words: list[int] = field(default_factory=list)
     start: int = 0  # of the rows not yet run
-    last: int = -1  # where the latest run begins, or -1
+    last: int = -1  # the start of the latest run, or -1
 
     def add(self, number: int, operands: Sequence[int]) -> None:
-        """Adds a row of template `number`."""
+        """Add a row of template `number`."""
         if self.last < 0 or self.words[self.last] != number:
             self.last = len(self.words)
             self.words += (number, 2)
@@ -130,7 +132,7 @@ class Code:
         self.words[self.last + 1] += len(operands) or 1
 
     def take(self) -> tuple[int, int]:
-        """Where the rows added since the last call begin and end."""
+        """The start and end of the rows added since the last call."""
         taken = self.start, len(self.words)
         self.start, self.last = len(self.words), -1
         return taken

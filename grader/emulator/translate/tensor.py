@@ -1,4 +1,4 @@
-"""Matrix instructions and asynchronous copies. What they do is in runtime/tensor*.c; registers travel as rows."""
+"""Matrix instructions and asynchronous copies. runtime/tensor*.c executes them; registers are passed as rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_
 from grader.emulator.translate.types import BITS, FORMS
 
 _ELEMENTS = {"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8", "s4", "u4", "b1", "f32", "s32", "f64"}
-"""What matrices are made of: enum element of runtime/warp.h, in lower case."""
+"""The element types of matrices: enum element of runtime/warp.h, in lower case."""
 _FLAGS = {
     "satfinite": "MMA_SATURATE", "and": "MMA_AND", "sp": "MMA_SPARSE", "sp__ordered_metadata": "MMA_SPARSE",
 }  # fmt: skip
@@ -25,7 +25,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _array(w: Writer, stem: str, count: int, t: str) -> str:
-    """Declares rows for `count` registers of type `t`, u32 or u64."""
+    """Declare rows for `count` registers of type `t`, u32 or u64."""
     name = w.fresh(stem)
     w.line(f"{t} {name}[{32 * count}] __attribute__((aligned(64)));")
     return name
@@ -38,7 +38,7 @@ def _place(w: Writer, name: str, register: int, t: str, piece: int) -> str:
 
 
 def _rows(w: Writer, operand: Operand, stem: str, t: str = "u32") -> str:
-    """Writes registers into an array of rows."""
+    """Write code that copies registers to an array of rows."""
     items = _items(operand)
     name = _array(w, stem, len(items), t)
     for k, item in enumerate(items):
@@ -53,7 +53,8 @@ def _deliver(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:
 
 
 def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
-    """D = A B + C, of types D, A, B, C; a sparse A comes with its metadata and who holds it."""
+    """D = A B + C. `types` are those of D, A, B, C. A sparse A has two more operands: metadata, and which lanes hold
+    it."""
     shape, wide = instr.mods.shape, types[0] == "f64"
     if len(types) != 4 or shape is None or any(m.startswith(("kind", "block_scale")) for m in instr.mods):
         raise w.refuse()
@@ -124,7 +125,7 @@ def wmma(w: Writer, instr: Instr) -> None:
     what = instr.mods.action
     if what == "mma":
         types = instr.mods.types
-        if len(types) == 2:  # of halves only D and C have a choice
+        if len(types) == 2:  # with halves, only the types of D and C vary
             types = (types[0], "f16", "f16", types[1])
         _multiply(w, instr, types)
         return
@@ -161,7 +162,7 @@ def wmma(w: Writer, instr: Instr) -> None:
 
 @handles("cp")
 def copy_async(w: Writer, instr: Instr) -> None:
-    """cp.async: what is issued here arrives at the thread's wait (runtime/copies.c)."""
+    """cp.async: a copy issued here arrives when its thread waits for it (runtime/copies.c)."""
     mods = instr.mods
     if mods.action == "async" and "mbarrier" in mods:
         arrive_with_copies(w, instr)
@@ -190,7 +191,7 @@ def copy_async(w: Writer, instr: Instr) -> None:
 
 def arrive_with_copies(w: Writer, instr: Instr) -> None:
     """cp.async.mbarrier.arrive: an arrival at a barrier object when the thread's copies have arrived. Without `noinc` the
-    object first waits for one arrival more, so nothing is left of it."""
+    object first expects one more arrival, so the two cancel and nothing is written."""
     (mem,) = instr.operands
     if not isinstance(mem, Mem):
         raise w.refuse()
@@ -204,7 +205,8 @@ def arrive_with_copies(w: Writer, instr: Instr) -> None:
 
 
 def _source_bytes(w: Writer, size: int, rest: Sequence[Operand], piece: int) -> str:
-    """How many bytes of a cp.async come from the source, the others being zeros: all, `src-size`, or by `ignore-src`."""
+    """The number of bytes of a cp.async that come from the source: all, `src-size`, or none with `ignore-src`. The rest
+    are zeros."""
     if not rest:
         return f"BU({size}u)"
     operand = rest[0]

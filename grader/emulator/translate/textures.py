@@ -1,4 +1,4 @@
-"""Textures and surfaces. Coordinates and values travel as rows; the rest is in runtime/textures.c."""
+"""Textures and surfaces. Coordinates and values are passed as rows to runtime/textures.c, which does the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from grader.emulator.translate.memory import value_lanes
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.types import BITS
 
-# Dimensions, with LAYERED of runtime/warp.h where the first coordinate is a layer.
+# The number of dimensions, with LAYERED of runtime/warp.h if the first coordinate is a layer.
 _GEOMETRIES = {"1d": "1", "2d": "2", "3d": "3", "a1d": "1 | LAYERED", "a2d": "2 | LAYERED"}
 _COMPONENTS = {"r": 0, "g": 1, "b": 2, "a": 3}
 _BOUNDS = {"trap": "BOUNDS_TRAP", "clamp": "BOUNDS_CLAMP", "zero": "BOUNDS_ZERO"}
@@ -28,9 +28,9 @@ def _refused(w: Writer, instr: Instr) -> Refused:
 
 
 def _place(w: Writer, instr: Instr, place: Operand) -> None:
-    """Writes the handles and the coordinates of [object, {x, y, …}] into rows: u64 object[32], u32 at[4 * 32]."""
+    """Write the handles and coordinates of [object, {x, y, …}] to rows: u64 object[32], u32 at[4 * 32]."""
     if not isinstance(place, Vec) or len(place.items) != 2 or not isinstance(place.items[0], Reg):
-        raise _refused(w, instr)  # texture references of old, and sparse textures
+        raise _refused(w, instr)  # legacy texture references, and sparse textures
     handle, coordinates = place.items
     w.line(f"u64 object[32] {_ROW}; u32 at[4 * 32] {_ROW};")
     value_lanes(w, handle, "u64", "object")
@@ -41,7 +41,7 @@ def _place(w: Writer, instr: Instr, place: Operand) -> None:
 
 @handles("tex", "tld4")
 def texture(w: Writer, instr: Instr) -> None:
-    """There are no mipmaps, so tex.level and tex.grad read what tex does."""
+    """Translate tex, tex.level and tex.grad, which all read the same, because there are no mipmaps."""
     mods = instr.mods
     geometry = _geometry(w, instr)
     if mods.two_results or mods.types[0] not in ("f32", "s32", "u32"):

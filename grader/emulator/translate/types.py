@@ -1,4 +1,4 @@
-"""PTX types and how the generated C holds them."""
+"""PTX types and their C types in the generated code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ __all__ = ["BITS", "FORMS", "HALVES", "Form", "half_of", "is_float", "is_signed"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How C writes a PTX type: as a scalar, as one piece of a vector; `wide` rows have twice the pieces."""
+    """The C types of a PTX type: of a scalar, and of one piece of a vector. Rows of a `wide` type have twice as many
+    pieces."""
 
     scalar: str
     vector: str
@@ -34,16 +35,17 @@ FORMS = {
 
 
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
-"""Floats that C has no type for: their bits lie in a u32."""
+"""Floats without a C type: their bits are stored in a u32."""
 
 
 def half_of(i: int) -> str:
-    """Which half of a narrow piece becomes piece `i` of a wide row."""
+    """The half of a narrow piece that becomes piece `i` of a wide row."""
     return "hi" if i % 2 else "lo"
 
 
 def storage(declared: str) -> str:
-    """The type in which a register declared so is kept: u32 (also for 8 and 16 bits), f32, u64, f64 or pred."""
+    """The type in which a register of PTX type `declared` is stored: u32 (also for 8 and 16 bits), f32, u64, f64,
+    pred."""
     if declared in ("pred", "f32", "f64"):
         return declared
     return "u64" if BITS[declared] == 64 else "u32"

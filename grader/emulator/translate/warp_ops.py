@@ -10,7 +10,7 @@ from grader.emulator.translate.memory import lanes_meet, value_lanes
 
 
 def check_members(w: Writer, members: Operand) -> None:
-    """Reports lanes named in a mask that are not here, and lanes whose mask does not name them."""
+    """Write a check for lanes that a mask names but that are not here, and for lanes whose mask does not name them."""
     lanes_meet(w)
     site = w.site("OTHER")
     if w.uniform(members):
@@ -21,19 +21,19 @@ def check_members(w: Writer, members: Operand) -> None:
 
 
 def rows(w: Writer, name: str, operand: Operand) -> None:
-    """Declares u32 name[32], all lanes' values of an operand."""
+    """Declare u32 name[32] with all lanes' values of an operand."""
     w.line(f"u32 {name}[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&{name}[{i * w.lanes}] = (VU){w.v(operand, 'u32', i)};")
 
 
 def call_number(instr: Instr) -> int:
-    """What tells apart the warp functions that lanes come to (gather.c); 0 for __syncwarp()."""
+    """A number that identifies a warp function at which lanes gather (gather.c); 0 for __syncwarp()."""
     return 0 if instr.mods.action == "warp" else zlib.crc32(instr.text.encode())
 
 
 def ask(w: Writer, instr: Instr, members: Operand) -> None:
-    """Writes down what the lanes of a divided warp bring to a warp function, and whom their masks name."""
+    """Write code that stores the values of a divided warp's lanes for a warp function, and the lanes' masks."""
     w.line("struct gathering *const g = TRIP->gathering;")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&g->asked[{i * w.lanes}] = (VU){w.v(members, 'u32', i)};")
@@ -44,7 +44,7 @@ def ask(w: Writer, instr: Instr, members: Operand) -> None:
 
 
 def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
-    """What lanes see of each other, as a C pointer: as they have gathered, else of those that are here."""
+    """C pointer to the values that lanes see: those of the lanes that gathered, or else of the lanes that are here."""
     if instr.index in w.gathered:
         lanes_meet(w)
         return "&TRIP->gathering->together"

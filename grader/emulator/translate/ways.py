@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 NOWHERE = 0xFFFFFFFF
-"""Where lanes meet that meet no more."""
+"""The meeting place of lanes that never meet again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """How a block begins at which lanes gather for a warp function: with rows, of a number, at a site."""
+    """The start of a block at which lanes gather for a warp function: its rows from `begin` to `end`, the number of the
+    function (`call`) and its site."""
 
     begin: int
     end: int
@@ -21,7 +22,7 @@ class Gather:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A struct way of runtime/warp.h, which says what the fields mean; `kind` without its WAY_."""
+    """A struct way of runtime/warp.h, which explains the fields; `kind` is written without WAY_."""
 
     rows: int = 0
     end: int = 0
@@ -55,7 +56,8 @@ ABSENT = Way(kind="ABSENT")
 
 
 def form_text(name: str, ways: Sequence[Way], rows: str, templates: str, targets: Sequence[int], cases: str) -> str:
-    """C of a struct form called `name`. `rows` defines its threaded code, NAME_code; `cases` are the blocks that are C."""
+    """C text of a struct form called `name`. `rows` defines its threaded code, NAME_code; `cases` are the blocks that
+    are C."""
     lines = [rows, f"static const struct way {name}_ways[] = {{{','.join(way.text for way in ways)}}};"]
     lines.append(f"static const u16 {name}_targets[] = {{{','.join(map(str, targets)) or '0'}}};")
     if cases:
