@@ -135,7 +135,7 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
 
 def test_the_record_says_how_many_were_drawn_again(suite: Suite) -> None:
     cases = suite.select("all")
-    assert drawn_sentence(cases[:1], cases).startswith("1 of 3 hidden testcases (t01) were also run on values drawn")
+    assert drawn_sentence(cases[:1], cases).startswith("1 of 3 hidden testcases (t01) was also run on values drawn")
     assert drawn_sentence([], suite.select("public")) == ""
 
 

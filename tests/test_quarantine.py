@@ -47,6 +47,7 @@ OWN_FILES = {
     "site": "templates, and pages that it makes",
     "store": "the database",
     "base/yaml_text": "the course's YAML",
+    "commands/handout": "the course's files and the grader's own",
 }
 """Which modules, or packages, open files themselves, and whose: none of them was within reach of an untrusted stage."""
 
