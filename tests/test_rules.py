@@ -136,7 +136,7 @@ def test_a_file_made_to_take_hours_is_given_up_and_refused(
 ) -> None:
     monkeypatch.setattr("grader.programs.source_rules._bounded", Bounded(2, 2 << 30))
     [found] = broken("int main() {}\n" + "#/*\n" * 100_000)
-    assert found == "hw4.cu:1 took longer than 2 s to look through"
+    assert found == "hw4.cu:1 took longer than 2 s to examine"
 
 
 @pytest.mark.parametrize(

@@ -190,8 +190,8 @@ def test_a_single_file_brings_no_hidden_file_no_text_and_no_link_of_its_folder(w
     (program.parent / "second.h").hardlink_to(secret)
     submission = read(program, rules)
     assert [name for name, _ in submission.files] == ["hw4.cu"]
-    assert "linked.h is not taken along: it is a link: submit the file itself." in submission.notes
-    assert "second.h is not taken along: it has a second name (a hard link): a separate copy is needed." in (
+    assert "linked.h is left out: it is a link: submit the file itself." in submission.notes
+    assert "second.h is left out: it has a second name (a hard link): a separate copy is needed." in (
         submission.notes
     )
 

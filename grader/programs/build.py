@@ -1,7 +1,7 @@
-"""Submission → Build: a program to run, or the compiler's messages. Builds are cached by content.
+"""Builds a submission: the result is a program to run, or the compiler's messages. Builds are cached by content.
 
 The cache's key covers the files, the flags, the engine and its compiler, so a build is reused exactly when
-compiling again would give the same program. A failed build is not kept: its cause may be the machine.
+compiling again would make the same program. A failed build is not cached, since the machine may be the cause.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LIBRARY_PREFIXES = {
     "nppc": "NPP",
 }
 SOURCE_FOLDER = "source"
-"""The folder that a snapshot is laid out in to be compiled."""
+"""The folder into which a snapshot is written to be compiled."""
 _CANARY = """\
 #include <math.h>
 #include <stdio.h>
@@ -56,17 +56,17 @@ int main(void) { return 0; }
 """If this does not compile, the machine is at fault: its g++ or its C library may be newer than nvcc
 can read, or files of the toolkit may be missing."""
 OWN_PROGRAM = "program"
-"""Name of the program that `compile_own` builds."""
+"""The name of the program that `compile_own` builds."""
 _OWN_LIMIT_S = 120
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
-"""The beginning of what nvcc calls an intermediate file; the rest is the source's name."""
+"""The beginning of the name of nvcc's intermediate files; the rest is the source's name."""
 _LACKING_CURAND = re.compile(
     r"\bgrader_lacks_curand::(\w+)|grader_lacks_curand\d+(curand_?[a-z0-9_]*|skipahead[a-z_]*)"
 )
-"""A function of grader/programs/stubs/include/curand_kernel.h that something calls, as a linker names it."""
+"""A called function of grader/programs/stubs/include/curand_kernel.h, as a linker names it."""
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
 _ERROR = re.compile(r"^\S.*?(?:\b[Ee]rror\b(?: #[\w-]+)?\s*:|multiple definition of).*$", re.MULTILINE)
-"""A compiler's or linker's error; the source that it quotes is indented."""
+"""An error of a compiler or linker. It starts its line; quoted source lines are indented."""
 _MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
 _REFUSALS = (
     (
@@ -75,7 +75,7 @@ _REFUSALS = (
     ),
     (
         re.compile(r"requires --extended-lambda nvcc flag"),
-        "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that gives it.",
+        "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that passes it.",
     ),
     (
         _MISSING_HEADER,
@@ -83,14 +83,14 @@ _REFUSALS = (
         "include.",
     ),
 )
-"""Compiler messages that need a remedy, and the remedy."""
+"""Compiler messages, each with a sentence on the remedy."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """`program` is None when compiling failed, and `fault` then says whose failure it is. `reason` is the
-    sentence for the student; `log` is all that the compiler said; `seconds` is what compiling took, also when
-    this build came from the cache."""
+    """The result of building. If compiling failed, `program` is None, `fault` says whose failure it is, and `reason` is
+    a sentence for the student. `log` is the compiler's whole output. `seconds` is the time that compiling took, also
+    for a build from the cache."""
 
     program: Path | None
     fault: Fault | None
@@ -106,7 +106,7 @@ class Build:
 
 
 def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
-    """Compile `submission` for `engine`, or find it compiled. Raises MachineFault when the machine cannot."""
+    """Compile `submission` for `engine`, or find the build in the cache. Raises MachineFault if the machine fails."""
     key = _key(submission, assignment, engine)
     folder = cache_entry("builds", key)
     if (kept := _read_cached(folder, key)) is not None:
@@ -142,7 +142,7 @@ def _compile(
         fault = Fault.MACHINE if machine else made.fault
         reason = machine or _failure_sentence(log, fault, assignment)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
-    kept = Path(tempfile.mkdtemp(dir=scratch))  # no compiler could write to it
+    kept = Path(tempfile.mkdtemp(dir=scratch))  # a folder that no compiler could write to
     kept.chmod(0o755)
     if not quarantine.claim(product, "program", kept / "program", program=True):
         reason = "It does not compile: the compiler ended without an error but wrote no program."
@@ -153,7 +153,7 @@ def _compile(
 
 
 def _in_their_names(log: str, sources: Path, scratch: Path) -> str:
-    """`log` with files as they were handed in, and without the folders and numbers of nvcc's intermediate ones."""
+    """`log` with the files' names as handed in, and without the folders and numbers of nvcc's intermediate files."""
     log = spelled_out(log)
     for folder in dict.fromkeys((sources, sources.resolve())):
         log = log.replace(f"{folder}/", "")
@@ -163,13 +163,13 @@ def _in_their_names(log: str, sources: Path, scratch: Path) -> str:
 
 
 def _names_their_line(log: str, submission: Submission) -> bool:
-    """Whether the compiler found an error in a line of the submission's own."""
+    """Whether the compiler found an error in one of the submission's own lines."""
     names = "|".join(re.escape(name) for name, _ in submission.files)
     return re.search(rf"^(?:{names})(?:\(\d+\)|:\d+).*\b[Ee]rror\b", log, re.MULTILINE) is not None
 
 
 def _canary(engine: Engine, place: Path) -> str:
-    """A sentence on why this machine cannot compile at all; '' when it can. Uses nothing of a submission."""
+    """A sentence on why this machine cannot compile even the grader's own program; '' if it can."""
     with scratch_folder("canary", place) as folder:
         made = compile_own(engine, _CANARY, folder)
     if made.ok:
@@ -185,8 +185,8 @@ def _canary(engine: Engine, place: Path) -> str:
 
 
 def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] = ()) -> Compiled:
-    """Compile a small program of the grader's own, confined like any, into `folder`/OWN_PROGRAM: to see whether this
-    machine can, or to have something that is known to run. Not cached."""
+    """Compile a small program of the grader, confined like a submission, into `folder`/OWN_PROGRAM: to find out whether
+    this machine can compile, or to get a program that is known to run. The result is not cached."""
     sources, product = folder / SOURCE_FOLDER, folder / "build"
     sources.mkdir()
     product.mkdir()
@@ -199,7 +199,7 @@ def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] 
 
 
 def handed_in_name(file: str) -> str:
-    """A source file by the name that the student knows, from where it was compiled."""
+    """The name that the student knows, from the path under which a source file was compiled."""
     return file.rpartition(f"/{SOURCE_FOLDER}/")[2]
 
 
@@ -214,12 +214,13 @@ def _read_cached(folder: Path, key: str) -> Build | None:
 
 
 def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
-    """nvcc's flags: the submission's, and without the library that lets kernels launch kernels where they must not."""
+    """nvcc's flags: the submission's, and one that leaves out the library for launching kernels from kernels if the
+    assignment forbids that."""
     return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
 
 
 def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
-    native = any("native" in flag for flag in submission.flags)  # a cache may be shared by machines that differ
+    native = any("native" in flag for flag in submission.flags)  # machines with different processors may share a cache
     processor = cpu_features() if native else platform.machine()
     flags = _flags(submission, assignment)
     parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *flags]
@@ -260,7 +261,7 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
 
 
 def _forbidden_library(name: str, assignment: Assignment) -> str:
-    """The forbidden library that a function or header belongs to by its name; '' when none does."""
+    """The forbidden library that a function or header belongs to by its name; '' if to none."""
     for prefix, library in _LIBRARY_PREFIXES.items():
         if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
             return library
@@ -268,4 +269,4 @@ def _forbidden_library(name: str, assignment: Assignment) -> str:
 
 
 def _first_line(log: str) -> str:
-    return next((line.strip() for line in log.splitlines() if line.strip()), "the compiler said nothing")
+    return next((line.strip() for line in log.splitlines() if line.strip()), "the compiler printed nothing")

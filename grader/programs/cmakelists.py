@@ -1,7 +1,7 @@
 """Reads a CMakeLists.txt as one nvcc command, without running cmake.
 
-It reads add_executable and the commands that set its compiler options: include folders, macros, options, standards,
-separable compilation, OpenMP. Conditions are not followed, and only variables set by a `set` above are known.
+It reads add_executable and the commands that set compiler options: include folders, macros, options, standards,
+separable compilation, OpenMP. It ignores conditions and knows only variables that an earlier `set` has set.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _HERE = re.compile(r"\$\{(?:CMAKE_CURRENT_SOURCE_DIR|CMAKE_SOURCE_DIR|PROJECT_SO
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SCOPES = {"PUBLIC", "PRIVATE", "INTERFACE", "SYSTEM", "BEFORE", "AFTER", "WIN32", "EXCLUDE_FROM_ALL", "STATIC"}
 _STANDARDS = {"CMAKE_CUDA_STANDARD", "CMAKE_CXX_STANDARD", "CUDA_STANDARD", "CXX_STANDARD"}
-_DEEPEST = 8
-"""Variables whose values name variables."""
-_MOST_CHARACTERS = 32_000
-"""Of the file and of a word, in case somebody means harm: cuda-samples' files have 2,000."""
-_MOST_WORDS = 10_000
-_MOST_VALUE = 4_000
+_MAX_NESTING = 8
+"""Limit on nested variables, whose values name other variables."""
+_MAX_CHARACTERS = 32_000
+"""Limit for the file and for a word, against hostile files: those of cuda-samples have 2,000."""
+_MAX_WORDS = 10_000
+_MAX_VALUE_CHARACTERS = 4_000
 
 
 @dataclass
@@ -33,9 +33,10 @@ class _Reading:
 
 
 def read_cmakelists(text: str, wanted: str) -> list[str]:
-    """Arguments of nvcc for the program that has the source `wanted`, else the first; empty without a program."""
+    """The nvcc arguments for the first program that has the source `wanted`, or else for the first program; empty
+    without a program."""
     reading = _Reading()
-    for name, words in _commands(text[:_MOST_CHARACTERS], reading):
+    for name, words in _commands(text[:_MAX_CHARACTERS], reading):
         _take(reading, name, words)
     programs = [name for name, sources in reading.programs.items() if any(s.endswith(".cu") for s in sources)]
     chosen = next((name for name in programs if wanted in reading.programs[name]), programs[0] if programs else None)
@@ -45,7 +46,7 @@ def read_cmakelists(text: str, wanted: str) -> list[str]:
 
 
 def _commands(text: str, reading: _Reading) -> Iterator[tuple[str, list[str]]]:
-    """Each command's name and words, as the variables are when it is reached."""
+    """Each command's name and words, with the values that variables have at that point."""
     name, depth, seen = "", 0, 0
     words: list[str] = []
     for quoted, bracket, bare in _TOKEN.findall(text):
@@ -58,7 +59,7 @@ def _commands(text: str, reading: _Reading) -> Iterator[tuple[str, list[str]]]:
                 words = []
         elif depth == 0:
             name = bare
-        elif seen < _MOST_WORDS:
+        elif seen < _MAX_WORDS:
             added = [word for word in _LANGUAGES.sub(r"\1", _expanded(quoted or bare, reading)).split(";") if word]
             seen += len(added)
             words += added
@@ -66,11 +67,11 @@ def _commands(text: str, reading: _Reading) -> Iterator[tuple[str, list[str]]]:
 
 def _expanded(text: str, reading: _Reading) -> str:
     text = _HERE.sub(".", text)
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_NESTING):
         if not _VARIABLE.search(text):
             break
         text = _VARIABLE.sub(lambda found: reading.variables.get(found[1], ""), text)
-        if len(text) > _MOST_CHARACTERS:
+        if len(text) > _MAX_CHARACTERS:
             return ""
     return text
 
@@ -79,7 +80,7 @@ def _take(reading: _Reading, name: str, words: list[str]) -> None:
     if not words:
         return
     if name == "set":
-        reading.variables[words[0]] = ";".join(words[1:])[:_MOST_VALUE]
+        reading.variables[words[0]] = ";".join(words[1:])[:_MAX_VALUE_CHARACTERS]
         if words[0] in _STANDARDS and len(words) > 1:
             reading.common.append(f"-std=c++{words[1]}")
         elif words[0] in ("CMAKE_CUDA_FLAGS", "CMAKE_CXX_FLAGS"):

@@ -1,7 +1,7 @@
-"""Compiler calls among the commands that `make -n` prints, and which of them make one program.
+"""Finds the compiler calls among the commands that `make -n` prints, and picks those that make one program.
 
-A Makefile may compile in steps (`nvcc -c`, `g++ -c`, then a link) and may make several programs. Calls are followed
-from a link back to the sources, so that another program's files and flags stay out.
+A Makefile may compile in steps (`nvcc -c`, `g++ -c`, then a link) and may make several programs. We follow the calls
+from a link back to the sources, to keep out the files and flags of other programs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 SOURCES = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c"})
 _LAUNCHERS = {"ccache", "sccache", "distcc", "env", "nice", "time"}
-"""Programs that run the compiler given to them."""
+"""Programs that run the compiler named in their arguments."""
 _COMPILER = re.compile(r"(?:[\w.]+-)*(?:nvcc|ar|g\+\+|gcc|c\+\+|cc|clang\+\+|clang)(?:-\d+)?")
 _NO_LINK = {
     "-c",
@@ -33,17 +33,18 @@ _NO_LINK = {
 _VALUE_APART = {"-o", "--output-file", "-MF", "-MT", "-MQ", "-L", "-x", "-Xlinker", "-include", "-arch", "-march"}
 """Options whose next word is not an input file."""
 _HOST_ONLY = re.compile(r"-(std=|c$|M|L|Wl,|g|pipe|static|shared|rdynamic|o.|Ofast$)")
-"""gcc's options that say nothing about the program, or nothing that nvcc would be given."""
+"""gcc's options that do not affect the program or that we do not pass to nvcc."""
 
 
-_MOST_CALLS = 300
-_MOST_INPUTS = 300
-"""Of one call. Following links back takes time in both, and a hostile Makefile may print a million."""
+_MAX_CALLS = 300
+_MAX_INPUTS = 300
+"""Limit for one call. Following calls back takes time in calls and in inputs, and a hostile Makefile may print a
+million of either."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a compiler, linker or ar. `words` are its arguments, spelled as nvcc's for every compiler."""
+    """One call of a compiler, linker or ar. `words` are its arguments, spelled as nvcc expects them."""
 
     words: tuple[str, ...]
     outputs: frozenset[str]
@@ -53,7 +54,7 @@ class Call:
 
 
 def calls(output: str) -> list[Call]:
-    """The first compiler calls in what `make -n` printed."""
+    """The first compiler calls in the output of `make -n`."""
     found = []
     for line in output.replace("\\\n", " ").splitlines():
         for piece in re.split(r"&&|;|\|\|?", line):
@@ -65,14 +66,14 @@ def calls(output: str) -> list[Call]:
             place = next((i for i, name in enumerate(names) if _COMPILER.fullmatch(name)), None)
             if place is not None and all("=" in word or _begins(word) for word in words[:place]):
                 found.append(_call(names[place], words[place + 1 :]))
-                if len(found) == _MOST_CALLS:
+                if len(found) == _MAX_CALLS:
                     return found
     return found
 
 
 def program_calls(every: Sequence[Call], wanted: str) -> list[Call]:
-    """The calls that make one program with CUDA in it: the one with the source `wanted`, else the first; all calls of
-    nvcc where none of them links."""
+    """The calls that make one CUDA program: the first that has the source `wanted`, or else the first of all. If no
+    call of nvcc is part of a link, all calls of nvcc."""
     programs = [_behind(call, every) for call in every if call.links]
     with_cuda = [calls for calls in programs if any(call.is_nvcc and _sources(call) for call in calls)]
     with_wanted = [calls for calls in with_cuda if any(wanted in call.inputs for call in calls)]
@@ -80,7 +81,7 @@ def program_calls(every: Sequence[Call], wanted: str) -> list[Call]:
 
 
 def _begins(word: str) -> bool:
-    """Whether a command line may begin with the word before its compiler comes: `@ccache`, `time -p`."""
+    """Whether `word` may stand before the compiler in a command line, as in `@ccache` or `time -p`."""
     return Path(word.lstrip("@-")).name in _LAUNCHERS or re.fullmatch(r"-\w", word) is not None
 
 
@@ -89,7 +90,7 @@ def _call(compiler: str, words: list[str]) -> Call:
     if compiler.endswith("ar"):
         names = [word for word in words[1:] if not word.startswith("-")]
         made = {name for path in names[:1] for name in (_plain(path), Path(path).name)}
-        return Call((), frozenset(made), tuple(map(_plain, names[1:_MOST_INPUTS])), links=False, is_nvcc=False)
+        return Call((), frozenset(made), tuple(map(_plain, names[1:_MAX_INPUTS])), links=False, is_nvcc=False)
     outputs, inputs = [], []
     rest = iter(words)
     for word in rest:
@@ -105,8 +106,8 @@ def _call(compiler: str, words: list[str]) -> Call:
     if not links and not outputs:
         outputs = [f"{Path(name).stem}.o" for name in inputs]
     arguments = words if is_nvcc else list(_in_nvccs_spelling(words))
-    targets = frozenset(map(_plain, outputs[:_MOST_INPUTS]))
-    return Call(tuple(arguments), targets, tuple(map(_plain, inputs[:_MOST_INPUTS])), links, is_nvcc)
+    targets = frozenset(map(_plain, outputs[:_MAX_INPUTS]))
+    return Call(tuple(arguments), targets, tuple(map(_plain, inputs[:_MAX_INPUTS])), links, is_nvcc)
 
 
 def _in_nvccs_spelling(words: Iterable[str]) -> Iterator[str]:
@@ -123,7 +124,7 @@ def _in_nvccs_spelling(words: Iterable[str]) -> Iterator[str]:
 
 
 def _behind(link: Call, every: Sequence[Call]) -> list[Call]:
-    """`link` and what makes its inputs, in the order of `every`."""
+    """`link` and the calls that make its inputs, directly or not, in the order of `every`."""
     makers = {name: call for call in every for name in call.outputs}
     seen: set[int] = set()
     waiting = [link]

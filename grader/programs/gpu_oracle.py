@@ -1,7 +1,8 @@
-"""Expected outputs from the GPU, in float64, for operators that bring a CUDA kernel (`Operator.gpu_oracle`).
+"""Computes expected outputs on the GPU, in float64, for operators that have a CUDA kernel (`Operator.gpu_oracle`).
 
-Optional: it needs pycuda and a GPU, and without either numpy makes the same files more slowly. The numpy oracle
-stays its judge: `grader testcases verify` recomputes with numpy whatever made a file, and sidecars say what did.
+This oracle is optional: it needs pycuda and a GPU; without them, numpy makes the same files more slowly. The numpy
+oracle has the last word: `grader testcases verify` recomputes with numpy, no matter which oracle made a file. A file's
+sidecar names that oracle.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from grader.programs.toolkit import Toolkit, find_toolkit
 from grader.sandbox.cache import kept
 
 GROUP_BYTES = 256 << 20
-"""Input of one launch, at most (one unit at least): enough blocks to fill any GPU, little memory on either side."""
+"""Limit on the input of one launch, which has at least one unit. It is enough for blocks to fill any GPU and takes
+little memory on the host and the device."""
 
 
 class CudaOracle:
-    """Computes on one GPU, in a context that is open as long as this is used."""
+    """The float64 oracle on one GPU, in a CUDA context that must stay open while this object is in use."""
 
     def __init__(self, driver: Any, gpu: Gpu, toolkit: Toolkit) -> None:
         self._driver = driver
@@ -50,8 +52,8 @@ class CudaOracle:
         return case.operator.gpu_oracle(case.shape, case.distribution.largest)
 
     def compute(self, case: Case, source: Path, target: Path, done: Callable[[int], None]) -> None:
-        """See `grader.course.catalogue.QuickOracle`. Raises GraderFault when the kernel does not compile, MachineFault
-        when the GPU fails."""
+        """See `grader.course.catalogue.QuickOracle`. Raises GraderFault if the kernel does not compile, MachineFault
+        if the GPU fails."""
         kernel = self._kernel(case)
         assert kernel is not None, "can() was not asked"
         try:
@@ -104,7 +106,7 @@ class CudaOracle:
         return self._functions[cubin]
 
     def _cubin(self, kernel: GpuOracle) -> Path:
-        """The compiled kernel, from the cache or made now."""
+        """The compiled kernel, from the cache if it is there."""
         defines = [f"-D{name}={value}" for name, value in sorted(kernel.defines.items())]
         text = kernel.source.read_bytes()
         key = hashlib.sha256(text + f"{defines} {self._gpu.architecture} {self._toolkit.version}".encode()).hexdigest()[
@@ -124,7 +126,7 @@ class CudaOracle:
 
 
 def unavailable() -> str:
-    """Why there is no GPU oracle here, as a phrase; '' when there is one."""
+    """The reason why this machine has no GPU oracle, as a phrase; '' if it has one."""
     try:
         import pycuda.driver  # noqa: F401
     except ImportError:
@@ -134,8 +136,8 @@ def unavailable() -> str:
 
 @contextlib.contextmanager
 def open_gpu_oracle() -> Iterator[CudaOracle]:
-    """The oracle on the first GPU; call only when `unavailable()` is ''. Its context ends with the block, so that
-    what is timed afterwards has the GPU to itself."""
+    """Open the oracle on the first GPU. Call this only if `unavailable()` returns ''. The CUDA context ends with the
+    block, so that later timed runs have the GPU to themselves."""
     import pycuda.driver as driver
 
     gpu = find_gpu()
@@ -150,7 +152,7 @@ def open_gpu_oracle() -> Iterator[CudaOracle]:
 
 
 def _device(driver: Any, gpu: Gpu) -> Any:
-    """CUDA and NVML may count GPUs differently; the PCI address is the same."""
+    """CUDA's device for `gpu`. CUDA and NVML may number GPUs differently, but both know the PCI address."""
     pynvml.nvmlInit()
     try:
         found = pynvml.nvmlDeviceGetPciInfo(pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid.encode())).busIdLegacy

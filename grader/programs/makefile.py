@@ -1,8 +1,9 @@
-"""Compiler flags from a student's own Makefile or CMakeLists.txt, limited to those a student may choose.
+"""Reads compiler flags from a student's Makefile or CMakeLists.txt and keeps those that a student may choose.
 
-`make -n` says which commands the Makefile would run; nothing is run but what make itself evaluates, in the
-sandbox. From its compiler lines we keep flags that change the program (macros, optimisation, language, include folders
-inside the submission) and drop what is ours (architecture, output, mode) or harmful, saying so.
+`make -n` prints the commands that the Makefile would run. Nothing runs except what make itself evaluates, in the
+sandbox. From the compiler commands we keep the flags that change the program (macros, optimisation, language, include
+folders inside the submission). We drop flags that the grader sets (architecture, output, mode), and, with a note,
+flags that could do harm.
 """
 
 from __future__ import annotations
@@ -42,29 +43,30 @@ _KEPT = re.compile(
     r"|-{1,2}default-stream=[\w-]+|-(rdc|-relocatable-device-code)=(true|false)|-w|-g|-lineinfo|--generate-line-info"
     r"|-{1,2}(diag-suppress|diag_suppress)=[\d,]+|-W[\w-]*|-{1,2}resource-usage"
 )
-"""Macros are a list for nvcc, and their names words of their own for gcc, which reads options from FILE for @FILE."""
+"""nvcc splits macros at commas and gives gcc each as a separate word, and gcc reads options from FILE for @FILE; so
+each must begin like a name."""
 _PTXAS_KEPT = re.compile(r"-v|--verbose|-O[0-3]|-dlcm=\w+|--def-load-cache=\w+|-warn-[\w-]+|--warn-[\w-]+")
 _COMPILER_KEPT = re.compile(
     r"-O([0-3]|fast|s|g)?|-f(fast-math|unroll-loops|no-[\w-]+|openmp|tree-vectorize|PIC)|-W[\w=-]*|-w|-g|-[DU]\w+(=[\w.+-]*)?"
     r"|-march=native|-mtune=native|-m(avx2|avx|fma|avx512f|sse4\.2)|-std=[\w+]+|-pthread|-pedantic"
 )
 _HARMLESS = re.compile(r'(?:[^"$`\\]|\\"|"[\w.]*")*')
-"""nvcc gives its tools' command lines to a shell: -D and -I within double quotes, -Xcompiler's words without any. A
-macro that is a string is written -DNAME=\\"text\\" in nvcc's arguments."""
+"""nvcc passes its tools' command lines to a shell: -D and -I in double quotes, the words of -Xcompiler without quotes.
+A macro whose value is a string is written -DNAME=\\"text\\" in nvcc's arguments."""
 _RELOCATABLE = {"-dc", "--device-c"}
 CPP_IS_CUDA = "-x=cu"
-"""Among the flags of a submission: its C++ files are CUDA."""
+"""The flag of a submission whose C++ files are compiled as CUDA."""
 _STANDARD = re.compile(r"-{1,2}std=")
-_LONGEST = 4096
-_MOST_FLAGS = 256
-_MOST_NOTES = 20
+_MAX_CHARACTERS = 4096
+_MAX_FLAGS = 256
+_MAX_NOTES = 20
 _SHOWN = 100
 _SYSTEM_LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "c", "gomp", "cudart", "cudart_static", "cudadevrt", "cuda"}
 
 
 @dataclass(frozen=True)
 class MakefileFlags:
-    """What a Makefile asks for: flags we honour, the sources it names, and sentences about what was left out."""
+    """The flags of a Makefile that the grader honours, the sources that it names, and notes on what was left out."""
 
     flags: tuple[str, ...]
     sources: tuple[str, ...]
@@ -73,13 +75,13 @@ class MakefileFlags:
 
     @property
     def include_folders(self) -> tuple[str, ...]:
-        """Those of -I, relative to the submission's folder."""
+        """The folders given by -I, relative to the submission's folder."""
         return tuple(flag.removeprefix("-I") for flag in self.flags if flag.startswith("-I"))
 
 
 def read_makefile_flags(folder: Path, target: str, run: Runner) -> MakefileFlags | None:
-    """Flags of the compiler commands that `make -n target` (else plain `make -n`) would run in `folder` for one
-    program; None when make runs no nvcc there."""
+    """The flags of the compiler commands that `make target`, or else plain `make`, would run in `folder` for one
+    program. None if make runs no nvcc there."""
     for goal in ([target], []):
         said = run(["make", "-n", "-B", "--no-print-directory", *goal], folder)
         chosen = program_calls(calls(said.output), f"{target}.cu") if said.exit_code == 0 else []
@@ -89,14 +91,14 @@ def read_makefile_flags(folder: Path, target: str, run: Runner) -> MakefileFlags
 
 
 def read_cmake_flags(text: str, main: str, folder: Path) -> MakefileFlags | None:
-    """As `read_makefile_flags`, for a CMakeLists.txt in `folder`; None when it makes no CUDA program."""
+    """Like `read_makefile_flags`, for a CMakeLists.txt in `folder`; None if it makes no CUDA program."""
     words = read_cmakelists(text, main)
     return replace(sort_flags([words], folder), origin="CMakeLists.txt") if words else None
 
 
 def sort_flags(commands: Iterable[Sequence[str]], folder: Path) -> MakefileFlags:
-    """Split nvcc's arguments into what is kept, the sources, and what is dropped with a note. All sources are compiled
-    with all flags, but for the standard: nvcc takes one, the first."""
+    """Sort nvcc's arguments into flags to keep, sources, and notes on dropped flags. All sources are compiled with all
+    flags, except that nvcc accepts only one -std: the first."""
     kept: dict[str, None] = {}
     sources: dict[str, None] = {}
     notes: dict[str, None] = {}
@@ -114,13 +116,13 @@ def sort_flags(commands: Iterable[Sequence[str]], folder: Path) -> MakefileFlags
                     kept[keep] = None
                 if note:
                     notes[note] = None
-    if len(kept) > _MOST_FLAGS:
-        notes[f"flags after the first {_MOST_FLAGS} are left out"] = None
-    return MakefileFlags(tuple(kept)[:_MOST_FLAGS], tuple(sources), tuple(notes)[:_MOST_NOTES])
+    if len(kept) > _MAX_FLAGS:
+        notes[f"flags after the first {_MAX_FLAGS} are left out"] = None
+    return MakefileFlags(tuple(kept)[:_MAX_FLAGS], tuple(sources), tuple(notes)[:_MAX_NOTES])
 
 
 def _joined(words: Iterable[str]) -> list[str]:
-    """Words with the values that stand apart (`-D X`, `-Xptxas -v`) joined to their flags."""
+    """Join values that are separate words (`-D X`, `-Xptxas -v`) to their flags."""
     joined: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -134,9 +136,9 @@ def _joined(words: Iterable[str]) -> list[str]:
 
 
 def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
-    """(flag to keep, note) for one flag; pass-through lists (-Xcompiler=a,b) are judged item by item."""
-    if not _HARMLESS.fullmatch(flag) or not flag.isprintable() or len(flag) > _LONGEST:
-        return [(None, f"{_shortened(flag)} is left out: it is too long, or holds what a shell would heed")]
+    """(flag to keep, note) for one flag, or for each item of a list such as -Xcompiler=a,b."""
+    if not _HARMLESS.fullmatch(flag) or not flag.isprintable() or len(flag) > _MAX_CHARACTERS:
+        return [(None, f"{_shortened(flag)} is left out: it is too long, or holds characters that a shell interprets")]
     name, _, value = flag.partition("=")
     if name in {"-Xptxas", "--ptxas-options"}:
         return [_pass_through("-Xptxas", item, _PTXAS_KEPT) for item in value.split(",") if item]
@@ -155,7 +157,7 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
 
 
 def _shortened(flag: str) -> str:
-    """Any flag, made safe to print."""
+    """A flag, shortened and made safe to print."""
     return printable_name(flag[:_SHOWN]) + ("…" if len(flag) > _SHOWN else "")
 
 
@@ -166,14 +168,15 @@ def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str
 
 
 def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
-    """The value as it is written: make may have put links into `folder`, and what a name leads to may change later."""
+    """(flag to keep, note) for one -I. The path is checked as written, without following links: make may have put links
+    into `folder`, and their targets may change later."""
     whole = Path(os.path.normpath(folder / value))
-    if "," in value:  # for nvcc, a list
+    if "," in value:  # nvcc reads a list
         return None, f"-I{_shortened(value)} is left out: write one -I for each folder"
     for own in (folder, folder.resolve()):
         if whole.is_relative_to(own):
             below = str(whole.relative_to(own))
-            if below.startswith("@"):  # gcc gives it to its compiler as a word of its own, which reads options there
+            if below.startswith("@"):  # gcc would pass it on as a separate word and read options from that file
                 return None, f"-I{_shortened(value)} is left out: a folder's name may not begin with @"
             return f"-I{below}", None
     return None, f"-I{_shortened(value)} is left out: it lies outside the submission"

@@ -1,4 +1,4 @@
-"""Makes the testcases' files that are missing, with the GPU as the oracle where that is quicker than numpy."""
+"""Makes the missing files of testcases, with the GPU as the oracle if that is faster than numpy."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def ensure(
     oracle: str = "auto",
     force: bool = False,
 ) -> tuple[Case, ...]:
-    """Makes the files that are missing (`force`: all), with the GPU's oracle where there is one and `oracle` allows it;
-    returns the cases that were made."""
+    """Make the missing files (`force`: all files) and return the cases that were made. The GPU is the oracle if there
+    is one and `oracle` allows it."""
     wanted = tuple(case for case in cases if force or catalogue.state(case, files, suite.seed(case)) != "ready")
     if not wanted:
         return ()
@@ -36,7 +36,7 @@ def ensure(
 
 
 _WORTH_A_GPU_FLOPS = 50e9
-"""Less than this numpy has done by the time a GPU's context is open."""
+"""The work that numpy does in the time it takes to open a CUDA context."""
 
 
 def _oracle(words: str, flops: float) -> contextlib.AbstractContextManager[catalogue.QuickOracle | None]:
@@ -51,7 +51,7 @@ def _oracle(words: str, flops: float) -> contextlib.AbstractContextManager[catal
 
 
 def case_progress(case: Case, progress: Progress) -> Callable[[int, int], None]:
-    """Turns a case's bytes done into a stage that is announced once."""
+    """A function that reports a case's finished bytes to `progress` and announces the case's stage once."""
     announced: list[int] = []
 
     def report(done: int, total: int) -> None:

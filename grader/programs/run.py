@@ -1,4 +1,4 @@
-"""One run of a built program on one input file: private folder, limits, trace."""
+"""Runs a built program once on one input file, in a private folder, under limits, with a trace."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ from grader.sandbox.scratch import claim_name, scratch_folder
 from grader.sandbox.streams import Receiver
 
 _SLACK_BYTES = 64 << 20
-"""How much larger than expected an output may grow before the run is stopped: the checker should see that an output is
+"""How far an output may exceed its expected size before the run is stopped. The checker should see that an output is
 too long, and programs may write other files."""
 
 _CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, time.CLOCK_BOOTTIME)
-"""CUPTI's timestamps are CLOCK_REALTIME (seen with CUDA 13.0), the emulator's CLOCK_MONOTONIC."""
+"""The clocks that a tracer may use: CUPTI takes CLOCK_REALTIME (seen with CUDA 13.0), the emulator CLOCK_MONOTONIC."""
 
 _EARLIER = 0.9
-"""Of the time limit, what an engine that watches its own kernels may use: it needs the rest to say what it saw."""
+"""The part of the time limit that an engine gets that watches its own kernels; it needs the rest to report what it
+saw."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The result of one run. `output` may not exist; it lives as long as the run's folder.
+    """The result of one run. `output` may not exist; it is removed with the run's folder.
 
-    `trace` is None where the engine could not trace (`untraced_reason` says why) or nothing was written. `began_ns` is
-    when it began, on each clock that a tracer may use.
+    `trace` is None if the engine could not trace (`untraced_reason` says why) or the program wrote nothing. `began_ns`
+    is the time when the run began, on each clock that a tracer may use.
     """
 
     outcome: sandbox.Outcome
@@ -45,20 +46,20 @@ class Run:
     untraced_reason: str
     began_ns: tuple[int, ...] = ()
     ended: float = 0.0
-    """On `time.monotonic`."""
+    """The time when the run ended, on `time.monotonic`."""
 
 
 @contextlib.contextmanager
 def run_program(
     engine: Engine, program: Path, input_file: Path, *, output_bytes: int, wall_s: float, limits: Limits
 ) -> Iterator[Run]:
-    """Run `program INPUT OUTPUT` in an empty folder that is removed afterwards, so no output can be a stale one.
+    """Run `program INPUT OUTPUT` in an empty folder that is removed afterwards, so no output can be stale.
 
-    The input has a random name in a folder without other files. `output_bytes` is the exact size of a correct output,
-    `wall_s` the time limit. Raises MachineFault when the machine has no room for the run.
+    The input has a random name, and the program sees no other file next to it. `output_bytes` is the exact size of a
+    correct output, `wall_s` the time limit. Raises MachineFault if the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
-        work = folder / "run" / "work"  # so that neither its parent nor that one's is /tmp
+        work = folder / "run" / "work"  # so that neither its parent nor its grandparent is /tmp
         work.mkdir(parents=True)
         output = work / "output"
         own = _copy(program, folder / "program")
@@ -72,7 +73,7 @@ def run_program(
             devices=launch.devices,
             descriptors=(receiver.descriptor,),
             changes_modes=False,
-            starts_processes=not engine.measures_time,  # the emulator asks addr2line for lines; it times nothing
+            starts_processes=not engine.measures_time,  # the emulator, which times nothing, runs addr2line
         )
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
@@ -88,7 +89,7 @@ def run_program(
             ),
         )
         ended = time.monotonic()
-        work.chmod(0o700)  # the program may have taken it away
+        work.chmod(0o700)  # the program may have removed this permission
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
         trace = read_received(received) if traced else None
@@ -100,7 +101,7 @@ def run_program(
 
 
 def _copy(program: Path, to: Path) -> Path:
-    """A copy of the program for one run: the resident pages of a shared file would reveal what earlier runs did."""
+    """Copy the program for one run. The resident pages of a shared file would reveal what earlier runs did."""
     try:
         shutil.copyfile(program, to)
     except OSError as error:
@@ -110,15 +111,15 @@ def _copy(program: Path, to: Path) -> Path:
 
 
 def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called: str) -> int:
-    """Run `program` as a person would, in their folder and on their terminal, with `called` for its argv[0]; its exit
-    code (128 + signal)."""
+    """Run `program` as a person would, in their folder and on their terminal, with `called` as its argv[0]. Return its
+    exit code, or 128 + the signal."""
     with scratch_folder("run") as folder:
         launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))
         return sandbox.run_attached(launch.command, launch.environment, called)
 
 
 def _without_folders(text: str, names: Mapping[Path, str]) -> str:
-    """A program's output, with the sandbox's paths replaced by the names that people know."""
+    """A program's output, with the sandbox's paths replaced by names that people know."""
     for path in sorted(names, key=lambda path: -len(path.parts)):
         text = text.replace(str(path), names[path])
     return text
@@ -126,8 +127,9 @@ def _without_folders(text: str, names: Mapping[Path, str]) -> str:
 
 @contextlib.contextmanager
 def _lent(input_file: Path, folder: Path) -> Iterator[Path]:
-    """A second name for the input, for one run: its own says which testcase it is, and so does /proc/self/mountinfo if
-    it is mounted. A hard link next to it; if that fails, a copy in `folder`."""
+    """Give the input a second name for one run. Its real name would reveal the testcase, and so would
+    /proc/self/mountinfo if the file were mounted. The second name is a hard link next to the file, or, if that fails, a
+    copy in `folder`."""
     original = input_file.resolve()
     other = original.with_name(f"{claim_name(original.parent)}{secrets.token_hex(8)}")
     try:

@@ -1,16 +1,16 @@
 """Finds what an assignment forbids in a submission's source.
 
-Headers, calls and assembly are looked for in what nvcc's preprocessor makes of each source, so a macro hides nothing
-and a comment breaks no rule; its line markers lead back to the student's own lines. Only their files are searched: the
-toolkit's headers are exempt. The preprocessor's output does not show how an include was spelled; that is read from the
-files themselves.
+The grader looks for headers, calls and assembly in the output of nvcc's preprocessor, so a macro hides nothing and a
+comment breaks no rule. Line markers in that output lead back to the student's own lines. Only the student's files are
+searched, not the toolkit's headers. The preprocessor's output does not show how an include was spelled, so that is read
+from the files themselves.
 
-The preprocessor runs with the flags and for the architecture of the build. What cannot be examined, because it is too
-long, or takes too long, or does not go through the preprocessor that way, is refused where a rule refuses: the build
-could see something else.
+The preprocessor runs with the flags of the build and for its architecture. A source that cannot be examined, because it
+is too long, takes too long or fails in the preprocessor, is refused if any rule refuses: the compiler could see other
+code than we did.
 
-A rule speaks of the text, not of what the program does: the sandbox keeps programs from doing harm, no matter what they
-call.
+A rule is about the text, not about what the program does: the sandbox keeps programs from doing harm, no matter what
+they call.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from grader.sandbox.bounded import Bounded, Exceeded
 from grader.sandbox.cache import kept
 from grader.sandbox.scratch import scratch_folder
 
-_MOST_TEXT = 128 << 20
-_MOST_LINES = 500_000
-"""Limit on the student's own lines: each takes some 300 bytes of memory, and an include can be repeated."""
-_MOST_FOUND = 20
-"""Violations of one rule in one source."""
+_MAX_BYTES = 128 << 20
+_MAX_LINES = 500_000
+"""Limit on the student's own lines: each takes about 300 bytes of memory, and a file can be included many times."""
+_MAX_FOUND = 20
+"""Limit on the violations reported for one rule in one source."""
 _TIME_S, _MEMORY_BYTES = 60, 2 << 30
 _bounded = Bounded(_TIME_S, _MEMORY_BYTES)
 _MARKER = re.compile(r'^# (\d{1,10}) "((?:[^"\\]|\\.)*)"((?: \d)*)')
@@ -53,15 +53,15 @@ _TEXT = (
     r"|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'?"
 )
 _LITERAL = re.compile(_TEXT)
-"""Strings, raw ones too, and characters: '"' begins no string, and 1'000 no character. What is not closed ends with its
-line: looking for the end anew from every sign in it would take hours."""
+"""String literals, also raw ones, and character literals: '"' begins no string, and 1'000 no character. An unclosed
+literal ends with its line, since a search for its end from every quotation mark would take hours."""
 _ADJACENT = re.compile(r'"\s*"')
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3})")
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto|inline)\b\s*)*\(")
 _ABSOLUTE = re.compile(r'^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import|embed)\s*["<](/[^">\n]*)')
 _EMBED = re.compile(r"^\s*(?:#|%:|\?\?=)\s*embed\b(.*)")
 _COMPUTED = re.compile(rb"include[^\n\"<]*(?:\n|\Z)")
-"""A directive, or as good as one, whose operand is not spelled out on its line."""
+"""An include directive, or text that may become one, whose operand is not spelled out on its line."""
 _SYSTEM_HEADERS = ("/usr/include", "/usr/lib", "/usr/local/include", "/usr/local/cuda")
 _COMMENT = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
 _SPLICE = rb"(?:\\|\?\?/)\r?\n"
@@ -69,14 +69,14 @@ _LINE_DIRECTIVE = re.compile(
     rb"(?m)^((?:[^\n]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=)(?:[ \t\f\v]|" + _SPLICE + rb"|/\*(?:[^*]|\*(?!/))*\*/)*)(?=\d|"
     + (rb"(?:" + _SPLICE + rb")*").join((b"l", b"i", b"n", b"e")) + rb"\b)"
 )  # fmt: skip
-"""`#line 1 "x.h"` and `# 1 "x.h"`: with them a file could say that its lines are another's."""
+"""`#line 1 "x.h"` and `# 1 "x.h"`, with which a file could claim that its lines come from another file."""
 _PASSES = ((), ("-U__CUDA_ARCH__",))
-"""nvcc -E shows what the device's compiler sees; without that macro, what the host's does."""
+"""nvcc -E shows what the device compiler sees; without that macro, it shows what the host compiler sees."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A line that breaks a rule. `refused`: the submission is not graded for it."""
+    """A line that breaks a rule. `refused`: for this line, the grader does not grade the submission."""
 
     file: str
     line: int
@@ -92,7 +92,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the student's own, preprocessed. `entered` is the header that it includes, '' for none."""
+    """A preprocessed line of the student's own files. `entered` is the header that it includes, or ''."""
 
     file: str
     number: int
@@ -101,8 +101,8 @@ class Line:
 
 
 def violations(submission: Submission, assignment: Assignment, engine: Engine) -> tuple[Violation, ...]:
-    """What in `submission` breaks the assignment's source rules when it is built for `engine`, in the order of files
-    and lines. Kept in the cache like a build."""
+    """The places where `submission`, built for `engine`, breaks the assignment's source rules, in the order of files
+    and lines. The result is cached like a build."""
     if not assignment.source_rules:
         return ()
     rules = json.dumps([rule.model_dump() for rule in assignment.source_rules])
@@ -128,7 +128,7 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
 
 
 def _architecture(engine: Engine) -> tuple[str, ...]:
-    """The flags that say for which GPU the engine builds: a source can ask."""
+    """The flags for the architecture that the engine builds for; macros let a source depend on it."""
     match engine:
         case CudaEngine():
             name = engine.gpu.architecture
@@ -146,7 +146,7 @@ def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Ite
         spelled, sources = _bounded.call(_spelled, submission.files, assignment.source_rules)
         found = [*spelled, *_preprocessed(submission, sources, assignment, engine)]
     except Exceeded as exceeded:
-        found = [_unexamined(submission.sources[0], f"{exceeded} to look through", refuses)]
+        found = [_unexamined(submission.sources[0], f"{exceeded} to examine", refuses)]
     for violation in found:
         place = (violation.file, violation.line, violation.what)
         if place not in seen:
@@ -162,8 +162,8 @@ Files = Sequence[tuple[str, bytes]]
 
 
 def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[list[Violation], Files]:
-    """What only the files as handed in show, how includes are spelled and #embed; and the files without directives
-    that would change what their lines are called."""
+    """Violations that show only in the files as handed in (the spelling of includes, and #embed), and the files without
+    the directives that would rename their lines."""
     found: list[Violation] = []
     for rule in rules:
         pattern = {"absolute_include": _ABSOLUTE, "incbin": _EMBED}.get(rule.forbid)
@@ -174,12 +174,12 @@ def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[list[Violation]
             directive = "embeds" if rule.forbid == "incbin" else "includes"
             matches = ((number, pattern.match(line)) for number, line in enumerate(text.split("\n"), 1))
             each = (_violation(rule, name, n, f"{directive} {match.group(1).strip()}") for n, match in matches if match)
-            found += itertools.islice(each, _MOST_FOUND)
+            found += itertools.islice(each, _MAX_FOUND)
     return found, [(name, _LINE_DIRECTIVE.sub(rb"\1pragma ", content)) for name, content in files]
 
 
 def _unspliced(text: str) -> str:
-    """`text` with continued lines put together, as the compiler does first of all; the number of lines stays."""
+    """`text` with continued lines joined, which is the compiler's first step. The number of lines stays the same."""
     made, pending = [], 0
     for line in text.split("\n"):
         bare = line.rstrip(" \t\r\f\v")
@@ -193,7 +193,7 @@ def _unspliced(text: str) -> str:
 
 
 def _blank_comment(match: re.Match[str]) -> str:
-    """A comment without its text but with its lines; a string or character as it is."""
+    """Replace a comment with its line breaks; leave a string or character literal as it is."""
     text = match.group(0)
     return "\n" * text.count("\n") if text.startswith("/") else text
 
@@ -218,33 +218,33 @@ def _preprocessed(
             flags = [*submission.flags, *_architecture(engine), *more, f"-isystem={STUB_HEADERS}"]
             command = [str(toolkit.nvcc), "-E", *flags, "-o", str(made), name]
             if run(command, source).exit_code != 0:
-                yield _unexamined(name, "does not go through the preprocessor for these rules", refuses)
+                yield _unexamined(name, "fails in the preprocessor, which these rules need", refuses)
                 continue
             try:
                 yield from _bounded.call(judge_file, product, made.name, source, rules, known, computed)
             except quarantine.Refused as refused:
-                yield _unexamined(name, f"preprocessed, {refused}: too much to examine", refuses)
+                yield _unexamined(name, f"after preprocessing, {refused}: too much to examine", refuses)
 
 
 def judge_file(
     folder: Path, name: str, source: Path, rules: Sequence[SourceRule], known: Sequence[str], computed: Sequence[str]
 ) -> list[Violation]:
-    """What breaks the rules in a preprocessed file that the compiler left in `folder`; `source` is where the
-    submission lies, `known` where headers lie that an include finds by its name, `computed` are the files in which a
-    macro names what is included. Raises quarantine.Refused."""
-    with io.TextIOWrapper(quarantine.open_file(folder, name, _MOST_TEXT), encoding="utf-8", errors="replace") as text:
-        lines = list(itertools.islice(own_lines(text, source), _MOST_LINES))
+    """Violations in the preprocessed file `name` that the compiler wrote into `folder`. `source` is the submission's
+    folder, `known` are the folders of headers that are included by name, and `computed` are the files in which a macro
+    names an included file. Raises quarantine.Refused."""
+    with io.TextIOWrapper(quarantine.open_file(folder, name, _MAX_BYTES), encoding="utf-8", errors="replace") as text:
+        lines = list(itertools.islice(own_lines(text, source), _MAX_LINES))
     found = list(judge(lines, rules, known, computed))
-    if len(lines) == _MOST_LINES:
-        what = f"comes to more than {_MOST_LINES:,} lines when preprocessed: the rest was not looked at"
+    if len(lines) == _MAX_LINES:
+        what = f"comes to more than {_MAX_LINES:,} lines when preprocessed: the rest was not examined"
         refuses = any(rule.action == "refuse" for rule in rules)
-        found.append(Violation(lines[0].file, 1, what, "nobody writes that much", refuses, True))
+        found.append(Violation(lines[0].file, 1, what, "no honest program is that long", refuses, True))
     return found
 
 
 def own_lines(preprocessed: Iterable[str], folder: Path) -> Iterator[Line]:
-    """The lines that come from files below `folder`, the compiler's working directory. An include is known when the
-    marker leads back from it: to the line after it."""
+    """The lines that come from files below `folder`, the compiler's working directory. An include directive shows only
+    in the marker at its end, which names the line after it."""
     file, number = "", 0
     entered: list[str] = []
     for text in (line.rstrip("\r\n") for line in preprocessed):
@@ -263,7 +263,7 @@ def own_lines(preprocessed: Iterable[str], folder: Path) -> Iterator[Line]:
 
 
 def _relative(path: str, folder: Path) -> str:
-    """The name of a file of the student's; '' for any other."""
+    """The name of one of the student's files, relative to `folder`; '' for any other file."""
     if path.startswith("<"):
         return ""
     whole = Path(path) if path.startswith("/") else folder / path
@@ -273,11 +273,11 @@ def _relative(path: str, folder: Path) -> str:
 def judge(
     lines: Sequence[Line], rules: Iterable[SourceRule], known: Sequence[str], computed: Sequence[str]
 ) -> Iterator[Violation]:
-    """What breaks the rules in preprocessed lines; of each rule the first few places. See `judge_file`."""
+    """Violations in preprocessed lines, the first few for each rule. See `judge_file`."""
     code = _LITERAL.sub(_blank_literal, "\n".join(line.text for line in lines))
     starts = [0, *(match.end() for match in re.finditer("\n", code))]
     for rule in rules:
-        yield from itertools.islice(_broken(rule, lines, code, starts, known, computed), _MOST_FOUND)
+        yield from itertools.islice(_broken(rule, lines, code, starts, known, computed), _MAX_FOUND)
 
 
 def _broken(
@@ -297,7 +297,7 @@ def _broken(
             for line in lines:
                 if line.entered and (name := _matching_header(line.entered, rule.names)):
                     yield _violation(rule, line.file, line.number, f"includes {name}")
-        case "absolute_include":  # those whose name a macro makes
+        case "absolute_include":  # those whose name comes from a macro
             for line in lines:
                 path = line.entered if line.file in computed else ""
                 if path.startswith("/") and not path.startswith(tuple(known)):
@@ -314,12 +314,12 @@ def _broken(
 
 
 def _blank_literal(match: re.Match[str]) -> str:
-    """A string or character without its text but with its lines."""
+    """Replace a string or character literal with an empty string and the literal's line breaks."""
     return '""' + "\n" * match.group(0).count("\n")
 
 
 def _incbin(rule: SourceRule, lines: Sequence[Line]) -> Iterator[Violation]:
-    """`.incbin` in a string, however the string is put together."""
+    """Find `.incbin` in a string, even if the string is pieced together."""
     for first in range(len(lines)):
         if '"' not in lines[first].text:
             continue
@@ -335,7 +335,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _matching_header(path: str, patterns: Sequence[str]) -> str:
-    """The end of an included path that a pattern names ("cutlass/gemm.h"), or ''."""
+    """The end of an included path that matches a pattern, such as "cutlass/gemm.h"; '' if no pattern matches."""
     parts = Path(path).parts
     for count in range(1, min(4, len(parts)) + 1):
         tail = "/".join(parts[-count:])

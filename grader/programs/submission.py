@@ -1,6 +1,6 @@
 """A student's files: one .cu file, or a folder with several and perhaps a Makefile.
 
-What is graded is a snapshot: the files' contents as read once, named by the SHA-256 over names and contents.
+The grader grades a snapshot: the contents of the files, read once and identified by a SHA-256 over names and contents.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from grader.sandbox.walk import files_below
 _HEADERS = {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 _MAIN = re.compile(r"\bmain\s*\(")
-_MOST_NOTES = 5
+_MAX_NOTES = 5
 _SPECIAL = re.compile(r'["$`\\]')
-"""What a shell heeds within double quotes."""
+"""Characters that are special to a shell within double quotes."""
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_LOOKED_AT_BYTES = 4 << 20
+_MAX_READ_BYTES = 4 << 20
 _MAKE_LIMIT_S = 10
 _CMAKELISTS = "CMakeLists.txt"
 _ASSIGNMENT = "the assignment"
-"""Where flags come from that no Makefile gives."""
+"""The origin of flags that come from no Makefile."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """The files handed in, by name relative to the submission's folder, and how they are to be compiled.
+    """The files handed in, named relative to the submission's folder, with the sources and flags to compile.
 
-    `sources` are the translation units among `files`; `flags_from` says where `flags` came from.
+    `sources` are the translation units among `files`; `flags_from` names the origin of `flags`.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Submission:
     sha256: str
 
     def line(self, file: str, number: int) -> str:
-        """The text of line `number` of `file`, both as compilers count them; '' where there is none."""
+        """The text of line `number` of `file`, both as a compiler names them; '' if there is no such line."""
         lines = next((content for name, content in self.files if name == file), b"").splitlines()
         return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
 
@@ -70,9 +70,9 @@ class Submission:
 def read_submission(
     path: Path, assignment: Assignment, *, shared_folder: bool = False, any_name: bool = False
 ) -> Submission:
-    """Read what was handed in at `path`: a file, a folder, or an archive; a Makefile's flags are learned from make.
-    `shared_folder`: next to a single file lie other students' files, and none of them comes along. `any_name`: it need
-    not be called as the handout says. Raises UsageError with one sentence when there is nothing to grade."""
+    """Read the submission at `path`: a file, a folder or an archive. If it has a Makefile, make reports its flags.
+    `shared_folder`: a single file lies among other students' files, which are not part of the submission. `any_name`:
+    the program may have another name than the handout asks for. Raises UsageError if there is nothing to grade."""
     if not path.exists():
         raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
     packed = _archive_of(path)
@@ -82,7 +82,8 @@ def read_submission(
 
 
 def _other_name(submission: Submission, assignment: Assignment) -> str:
-    """A note on a program that is not called as the handout asks. A Makefile says itself what it builds."""
+    """A note if the program does not have the name that the handout asks for; '' with a Makefile, which names its
+    program."""
     main = assignment.submission.main
     if submission.flags_from != _ASSIGNMENT or main in submission.sources:
         return ""
@@ -92,7 +93,7 @@ def _other_name(submission: Submission, assignment: Assignment) -> str:
 
 
 def _archive_of(path: Path) -> Path | None:
-    """The archive that was handed in: the file itself, or the only one in a folder without a source of its own."""
+    """The archive that was handed in: the file itself, or the only archive in a folder that holds no .cu file."""
     if path.is_file():
         return path if archive.is_archive(path.name) else None
     packed = [file for file in files_below(path) if archive.is_archive(file.name) and not file.name.startswith(".")]
@@ -102,7 +103,7 @@ def _archive_of(path: Path) -> Path | None:
 
 
 def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
-    """The submission in an archive. It is written to a folder of the grader's, where nothing of it is run."""
+    """The submission in an archive. It is unpacked into a temporary folder, in which nothing of it is run."""
     rules, makefiles = assignment.submission, frozenset((*MAKEFILES, _CMAKELISTS))
     most = rules.max_files + len(makefiles)
     wanted = archive.Wanted(frozenset(SOURCES | _HEADERS), makefiles, most, rules.max_bytes)
@@ -143,10 +144,10 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
     else:
         main = assignment.submission.main
         if _is_foreign(path.name):
-            raise UsageError(f"{shown(path)} is an archive that is not opened: hand in a zip, or {main} itself.")
+            raise UsageError(f"{shown(path)} is an archive that cannot be opened: hand in a zip, or {main}.")
         raise UsageError(f"{shown(path)} is not a .cu file: rename it to {main} if it is your program.")
 
-    if made is not None:  # its flags and sources make the program: another Makefile is another attempt
+    if made is not None:  # they determine the program, so a submission with another Makefile is another attempt
         names = [*names, *_makefiles_in(folder)]
     files = tuple((name, _content(folder, name, assignment)) for name in sorted(names))
     _check_size(path, files, assignment)
@@ -171,7 +172,7 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
 
 
 def _files_in(folder: Path, assignment: Assignment) -> list[str]:
-    """Source and header names below `folder`; hidden folders and links are left aside."""
+    """The names of sources and headers below `folder`, without hidden folders and links."""
     names = []
     for path in files_below(folder):
         suits = path.suffix in SOURCES | _HEADERS and not path.name.startswith(".")
@@ -191,21 +192,21 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
 
 
 def _found_instead(folder: Path, assignment: Assignment) -> str:
-    """What a folder without a source holds, and what of it may be meant as one, in sentences."""
+    """Sentences on what a folder without a .cu file holds, and which of its files may be the program."""
     found = [path for path in sorted(files_below(folder)) if not path.name.startswith(".")]
     main = assignment.submission.main
     for path in found:
         name, lower = printable_name(path.relative_to(folder).as_posix()), path.name.lower()
         if path.suffix.lower() == ".cu":
-            kind = "a link" if path.is_symlink() else "no file" if not path.is_file() else "not spelled .cu"
+            kind = "a link" if path.is_symlink() else "not a regular file" if not path.is_file() else "not spelled .cu"
             return f" {name} is {kind}."
         if ".cu." in lower or lower.startswith(f"{Path(main).stem}.") or path.suffix in SOURCES:
-            said = "is an archive that is not opened: hand in a zip, or" if _is_foreign(lower) else "must be called"
+            said = "is an archive that cannot be opened: hand in a zip, or" if _is_foreign(lower) else "must be called"
             return f" {name} {said} {main}."
     if not found:
         return " It is empty."
-    names = ", ".join(printable_name(path.relative_to(folder).as_posix()) for path in found[:_MOST_NOTES])
-    return f" It holds {names}{f' and {len(found) - _MOST_NOTES} more' if len(found) > _MOST_NOTES else ''}."
+    names = ", ".join(printable_name(path.relative_to(folder).as_posix()) for path in found[:_MAX_NOTES])
+    return f" It holds {names}{f' and {len(found) - _MAX_NOTES} more' if len(found) > _MAX_NOTES else ''}."
 
 
 def _is_foreign(name: str) -> bool:
@@ -215,13 +216,13 @@ def _is_foreign(name: str) -> bool:
 def _chosen_sources(
     folder: Path, names: list[str], assignment: Assignment, made: MakefileFlags | None
 ) -> tuple[list[str], list[str]]:
-    """The translation units of a folder: those the Makefile names; else the main file and every other .cu that
-    has no `main` of its own (old versions and experiments have one)."""
+    """The translation units of a folder: those that the Makefile names; without one, the main file and every other .cu
+    that has no `main` function (old versions and experiments have one)."""
     if made is not None:
         wanted = dict.fromkeys(posixpath.normpath(source) for source in made.sources)
         if named := [name for name in wanted if name in names]:
             missing = [printable_name(name) for name in wanted if name not in names]
-            return named, [f"{name} is left out: the submission holds no such file." for name in missing[:_MOST_NOTES]]
+            return named, [f"{name} is left out: the submission holds no such file." for name in missing[:_MAX_NOTES]]
     units = sorted(name for name in names if Path(name).suffix == ".cu")
     with_main = [name for name in units if _MAIN.search(_content(folder, name, assignment).decode(errors="replace"))]
     main = assignment.submission.main
@@ -230,30 +231,30 @@ def _chosen_sources(
             listed = ", ".join(with_main[:5]) + (", …" if len(with_main) > 5 else "")
             raise UsageError(
                 f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: give "
-                f"the file that is meant, or name it {main}; if each is somebody's hand-in: `grader grade --class`."
+                f"the right file, or rename it to {main}; if they are submissions of a class: `grader grade --class`."
             )
         return units, []
     others = [name for name in with_main if name != main]
-    notes = [f"{name} is left out: it has a main function of its own beside {main}." for name in others]
+    notes = [f"{name} is left out: it has its own main function, as has {main}." for name in others]
     return [name for name in units if name not in others], notes
 
 
 def _check_names(path: Path, names: Iterable[str]) -> None:
-    """nvcc starts its tools through a shell, in which names are within double quotes, and takes a file called
-    `-optf=x.cu` for an option; gcc reads options from x.cu when it is given `@x.cu`."""
+    """Refuse file names that a compiler or a shell would misread. nvcc starts its tools through a shell, with names in
+    double quotes, and takes a file called `-optf=x.cu` for an option; gcc given `@x.cu` reads options from x.cu."""
     for name in names:
         if not name.isprintable() or _SPECIAL.search(name) or name.startswith(("-", "@")):
             raise UsageError(
                 f"{printable_name(str(path))}: the file name '{printable_name(name)}' cannot be given to a compiler: "
-                "expected letters, digits and ordinary signs, and no - or @ in front; rename it."
+                "expected letters, digits and common punctuation, and no leading - or @; rename it."
             )
 
 
 def _with_local_headers(
     source: Path, assignment: Assignment, include_folders: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """The file and what it includes from its own folder, and what that includes in turn, with notes on what was left;
-    `include_folders`, below that folder, are searched as well."""
+    """The file and what it includes, directly or not, from its own folder and from `include_folders` below it; and
+    notes on includes that were left out."""
     folder, most = source.parent, assignment.submission.max_bytes
     names, notes = {source.name}, list[str]()
     waiting = [source.name]
@@ -270,26 +271,26 @@ def _with_local_headers(
                     content = quarantine.read_bytes(folder, name, most)
                 except quarantine.Refused as refused:
                     if not refused.missing:
-                        notes.append(f"{printable_name(name)} is not taken along: it {refused}.")
+                        notes.append(f"{printable_name(name)} is left out: it {refused}.")
                     continue
                 a_program = PurePosixPath(name).suffix in SOURCES and _MAIN.search(content.decode(errors="replace"))
-                if name not in names and not a_program:  # which may be another student's
+                if name not in names and not a_program:  # a program may be another student's
                     names.add(name)
                     waiting.append(name)
                 break
-    return sorted(names), list(dict.fromkeys(notes))[:_MOST_NOTES]
+    return sorted(names), list(dict.fromkeys(notes))[:_MAX_NOTES]
 
 
 def _may_come_along(folder: Path, name: str) -> bool:
-    """Whether a name that a source includes is one of its own source files: not hidden, not outside, and not in a
-    folder that is a hand-in itself."""
+    """Whether an included file is part of the submission: a source file, not hidden, not outside `folder`, and not in a
+    folder that is itself a submission."""
     path = PurePosixPath(name)
     if path.is_absolute() or path.suffix not in SOURCES | _HEADERS or any(part.startswith(".") for part in path.parts):
         return False
-    return not any(_is_hand_in(folder / parent) for parent in list(path.parents)[:-1])
+    return not any(_is_submission(folder / parent) for parent in list(path.parents)[:-1])
 
 
-def _is_hand_in(folder: Path) -> bool:
+def _is_submission(folder: Path) -> bool:
     """Whether a program or a Makefile lies directly in the folder."""
     try:
         names = sorted(entry.name for entry in folder.iterdir())
@@ -303,15 +304,15 @@ def is_program(folder: Path, name: str, *, unread: bool = False) -> bool:
     if not name.endswith(".cu"):
         return False
     try:
-        return _MAIN.search(quarantine.read_text(folder, name, _LOOKED_AT_BYTES)) is not None
+        return _MAIN.search(quarantine.read_text(folder, name, _MAX_READ_BYTES)) is not None
     except quarantine.Refused:
         return unread
 
 
 def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment) -> MakefileFlags | None:
-    """Flags that the Makefile in `folder` gives, or its CMakeLists.txt where no Makefile runs nvcc. make evaluates what
-    the student wrote ($(shell …)), so it runs in a copy that holds the Makefile and the files `names` of the
-    submission, and nothing that lies beside them."""
+    """Flags from the Makefile in `folder`, or from its CMakeLists.txt if no Makefile runs nvcc. make evaluates what the
+    student wrote, such as $(shell …), so it runs in a copy that holds only the Makefile and the submission's files
+    `names`."""
     makefiles, run = _makefiles_in(folder), runner(_MAKE_LIMIT_S)
     if not makefiles:
         return None
@@ -335,11 +336,11 @@ def _makefiles_in(folder: Path) -> list[str]:
 
 
 def _content(folder: Path, name: str, assignment: Assignment) -> bytes:
-    """What a regular file holds; larger ones than a whole submission may be are not read."""
+    """The content of a regular file. Files above the size limit of a whole submission are refused."""
     try:
         return quarantine.read_bytes(folder, name, assignment.submission.max_bytes)
     except quarantine.Refused as refused:
-        text = f"{shown(folder / name)} {refused}; hand in source code only, in files of its own."
+        text = f"{shown(folder / name)} {refused}; hand in source code only, in regular files."
         cause = refused.__cause__
         ours = isinstance(cause, OSError) and cause.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
         raise UsageError(text) from (cause if ours else refused)
@@ -355,7 +356,8 @@ def _check_size(path: Path, files: tuple[tuple[str, bytes], ...], assignment: As
 
 
 def _identity(path: Path, assignment: Assignment) -> str:
-    """Who this is: the folder's name, or the file's unless every student's file is called the same."""
+    """The student's id: the name of the file or folder, or that of the file's folder if the file has the name that the
+    handout asks of everyone."""
     resolved = path.resolve()
     named_by_folder = resolved.name == assignment.submission.main
     stem = archive.without_suffix(resolved.name) if archive.is_archive(resolved.name) else resolved.stem

@@ -41,12 +41,13 @@ class Toolkit:
 
     @property
     def library_folders(self) -> tuple[Path, ...]:
-        """Where cudart is, for the linker: nvcc from PyPI does not look in its own lib/."""
+        """The folders that hold cudart, for the linker: nvcc from PyPI does not look in its own lib/."""
         return tuple(folder for name in ("lib64", "lib") if (folder := self.root / name).is_dir())
 
     @property
     def added_headers(self) -> tuple[Path, ...]:
-        """Where cuRAND's device functions are, headers alone, when the toolkit lacks them, as PyPI's nvcc does."""
+        """The folder of cuRAND's header-only device library, if the toolkit lacks it, as PyPI's nvcc does; else
+        empty."""
         if (self.include / _CURAND).is_file():
             return ()
         return tuple(root / "include" for root in _pypi_roots() if (root / "include" / _CURAND).is_file())[:1]
@@ -79,8 +80,8 @@ class Toolkit:
 
 @cache
 def find_toolkit() -> Toolkit:
-    """The first nvcc of: $NVCC, PATH, $CUDA_HOME, the PyPI packages, /usr/local/cuda. Raises MachineFault when
-    there is none, or the one found does not run."""
+    """The first nvcc found in $NVCC, PATH, $CUDA_HOME, $CUDA_PATH, the PyPI packages and /usr/local/cuda, in this
+    order. Raises MachineFault if there is none or if it does not run."""
     candidates = [os.environ.get("NVCC"), shutil.which("nvcc")]
     candidates += [f"{home}/bin/nvcc" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
     candidates += [*(str(root / "bin" / "nvcc") for root in _pypi_roots()), "/usr/local/cuda/bin/nvcc"]
@@ -98,19 +99,20 @@ def _toolkit(nvcc: Path) -> Toolkit:
     said = _ask(nvcc, "--version")
     version = re.search(r"\bV(\d+\.\d+\.\d+)", said.output)
     if said.exit_code != 0 or version is None:
-        raise MachineFault(f"{nvcc} --version failed: {said.output.strip()[:300] or 'it said nothing'}; reinstall it.")
+        raise MachineFault(f"{nvcc} --version failed: {said.output.strip()[:300] or 'no output'}; reinstall it.")
     return Toolkit(nvcc, _root(nvcc), version.group(0))
 
 
 def _ask(nvcc: Path, *arguments: str) -> Completed:
-    # A script called nvcc may start another one next to it: the folders of the link and of its target are shown.
+    # A script called nvcc may start another program next to it, so the sandbox shows the folder of the link and
+    # that of its target.
     shown = tuple({nvcc.parent, nvcc.resolve().parent.parent})
     with scratch_folder("nvcc") as folder:
         return sandbox.runner(60, readable=shown)([str(nvcc), *arguments], folder)
 
 
 def _root(nvcc: Path) -> Path:
-    """The folder that holds include/: nvcc on PATH may be a link or a script that calls the real one."""
+    """The folder that holds include/. nvcc on PATH may be a link or a script that calls the real nvcc."""
     near = nvcc.resolve().parent.parent
     if (near / "include" / "cuda_runtime.h").is_file():
         return near
@@ -120,8 +122,8 @@ def _root(nvcc: Path) -> Path:
 
 
 def _pypi_roots() -> tuple[Path, ...]:
-    """Where PyPI's packages put a toolkit; resolved, since a virtual environment may be a link from where the sandbox
-    shows nothing."""
+    """The folders in which PyPI's packages put a toolkit. They are resolved, since a virtual environment may be reached
+    through a link that does not exist in the sandbox."""
     folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
     roots = (Path(folder) / "nvidia" / "cu13" for folder in sorted(filter(None, folders)))
     return tuple(root.resolve() for root in roots if root.is_dir())

@@ -204,7 +204,7 @@ def test_a_program_runs_as_ever_when_its_trace_cannot_be_written(play: Play, pat
 
 
 def test_a_tracer_that_cannot_be_built_is_the_graders_fault_with_the_compilers_words(tmp_path: Path) -> None:
-    with pytest.raises(GraderFault, match=r"(?s)CUPTI tracer could not be built.*cupti\.h: No such file"):
+    with pytest.raises(GraderFault, match=r"(?s)could not build the CUPTI tracer.*cupti\.h: No such file"):
         build_tracer(
             tmp_path / "tracer.so",
             cupti_include=tmp_path,

@@ -1,4 +1,4 @@
-"""Where CUDA programs run: on a GPU (`cuda`) or on the CPU (`emulator`). Chosen here and nowhere else."""
+"""The engines that run CUDA programs, on a GPU (`cuda`) or on the CPU (`emulator`). Only this module chooses one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ENGINES = ("auto", "cuda", "emulator")
 
 
 def select_engine(name: str, emulator_target: str) -> Engine:
-    """The engine called `name`; `auto` takes the GPU when a usable one is there. Raises UsageError for an unknown
+    """The engine called `name`; `auto` takes the GPU if there is a usable one. Raises UsageError for an unknown
     name and for `cuda` without a GPU, MachineFault without a compiler."""
     return select_engines(name, emulator_target)[0]
 
 
 def select_engines(name: str, emulator_target: str) -> tuple[Engine, ...]:
-    """As `select_engine`, one engine for every GPU that may be used; the emulator is one engine."""
+    """Like `select_engine`, but with one engine for each GPU that may be used. The emulator is a single engine."""
     if name not in ENGINES:
         raise UsageError(f"Unknown engine {name!r}: choose one of {', '.join(ENGINES)}.")
     toolkit = find_toolkit()
@@ -32,5 +32,5 @@ def select_engines(name: str, emulator_target: str) -> tuple[Engine, ...]:
                 f"--engine cuda needs an NVIDIA GPU, and none was found: {no_gpu_reason()}; "
                 "use --engine emulator, or see `grader doctor`."
             )
-    grader.emulator.instruction_set()  # a GRADER_EMULATOR_ISA that cannot be is refused before anything is graded
+    grader.emulator.instruction_set()  # refuses an impossible GRADER_EMULATOR_ISA before grading begins
     return (EmulatorEngine(toolkit, emulator_target),)

@@ -39,8 +39,8 @@ _WINDOWS_NODE = "dxg"
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU as NVML describes it. `compute_capability` is (major, minor), `node` the number of its device node, which
-    is not its place among the GPUs in a container or a Slurm job that was given some of them."""
+    """One GPU as NVML describes it. `compute_capability` is (major, minor). `node` is the number of its device node,
+    which differs from its index in a container or Slurm job that has only some of the machine's GPUs."""
 
     node: int
     uuid: str
@@ -51,19 +51,20 @@ class Gpu:
 
     @property
     def architecture(self) -> str:
-        """nvcc's name for its code: sm_90a where the chip has architecture-specific instructions, else sm_86."""
+        """nvcc's name for the architecture without `sm_`: 90a if the chip has architecture-specific instructions, else,
+        for example, 86."""
         major, minor = self.compute_capability
         return f"{major}{minor}{'a' if major >= 9 else ''}"
 
 
 def find_gpu() -> Gpu | None:
-    """The first GPU this process may use (CUDA_VISIBLE_DEVICES is honoured); None without a GPU or driver."""
+    """The first GPU that this process may use, by CUDA_VISIBLE_DEVICES; None without a GPU or driver."""
     return next(iter(find_gpus()), None)
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """Every GPU this process may use, in the order of CUDA_VISIBLE_DEVICES. GPUs that do not answer are left out, and
-    so are GPUs divided by MIG: the sandbox does not know the instances' device nodes."""
+    """All GPUs that this process may use, in the order of CUDA_VISIBLE_DEVICES. The list leaves out GPUs that do not
+    answer and GPUs divided by MIG: the sandbox does not know the device nodes of MIG instances."""
     found = []
     with opened() as there:
         if not there:
@@ -88,7 +89,7 @@ def find_gpus() -> tuple[Gpu, ...]:
 
 
 def no_gpu_reason() -> str:
-    """Why `find_gpus` finds none, as a phrase."""
+    """The reason why `find_gpus` finds none, as a phrase."""
     with opened() as there:
         if not there:
             return "there is no NVIDIA driver"
@@ -107,19 +108,19 @@ def no_gpu_reason() -> str:
 def _node(handle: Any, index: int) -> int:
     try:
         return int(pynvml.nvmlDeviceGetMinorNumber(handle))
-    except pynvml.NVMLError:  # Windows' subsystem for Linux has none
+    except pynvml.NVMLError:  # Windows' subsystem for Linux has no minor numbers
         return index
 
 
 def _is_sliced(handle: Any) -> bool:
     try:
         return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
-    except pynvml.NVMLError:  # most GPUs cannot be cut
+    except pynvml.NVMLError:  # most GPUs do not support MIG
         return False
 
 
 def _visible(count: int) -> list[int]:
-    """Device indices in the order CUDA_VISIBLE_DEVICES gives, all when it is unset."""
+    """Device indices in the order of CUDA_VISIBLE_DEVICES; all devices if it is unset."""
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:
         return list(range(count))
@@ -176,7 +177,7 @@ class CudaEngine:
         own = [str(self.toolkit.nvcc), *(flag for flag in flags if flag != CPP_IS_CUDA)]
         own += [f"-gencode=arch=compute_{architecture},code=sm_{architecture}", *header_flags(self.toolkit)]
         log, inputs = "", list[str]()
-        for number, source in enumerate(sources):  # a language or a standard holds for all files of one command
+        for number, source in enumerate(sources):  # in one command, a language or a standard applies to all files
             if source.endswith(".c"):
                 words = [word for word in own if not _STANDARD.match(word)]
             elif CPP_IS_CUDA in flags and not source.endswith(".cu"):
@@ -195,13 +196,14 @@ class CudaEngine:
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
 
     def problem(self) -> str:
-        """Why a context, an allocation or a copy fails on this GPU, in a process confined as submissions are."""
+        """The reason why a context, an allocation or a copy fails on this GPU, in a process confined like a submission;
+        '' if all work."""
         outcome = self._probed()
         said = outcome.stderr.strip().splitlines()
         return "" if outcome.exit_code == 0 else said[-1] if said else outcome.ending
 
     def start_up_cpu_s(self) -> float | None:
-        """Processor time of a minimal CUDA program here; None where it fails."""
+        """The processor time of a minimal CUDA program on this GPU; None if it fails."""
         try:
             outcome = self._probed()
         except MachineFault:
@@ -222,7 +224,8 @@ class CudaEngine:
             return sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
-        """`traced` false: without the tracer, which cannot share a process with NVIDIA's own tools."""
+        """See `Engine.launch`. `traced=False` leaves out the tracer, which cannot share a process with NVIDIA's own
+        tools."""
         environment = {"CUDA_VISIBLE_DEVICES": self.gpu.uuid, "CUDA_MODULE_LOADING": "LAZY"}
         tracer = self.tracer if traced else None
         if tracer is not None:
@@ -240,7 +243,7 @@ class CudaEngine:
 
     @cached_property
     def tracer(self) -> Path | None:
-        """The CUPTI tracer, built once per toolkit and kept in the cache; None where CUPTI is missing."""
+        """The CUPTI tracer, built once per toolkit and cached; None if CUPTI is missing."""
         cupti = self.toolkit.cupti()
         if cupti is None:
             return None

@@ -1,4 +1,4 @@
-"""Runs submissions on the CPU: nvcc's PTX translated to C. For machines without a GPU, and for its diagnostics."""
+"""Runs submissions on the CPU by translating nvcc's PTX to C: for machines without a GPU, and for diagnostics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grader.sandbox.scratch import scratch_folder
 
 @dataclass(frozen=True)
 class EmulatorEngine:
-    """The `emulator` engine; `target` is the architecture it plays, such as sm_80."""
+    """The `emulator` engine; `target` is the architecture that it emulates, such as sm_80."""
 
     toolkit: Toolkit
     target: str
@@ -29,10 +29,10 @@ class EmulatorEngine:
     sanitize: frozenset[str] = DEFAULT_SANITIZERS
     """Checks made while a program runs: memory, race, init, sync."""
     leaks: bool = False
-    """Whether memory that was never freed is noted."""
+    """Whether the trace notes memory that was never freed."""
 
     count: bool = False
-    """Whether programs count instructions and memory requests, which takes them several times as long."""
+    """Whether programs count instructions and memory requests, which makes them several times slower."""
 
     @property
     def device(self) -> str:

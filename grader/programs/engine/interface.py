@@ -1,4 +1,5 @@
-"""What an engine is: it compiles a submission and says how the program is run. It runs nothing itself."""
+"""The interface of an engine. It compiles a submission and describes how to start the program; it runs nothing
+itself."""
 
 from __future__ import annotations
 
@@ -13,8 +14,7 @@ from grader.base.verdict import Fault
 
 @dataclass(frozen=True)
 class Compiled:
-    """The result of compiling. `fault` is None when it succeeded; `log` is for the student and uses their file
-    names."""
+    """The result of compiling. `fault` is None if it succeeded. `log` is for students and uses their file names."""
 
     fault: Fault | None
     log: str
@@ -26,13 +26,13 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start a built program: the command, what it needs in its environment, files it reads beside its
-    own, and device nodes it opens.
+    """How to start a built program: the command, its environment variables, the files that it reads besides its own,
+    and the device nodes that it opens.
 
-    `file_sizes_limited`: whether a limit on the size of a file can be set; it would also bind files in memory.
-    `limit_variable` is an environment variable that takes the time limit in seconds, where the engine can say more
-    than that a program was stopped. `traced` says whether the program will write a trace; if not, `untraced_reason`
-    says why, for people.
+    `file_sizes_limited`: whether the size of files can be limited; such a limit also applies to files in memory.
+    `limit_variable` is the environment variable for the time limit in seconds, for an engine that can report more than
+    that the program was stopped. `traced`: whether the program will write a trace; if not, `untraced_reason` explains
+    it to people.
     """
 
     command: tuple[str, ...]
@@ -54,18 +54,18 @@ class Engine(Hashable, Protocol):
 
     @property
     def device(self) -> str:
-        """What it runs on, for people and records: a GPU's name, or the emulated architecture."""
+        """The name of the device, for people and records: the GPU's name, or the emulated architecture."""
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What a record needs to be reproduced: driver, compute capability, compiler."""
+        """The facts that are needed to reproduce a record: driver, compute capability, compiler."""
 
     @property
     def measures_time(self) -> bool:
-        """Whether its times say anything about a GPU."""
+        """Whether its times are those of a GPU."""
 
     def identity(self) -> str:
-        """All that a build depends on except source and flags; part of the build cache's key."""
+        """Everything that a build depends on, except sources and flags; part of the build cache's key."""
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
@@ -77,7 +77,8 @@ class Engine(Hashable, Protocol):
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
     def problem(self) -> str:
-        """Why no program can run there now, as a phrase; '' where the grader's own, run like a submission, can."""
+        """The reason why no program can run on the engine now, as a phrase; '' if the grader's own test program
+        runs."""
 
     def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
         """How to run `program` so that it writes its trace to `trace` (see `grader.programs.trace.PATH_VARIABLE`)."""

@@ -1,8 +1,8 @@
-"""Does the least that every CUDA program does, through the driver's own library: run as a program, it ends with exit
-code 0 where the GPU can be used.
+"""Takes the few steps that every CUDA program takes, through the driver's library. As a program, this module exits with
+code 0 if the GPU can be used.
 
-A process of its own, since a context of the grader's would stay on the GPU, and since a driver that fails may never
-answer. The names are those of cuda.h; functions whose name ends in _v2 are what its macros call.
+It runs in a separate process, since the grader's own CUDA context would stay on the GPU and a failing driver may never
+return. The names are those of cuda.h, whose macros map them to the functions with the suffix _v2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BYTES = 1 << 20
 
 
 def problem() -> str:
-    """What failed, as a phrase; '' when nothing did."""
+    """The step that failed, as a phrase; '' if all succeeded."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:

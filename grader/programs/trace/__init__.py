@@ -1,7 +1,7 @@
-"""What a program did on the GPU: its events, their totals, and the reader of the trace file.
+"""The trace of a run: what a program did on the GPU, event by event, with totals and the reader of the trace file.
 
-The CUPTI tracer (cupti_tracer.cpp) and the emulator write the same file, one JSON object a line; `events`
-says what each holds.
+The CUPTI tracer (cupti_tracer.cpp) and the emulator write the same format, one JSON object per line; `events`
+describes the objects.
 """
 
 from grader.programs.trace.events import (
@@ -20,5 +20,5 @@ from grader.programs.trace.events import (
 from grader.programs.trace.reader import MAX_EVENTS, MAX_FILE_BYTES, read_received, read_trace
 
 PATH_VARIABLE = "GRADER_TRACE"
-"""The environment variable that tells the traced program where to write: a path, or `fd:N`, a descriptor that is open
-already. The grader gives a descriptor: what was written to it cannot be changed any more."""
+"""The environment variable that tells the traced program where to write: a path, or `fd:N` for a descriptor that is
+already open. The grader passes a descriptor, since the program cannot change what it has written there."""

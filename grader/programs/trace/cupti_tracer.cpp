@@ -11,13 +11,13 @@
 //     (CUPTI documentation, "CUPTI Activity API"), so formatting them there costs the program's threads nothing, and
 //     100,000 kernels take the program no longer than without us.
 //   - Callbacks around runtime and driver calls. We look at the result on return; a failing call becomes an
-//     api_error. The runtime is built on the driver, so one failure is seen twice; a thread that is inside a
-//     runtime call reports the runtime's result only.
+//     api_error. The runtime is built on the driver, so we would see one failure twice; while a thread is inside a
+//     runtime call, we therefore report the runtime's result only.
 //
-//   Everything is written as JSON lines to the file or descriptor that GRADER_TRACE names: "start" once a context exists (or at
-//   the end), then events in the order in which CUPTI delivers them, then "end". A trace without "end" was cut off.
-//   Lines go out whole, through O_APPEND, so a second process that inherits the environment adds its own start and
-//   end.
+//   We write everything as JSON lines to the file or descriptor that GRADER_TRACE names: "start" once a context exists
+//   (or at the end), then events in the order in which CUPTI delivers them, then "end". A trace without "end" was cut
+//   off. We write whole lines, with O_APPEND, so a second process that inherits the environment adds its own "start"
+//   and "end".
 //
 //   The end. atexit runs our handler after main returned and before the driver shuts down, since cuInit registered
 //   it during main and handlers run last in, first out. It waits for work still running on the GPU (streams that main
@@ -33,7 +33,7 @@
 //
 //   State is one object that is never destroyed: CUPTI's thread may still deliver while static destructors run.
 //
-// Trust: this runs in the process of the program it watches. What it writes is evidence, not proof.
+// Trust: this code runs in the process of the program it watches. What it writes is evidence, not proof.
 
 #include <cupti.h>
 
@@ -71,7 +71,7 @@ constexpr size_t kActivityBufferBytes = size_t(8) << 20;    // about 40,000 kern
 constexpr size_t kActivityBufferAlignment = 8;              // ACTIVITY_RECORD_ALIGNMENT of CUPTI's samples
 constexpr size_t kWriteBytes = size_t(256) << 10;
 constexpr uint32_t kFlushPeriodMs = 1000;
-constexpr int kMaxApiErrors = 1000;    // a program may poll a failing call for ever
+constexpr int kMaxApiErrors = 1000;    // a program may poll a failing call forever
 
 // ------------------------------------------------------------------------------------------ JSON lines
 
@@ -138,7 +138,7 @@ struct Driver {
         take(library, "cuCtxSynchronize", synchronize);
     }
 
-    // Name and compute capability of a device; false where they cannot be had.
+    // Gets the name and compute capability of a device; false if the driver does not return them.
     bool describe(int index, char* name, int name_size, int& major, int& minor) const {
         CUdevice device = 0;
         return device_get && get_name && get_attribute && device_get(&device, index) == CUDA_SUCCESS &&
@@ -158,7 +158,7 @@ private:
 
 class Tracer {
 public:
-    // `where`: "fd:N", a descriptor that whoever started us opened, or a path.
+    // `where`: "fd:N", a descriptor that is already open, or a path.
     bool open(const char* where) {
         if (std::strncmp(where, "fd:", 3) == 0)
             file_ = fcntl(std::atoi(where + 3), F_DUPFD_CLOEXEC, 0);
@@ -192,7 +192,7 @@ private:
     std::string text_;    // lines not yet written
     std::unordered_map<std::string, std::string> names_;    // mangled → quoted, demangled
     Driver driver_;
-    CUcontext context_ = nullptr;    // one that is alive, to wait for at the end
+    CUcontext context_ = nullptr;    // a live context, to wait for at the end
     uint64_t clock_ns_ = 0;
     uint64_t dropped_ = 0;
     int api_errors_ = 0;
@@ -204,7 +204,7 @@ private:
 Tracer* tracer = nullptr;
 
 thread_local int runtime_depth = 0;    // > 0 while this thread is inside a runtime call
-thread_local bool inside_tracer = false;    // calls of ours must not be reported as the program's
+thread_local bool inside_tracer = false;    // our calls must not be reported as the program's
 
 struct InsideTracer {
     InsideTracer() { inside_tracer = true; }
@@ -217,7 +217,7 @@ void Tracer::write_out() {
     while (left > 0) {
         const ssize_t written = ::write(file_, from, left);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) break;    // disk full, reader gone: the missing "end" says so
+        if (written <= 0) break;    // disk full or reader gone: the missing "end" shows it
         from += written;
         left -= size_t(written);
     }
@@ -247,7 +247,7 @@ void Tracer::write_start(const char* device, int major, int minor) {
     write_out();
 }
 
-// Called for every new context; the first one's device is the one that the trace names.
+// Called for every new context; the trace names the device of the first one.
 void Tracer::started(CUcontext context) {
     const InsideTracer mark;
     char name[256] = "";
@@ -392,7 +392,7 @@ void Tracer::finish() {
     }
     if (context && driver_.set_current && driver_.synchronize && driver_.set_current(context) == CUDA_SUCCESS)
         driver_.synchronize();
-    flush_activity();    // complete records first, so that a forced flush has only incomplete ones to find
+    flush_activity();    // complete records first, so that the forced flush finds only incomplete ones
     check(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
 
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -420,13 +420,13 @@ void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t* buff
 
 bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 
-// A result that is not zero and yet no failure of this call. Looked at only when a result is not zero.
+// True if a non-zero result is not a failure of this call. Called for non-zero results only.
 bool is_no_failure(const char* function, int code) {
     if (code == 600) return true;    // cudaErrorNotReady, CUDA_ERROR_NOT_READY: the answer of a query
     static const char* const others[] = {
         "cudaGetLastError", "cudaPeekAtLastError",    // report an earlier call's failure
         "cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc",    // do not return a cudaError_t
-        "cuGetProcAddress",    // "this driver lacks that function" is an answer too
+        "cuGetProcAddress",    // "this driver lacks that function" is also an answer
     };
     for (const char* other : others)
         if (starts_with(function, other)) return true;
@@ -464,7 +464,7 @@ void Tracer::start_cupti() {
 
     CUpti_SubscriberHandle subscriber;
     const CUptiResult subscribed = cuptiSubscribe(&subscriber, on_callback, nullptr);
-    check(subscribed, "cuptiSubscribe");    // another tool, such as ncu, may be there already
+    check(subscribed, "cuptiSubscribe");    // another tool, such as ncu, may already have subscribed
     if (subscribed == CUPTI_SUCCESS) {
         check(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API), "cuptiEnableDomain(runtime)");
         check(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API), "cuptiEnableDomain(driver)");
@@ -478,12 +478,13 @@ void Tracer::start_cupti() {
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY), "cuptiActivityEnable(memcpy)");
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY2), "cuptiActivityEnable(memcpy2)");
     check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET), "cuptiActivityEnable(memset)");
-    cuptiActivityFlushPeriod(kFlushPeriodMs);    // where it is refused, only killed programs lose events
+    cuptiActivityFlushPeriod(kFlushPeriodMs);    // if CUPTI refuses, only killed programs lose events
 }
 
 }    // namespace
 
-// Called by the driver inside cuInit. Returning 0 would say that the injection failed; the program must not notice us.
+// The driver calls this inside cuInit. It never returns 0, which would report that the injection failed: the program
+// must not notice us.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     static std::once_flag once;
     std::call_once(once, [] {

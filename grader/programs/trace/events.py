@@ -66,10 +66,11 @@ class ApiError:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """Both sides of a race. The diagnostic's own line `does` something ("read", "write", …) to `variable`, and `other`
-    is what `file`:`line` does. `between` whom: threads of several `blocks`, `warps`, `lanes` of one warp, or a thread
-    and an asynchronous `copy` that has not been waited for. Of memory without a name, where the host allocated it.
-    Unknown fields are empty, or line 0."""
+    """Both sides of a race. `does` is the access ("read", "write", …) that the diagnostic's own line makes to
+    `variable`, and `other` the access at `file`:`line`. `between` tells who races: threads of different `blocks`,
+    different `warps`, `lanes` of one warp, or a thread and an asynchronous `copy` that it has not waited for. For
+    memory without a name, `allocated_in` and `allocated_at` are the place where the host allocated it. Unknown fields
+    are empty, or line 0."""
 
     does: str
     other: str
@@ -99,12 +100,14 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class AccessEvent:
-    """What one load, store or atomic in the source cost, over all launches of a kernel. Only a counting emulator says.
+    """The cost of one load, store or atomic in the source, over all launches of a kernel. Only the emulator writes it,
+    when it counts.
 
-    `bytes` are of one lane; `requests` the warps that made it, `lanes` theirs in all. `units` are 32-byte sectors, or
-    in shared memory wavefronts, `excess` those more than the lanes' bytes need (bank conflicts), `worst` the most of
-    one request; of shared atomics both are lanes that waited for another with the same address. `stride` is the
-    worst request's, in bytes from lane to lane, None where it varies."""
+    `bytes` is per lane. `requests` counts the warps that executed the access, `lanes` their active lanes in total.
+    `units` counts 32-byte sectors, or wavefronts for shared memory. `excess` counts the units beyond those that the
+    lanes' bytes need (bank conflicts), and `worst` is the most units of any one request. For shared atomics, `excess`
+    and `worst` count lanes that waited for another lane with the same address. `stride` is that of the worst request,
+    in bytes from lane to lane, or None if it varies."""
 
     kernel: str
     file: str
@@ -141,7 +144,7 @@ class TracerError:
 
 @dataclass(frozen=True, slots=True)
 class KernelSummary:
-    """All launches of the kernels of one name. `share` is of the sum over all kernels, 0..1."""
+    """All launches of the kernels of one name. `share`, 0..1, is relative to the sum over all kernels."""
 
     name: str
     launches: int
@@ -171,12 +174,12 @@ def union_ns(intervals: Iterable[Interval]) -> int:
 
 @dataclass(frozen=True)
 class Trace:
-    """The content of a trace file. The traced program's own process wrote it: evidence, not proof.
+    """The content of a trace file. The traced program's own process wrote it, so it is evidence, not proof.
 
-    Events are in the file's order. `dropped` counts events the tracer knows it lost, `malformed_lines` lines
-    that are not what the tracer writes, `unknown_lines` objects of a kind this reader does not know;
-    `truncated` says that the file went on after the reader's limits. `starts` and `ends` count the processes
-    that began and finished a trace.
+    Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines
+    that no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if
+    the file goes on beyond the reader's limits. `starts` and `ends` count the processes that began and finished a
+    trace.
     """
 
     kernels: tuple[KernelEvent, ...] = ()
@@ -202,26 +205,26 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """Whether every event is here, so that times may be reported: each process that started a trace
-        ended it, and nothing was dropped, refused to the tracer, or left unread. A trace in which CUPTI
-        refused to record kernels has a `gpu_ns` of 0 that nobody measured."""
+        """Whether the trace holds every event, so that its times may be reported: each process that started a trace
+        ended it, CUPTI dropped and refused nothing, and the reader read everything. Where CUPTI refused to record
+        kernels, for example, `gpu_ns` is 0 but was never measured."""
         ended = self.starts > 0 and self.starts == self.ends
         return ended and not (self.dropped or self.tracer_errors or self.truncated)
 
     @cached_property
     def gpu_ns(self) -> int:
-        """Time in which a kernel or memset was running. Kernels of different streams overlap: a sum of their
-        times would count some twice."""
+        """The time during which a kernel or memset was running. Kernels of different streams can overlap, so the sum of
+        their times would count some time twice."""
         return union_ns(self._compute_intervals())
 
     @cached_property
     def copy_ns(self) -> int:
-        """Time in which a copy was running, alone or not."""
+        """The time during which a copy was running, alone or with other work."""
         return union_ns(self._copy_intervals())
 
     @cached_property
     def idle_ns(self) -> int:
-        """Time between the first and the last event in which neither kernel, memset nor copy was running."""
+        """The time between the first and the last event during which no kernel, memset or copy was running."""
         intervals = [*self._compute_intervals(), *self._copy_intervals()]
         if not intervals:
             return 0
@@ -229,7 +232,7 @@ class Trace:
         return span - union_ns(intervals)
 
     def kernel_summaries(self) -> tuple[KernelSummary, ...]:
-        """One for each kernel name, the longest total first."""
+        """One summary for each kernel name, the longest total first."""
         times: defaultdict[str, list[int]] = defaultdict(list)
         for kernel in self.kernels:
             times[kernel.name].append(kernel.end_ns - kernel.start_ns)

@@ -1,8 +1,9 @@
 """Reads a trace file without trusting it: a student's program had it open for writing.
 
-For any file, reading ends, takes bounded memory and raises nothing about its content. Where a line is not
-exactly what a tracer writes, or has a kernel that no GPU runs, reading stops: nothing after it could be trusted.
-Reading also stops after MAX_EVENTS. Either way the trace is incomplete: the run keeps its verdict and has no time.
+Whatever the file holds, reading ends, takes bounded memory and raises no error about the content. Reading stops at a
+line that no tracer would write, or that describes a kernel that no GPU can run, since nothing after it could be
+trusted. It also stops after MAX_EVENTS. In both cases the trace is incomplete: the run keeps its verdict but has no
+time.
 """
 
 from __future__ import annotations
@@ -34,15 +35,16 @@ from grader.sandbox import quarantine
 
 MAX_FILE_BYTES = 768 << 20
 MAX_EVENTS = 2_000_000
-"""More than an honest program does: one launch for each pair of 32 x 32 tiles of 100 attentions over 4096 keys is
-1.6 million kernels, some 550 MB."""
+"""More than an honest program needs: one launch for each pair of 32 x 32 tiles, in 100 attentions over 4096 keys,
+makes 1.6 million kernels and a trace of about 550 MB."""
 MAX_LINE_BYTES = 64 << 10
 MAX_TEXT = 4096
-"""Characters kept of a name or message; mangled template names run to thousands."""
+"""Characters kept of a name or message; mangled template names can have thousands."""
 MAX_TEXT_IN_ALL = 32 << 20
-"""Characters of names and messages, each kernel's name counted once: a character can take four bytes of memory."""
+"""Limit on the characters of all names and messages; each kernel name counts once. A character can take four bytes of
+memory."""
 MAX_COUNTERS = 6_000_000
-"""In all events; some 110 a launch are honest, and each takes some 70 bytes of memory."""
+"""Limit over all events. An honest trace has about 110 counters per launch; each takes about 70 bytes of memory."""
 _MAX_INT = 2**63 - 1
 _MAX_THREADS_PER_BLOCK = 1024
 _NUMBER = rb"(0|[1-9][0-9]{0,17})"
@@ -53,11 +55,12 @@ _PLAIN_KERNEL = re.compile(
     + rb',"local_bytes":' + _NUMBER + rb',"start_ns":' + _NUMBER + rb',"end_ns":' + _NUMBER + rb',"stream":' + _NUMBER
     + rb'(?:,"counters":\{\})?\}\n'
 )  # fmt: skip
-"""A kernel as tracers write it, with nothing to decode: there may be millions, and this is read four times as fast."""
+"""A kernel as tracers write it, without escape sequences. There may be millions, and this pattern reads them four times
+as fast as a JSON parser."""
 _NO_COUNTERS: dict[str, float] = {}
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
-"""Events of which there may be millions: nothing in them is text, but for kernels' names, which repeat."""
+"""Events of which there may be millions. They hold no text except the names of kernels, which repeat."""
 
 
 class _Malformed(Exception):
@@ -65,14 +68,14 @@ class _Malformed(Exception):
 
 
 def read_received(file: IO[bytes], *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
-    """The trace in what the grader's side received; `file` is at its beginning."""
+    """The trace in `file`, which holds what the grader received and is positioned at its beginning."""
     return _read(file, max_bytes)
 
 
 def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
-    """The trace in the file, or an empty, incomplete one where there is no regular file of that name.
+    """The trace in the file at `path`, or an empty, incomplete trace if that is not a regular file.
 
-    Links are not followed, and a FIFO put in the file's place does not block.
+    This function follows no links, and a FIFO in the file's place does not block it.
     """
     try:
         with quarantine.open_file(path.parent, path.name, _MAX_INT) as file:
@@ -105,7 +108,7 @@ _KINDS: dict[str, tuple[str, type[Any]]] = {
     "branch": ("branches", BranchEvent),
     "tracer_error": ("tracer_errors", TracerError),
 }
-"""Kinds of lines: the list in a Trace, and what is in it."""
+"""For each kind of line, the field of `Trace` that lists its events, and their class."""
 
 
 class _Building:
@@ -203,7 +206,7 @@ class _Building:
         return KernelEvent(name, grid, block, registers, static, dynamic, local, start_ns, end_ns, stream, _NO_COUNTERS)
 
     def _shared(self, name: str, grid: Dim3, block: Dim3) -> tuple[str, Dim3, Dim3]:
-        """One object of each, however many launches there are."""
+        """The name, grid and block as objects that all equal launches share, to save memory."""
         if name not in self.names:
             self._keep_text(len(name))
         x, y, z = block
@@ -221,7 +224,7 @@ class _Building:
 
 
 def _event(kind: Any, entry: Mapping[str, object], **known: object) -> Any:
-    """An event with the fields of `entry`, each read as its type in `events` says."""
+    """An event with the fields of `entry`, each read according to its type in `events`."""
     for name, read in _readers(kind):
         if name not in known:
             known[name] = read(entry, name)
@@ -233,7 +236,7 @@ def _event(kind: Any, entry: Mapping[str, object], **known: object) -> Any:
 
 @cache
 def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, object], str], object]], ...]:
-    """(field, what reads it) of a class of events."""
+    """The fields of a class of events, each with the function that reads it."""
     return tuple((name, _reader(form)) for name, form in get_type_hints(kind).items())
 
 

@@ -21,13 +21,13 @@ def build_tracer(
     cxx: str,
     run: Runner,
 ) -> Path:
-    """Compiles the tracer to `output`, a .so, and returns it.
+    """Compile the tracer into the shared library `output` and return its path.
 
     `cupti_include` holds cupti.h, `cuda_include` cuda.h; `cupti_library` is the file libcupti.so or
-    libcupti.so.13. The result finds CUPTI by that file's folder, so a traced program needs no
-    LD_LIBRARY_PATH; the C++ library is linked statically, so that the program's own cannot clash with it.
+    libcupti.so.13. The tracer looks for CUPTI in that file's folder, so a traced program needs no
+    LD_LIBRARY_PATH. The C++ library is linked statically, so that it cannot clash with the program's own.
 
-    Raises GraderFault with the compiler's messages when the build fails.
+    Raises GraderFault with the compiler's messages if the build fails.
     """
     library = cupti_library.absolute()
     command = [
@@ -36,15 +36,15 @@ def build_tracer(
         *("-static-libstdc++", "-static-libgcc"),
         *("-isystem", str(cupti_include), "-isystem", str(cuda_include)),
         *("-o", str(output), str(SOURCE), str(library)),
-        # RPATH rather than RUNPATH: it also serves CUPTI's own look-ups of its sibling libraries.
+        # RPATH rather than RUNPATH, since CUPTI also finds its sibling libraries through it.
         f"-Wl,--disable-new-dtags,-rpath,{library.parent}",
         *("-ldl", "-pthread"),
     ]
     done = run(command, output.parent)
     if done.exit_code != 0:
         raise GraderFault(
-            f"The CUPTI tracer could not be built by {cxx} with CUPTI from {library.parent}; GPU time "
-            f"cannot be measured without it. Check that {cupti_include} has cupti.h and {cuda_include} "
+            f"{cxx} could not build the CUPTI tracer with CUPTI from {library.parent}; without the tracer, "
+            f"GPU time cannot be measured. Check that {cupti_include} has cupti.h and {cuda_include} "
             f"has cuda.h of the same toolkit. The compiler said:\n{done.output.strip()}"
         )
     return output

@@ -1,5 +1,5 @@
 /* Stands in for cuRAND's device library where curand_kernel.h is not installed (see grader/programs/stubs/__init__.py). The
- * states can be declared; a kernel that calls a function does not link, and the grader knows why by the namespace. */
+ * states can be declared. A kernel that calls a function does not link, and the namespace shows the grader why. */
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -1,4 +1,4 @@
-// What programs use of the CUDA samples' helper_cuda.h, written anew: error checks and the choice of a device.
+// A rewrite of what programs use from the CUDA samples' helper_cuda.h: error checks and the choice of a device.
 #pragma once
 
 #include <cstdio>
@@ -78,13 +78,13 @@ inline int gpuDeviceInit(int device) {
 
 inline int gpuGetMaxGflopsDeviceId() { return 0; }
 
-// Device 0, or the one of an argument --device=N.
+// Device 0, or the device that the argument --device=N selects.
 inline int findCudaDevice(int argc, const char **argv) {
     const int device = checkCmdLineFlag(argc, argv, "device") ? getCmdLineArgumentInt(argc, argv, "device") : 0;
     return gpuDeviceInit(device);
 }
 
-// A GPU on the processor's own chip; programs ask for one only to share its memory with a window.
+// No GPU integrated into the processor is ever found; programs ask for one only to share its memory with a window.
 inline int findIntegratedGPU() { return -1; }
 
 inline bool checkCudaCapabilities(int major, int minor) {

@@ -1,4 +1,4 @@
-// The CUDA samples' helper_functions.h, written anew: all the helpers that need no CUDA.
+// A rewrite of the CUDA samples' helper_functions.h: all helpers that need no CUDA.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What programs use of the CUDA samples' helper_image.h, written anew: PGM and PPM images, files of numbers, and
+// A rewrite of what programs use from the CUDA samples' helper_image.h: PGM and PPM images, files of numbers, and
 // comparisons with a reference.
 #pragma once
 
@@ -16,13 +16,13 @@
 #include "helper_string.h"
 
 namespace helper_image {
-// Between a byte of an image and a program's number: floating point is from 0 to 1.
+// Conversions between an image's bytes and a program's numbers: floating-point numbers go from 0 to 1.
 inline void from_byte(unsigned char byte, unsigned char &value) { value = byte; }
 inline void from_byte(unsigned char byte, float &value) { value = float(byte) / 255.0f; }
 inline unsigned char to_byte(unsigned char value) { return value; }
 inline unsigned char to_byte(float value) { return (unsigned char)(value * 255.0f); }
 
-// A number of a netpbm header; comments go from # to the end of a line.
+// Reads a number of a netpbm header. Comments go from # to the end of the line.
 inline int header_number(std::FILE *file) {
     int c = std::fgetc(file), number = 0;
     while (c == '#' || std::isspace(c)) {
@@ -31,10 +31,10 @@ inline int header_number(std::FILE *file) {
         c = std::fgetc(file);
     }
     for (; std::isdigit(c) && number < 100000000; c = std::fgetc(file)) number = number * 10 + (c - '0');
-    return number;  // the one white space behind it is read
+    return number;  // the one white space after the number has been read
 }
 
-// The bytes of a binary PGM (P5, one channel) or PPM (P6, three).
+// Reads the bytes of a binary PGM (P5, one channel) or PPM (P6, three channels).
 inline bool load(const char *name, std::vector<unsigned char> &bytes, unsigned &width, unsigned &height, unsigned &channels) {
     std::FILE *file = name ? std::fopen(name, "rb") : nullptr;
     if (!file) return std::fprintf(stderr, "cannot open %s\n", name ? name : "(no name)"), false;
@@ -60,7 +60,7 @@ inline bool save(const char *name, const std::vector<unsigned char> &bytes, unsi
     return std::fclose(file) == 0 && ok;
 }
 
-// Numbers with `own` channels of a program for each `channels` of a file; a fourth is 0.
+// Converts pixels of `channels` channels in the file to `own` channels in the program; a fourth channel is 0.
 template <typename T>
 bool load_as(const char *name, T **data, unsigned *width, unsigned *height, unsigned wanted, unsigned own) {
     std::vector<unsigned char> bytes;
@@ -121,7 +121,7 @@ inline bool sdkComparePGM(const char *one, const char *other, float epsilon, flo
     return helper_image::same_images(one, other, epsilon, threshold);
 }
 
-// Numbers as text, separated by white space.
+// Reads numbers written as text, separated by white space.
 template <typename T>
 bool sdkReadFile(const char *name, T **data, unsigned int *count, bool = false) {
     std::ifstream file(name);
@@ -145,8 +145,8 @@ inline void sdkDumpBin(void *data, unsigned int bytes, const char *name) {
     std::ofstream(name, std::ios::binary).write(static_cast<const char *>(data), bytes);
 }
 
-// Whether few enough numbers are further from the reference than epsilon: none with a threshold of 0, else less than
-// that part of all.
+// True if few enough numbers differ from the reference by more than epsilon: none if the threshold is 0, else less than
+// that fraction of all numbers.
 template <typename T, typename S>
 bool compareData(const T *reference, const T *data, const unsigned int count, const S epsilon, const float threshold) {
     unsigned int wrong = 0;
@@ -175,7 +175,7 @@ inline bool sdkCompareBin2BinFloat(const char *name, const char *reference, unsi
     return compareData(values[1].data(), values[0].data(), count, epsilon, threshold);
 }
 
-// Whether the distance of data from the reference is below epsilon times the norm of the reference.
+// True if the distance of data from the reference is below epsilon times the norm of the reference.
 inline bool sdkCompareL2fe(const float *reference, const float *data, const unsigned int count, const float epsilon) {
     double error = 0, norm = 0;
     for (unsigned int i = 0; i < count; ++i) {

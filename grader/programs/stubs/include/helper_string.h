@@ -1,4 +1,4 @@
-// What programs use of the CUDA samples' helper_string.h, written anew: arguments of the form --name or --name=value,
+// A rewrite of what programs use from the CUDA samples' helper_string.h: arguments of the form --name or --name=value,
 // and the search for a data file.
 #pragma once
 
@@ -23,7 +23,7 @@
 #define SPRINTF std::sprintf
 #endif
 
-// What follows the name: "" for --name, "value" for --name=value; null when there is no such argument.
+// The text after the name: "" for --name, "value" for --name=value; null if there is no such argument.
 inline const char *findCmdLineArgument(int argc, const char **argv, const char *name) {
     const size_t length = std::strlen(name);
     for (int i = 1; i < argc; ++i) {
@@ -50,7 +50,7 @@ inline float getCmdLineArgumentFloat(int argc, const char **argv, const char *na
     return value ? float(std::atof(value)) : 0.0f;
 }
 
-// These two leave the target as it is, or null, when there is no such argument.
+// If there is no such argument, these two leave the target as it is, or set it to null.
 template <typename Value>
 bool getCmdLineArgumentValue(int argc, const char **argv, const char *name, Value *target) {
     const char *value = findCmdLineArgument(argc, argv, name);
@@ -76,8 +76,8 @@ inline int getFileExtension(char *name, char **extension) {
     return int(*extension - name);
 }
 
-// The path of a data file, allocated by malloc, or null: looked for where the program is started and where it lies,
-// and in the folders that are usual near both.
+// The path of a data file, allocated by malloc, or null. Searches the working directory, the program's folder and the
+// usual folders near both.
 inline char *sdkFindFilePath(const char *name, const char *program) {
     std::string own = program ? program : "", folder = "./";
     const size_t slash = own.rfind('/');

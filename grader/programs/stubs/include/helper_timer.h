@@ -1,4 +1,4 @@
-// What programs use of the CUDA samples' helper_timer.h, written anew: stopwatches in milliseconds.
+// A rewrite of what programs use from the CUDA samples' helper_timer.h: stopwatches in milliseconds.
 #pragma once
 
 #include <chrono>
