@@ -1,6 +1,6 @@
-"""What grading on a GPU needs besides the engine: the GPU's facts and state, floors, repeated timing, profiling.
+"""Adds what grading on a GPU needs besides the engine: the GPU's facts and state, floors, repeated timing, profiling.
 
-A Bench is opened once for a session on the cuda engine; there is none for the emulator, whose times mean nothing.
+A Bench is opened once per grading on the cuda engine. There is none for the emulator, whose times mean nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from grader.timing.fresh_inputs import FreshInput, fresh_input
 from grader.timing.measurement import TimedRun, Timing, measure_case
 
 SCORED_LAUNCHES = 24
-"""Launches profiled for the score: achieved occupancy hardly differs between launches of a kernel."""
+"""How many launches are profiled for the score; achieved occupancy hardly differs between launches of a kernel."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Bench:
     suite: Suite
     files: TestcaseFiles
     reading: Future[GpuFacts | None]
-    """The GPU's facts: asking for them initialises CUDA, which is done while something compiles."""
+    """The GPU's facts. Reading them initialises CUDA, which happens during compilation."""
     starting: Future[float | None]
-    """Processor time that the least CUDA program needs here, s."""
+    """The processor time in seconds that a minimal CUDA program needs on this machine."""
     read: Reader | None
     clock: OutsideClock | None
     wait_until_idle: IdleWait
@@ -82,24 +82,24 @@ class Bench:
 
     @contextlib.contextmanager
     def to_ourselves(self, progress: Progress) -> Iterator[None]:
-        """No other grader uses this GPU while the block runs."""
+        """Keep other graders off this GPU while the block runs."""
         with gpu_to_ourselves(self.engine.gpu.uuid, progress.line):
             yield
 
     def is_timed(self, case: Case) -> bool:
-        """Whether the assignment wants the case's time repeated until it is known well."""
+        """Whether the assignment asks for the case's time to be measured repeatedly, until it is precise."""
         words = self.rules.timed_tests
         return words is not None and case in self.suite.select(words)
 
     def floor(self, case: Case) -> Floor | None:
-        """The least time of `case` on this GPU; None where the GPU's rates are not known."""
+        """The least time of `case` on this GPU; None if the GPU's rates are unknown."""
         facts = self.reading.result()
         if facts is None:
             return None
         return least_time(case.operator, case.shape, facts, self.rules.floor.units)
 
     def fresh_input(self, case: Case) -> AbstractContextManager[FreshInput]:
-        """Inputs for timed runs of `case`, drawn from now on in the background."""
+        """Inputs for timed runs of `case`; a background thread starts to draw them at once."""
         return fresh_input(case, self.files, lambda nonce: self.suite.fresh_seed(case, nonce))
 
     def time(
@@ -121,9 +121,9 @@ class Bench:
     # ---- the reference solution ---------------------------------------------------------------------------------
 
     def reference(self, case: Case, wall_s: float) -> ReferenceRecord | None:
-        """The reference solution's time on `case`, measured once in this session; None where no part of the rubric
-        compares with one, or there is none, as on a student's machine. Raises GraderFault when the reference cannot be
-        timed: that is not the student's fault."""
+        """The reference solution's time on `case`, measured once for all submissions. None if no part of the rubric
+        compares with one, or if there is none, as on a student's machine. Raises GraderFault if the reference cannot be
+        timed, which is not the student's fault."""
         parts = (part for part in self.rules.rubric if isinstance(part, ReferenceRatio))
         part = next((part for part in parts if case in self.suite.select(part.tests)), None)
         if part is None or not self.rules.reference_folder.is_dir():
@@ -149,15 +149,15 @@ class Bench:
     # ---- occupancy ----------------------------------------------------------------------------------------------
 
     def scored_tests(self) -> frozenset[str]:
-        """Names of the tests that are profiled for the rubric."""
+        """The names of the tests that are profiled for the rubric."""
         parts = [part.tests for part in self.rules.rubric if isinstance(part, Occupancy)]
         return frozenset(case.name for words in parts for case in self.suite.select(words))
 
     def profile(
         self, program: Path, case: Case, trace: Trace, outside: OutsideRecord | None, watch: Stopwatch
     ) -> ProfileRecord:
-        """The profile of `program` on `case` for the score; `trace` is that of its graded run, `outside` what was seen
-        of its timed runs."""
+        """The profile of `program` on `case` for the score. `trace` comes from its graded run, `outside` from the
+        outside clock during its timed runs."""
         reason = ""
         metrics = named_metrics(("achieved_occupancy",))
         try:
@@ -189,7 +189,8 @@ class Bench:
 
 @contextlib.contextmanager
 def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseFiles) -> Iterator[Bench | None]:
-    """The bench of the cuda engine; None for any other. Raises UsageError where a reference solution is missing."""
+    """Open the bench of the cuda engine; None for any other engine. Raises UsageError if a reference solution is
+    missing."""
     if not isinstance(engine, CudaEngine):
         yield None
         return
@@ -211,17 +212,17 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:
-    """Theoretical occupancy on the engine's GPU; None where it cannot be computed."""
+    """A function for the theoretical occupancy on the engine's GPU; None if it cannot be computed."""
     return theory_of(engine.toolkit, facts.limits if facts is not None else known_limits(engine.gpu.compute_capability))
 
 
 def theory_of(toolkit: Toolkit, limits: SmLimits | None) -> Theory | None:
-    """Theoretical occupancy on an SM with these limits; None where it cannot be computed."""
+    """A function for the theoretical occupancy on an SM with these limits; None if it cannot be computed."""
     if limits is None:
         return None
     try:
         blocks = calculator(toolkit, limits)
-        occupancy(Demand(32, 128), limits, blocks)  # an architecture the header does not know is found out here
+        occupancy(Demand(32, 128), limits, blocks)  # fails for an architecture that the header does not know
     except (MachineFault, GraderFault):
         return None
 
@@ -235,7 +236,7 @@ def theory_of(toolkit: Toolkit, limits: SmLimits | None) -> Theory | None:
 
 
 def kernel_record(profile: KernelProfile) -> KernelRecord:
-    """One kernel as a record has it."""
+    """Convert one kernel's profile for the record."""
     return KernelRecord(
         name=profile.name,
         launches=profile.launches,
@@ -249,7 +250,7 @@ def kernel_record(profile: KernelProfile) -> KernelRecord:
 
 
 def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
-    """A timing as a record has it; None when there is no time."""
+    """Convert a timing for the record; None if there is no time."""
     if timing.median_ms is None:
         return None
     interval, rule = timing.interval, rules.timing
@@ -296,7 +297,7 @@ def _run_record(run: TimedRun) -> TimedRunRecord:
 
 
 def floor_record(floor: Floor, gpu_ms: float | None) -> FloorRecord:
-    """A floor as a record has it, with what was achieved."""
+    """Convert a floor for the record, with the achieved rates."""
     return FloorRecord(
         ms=floor.ms,
         refuse_below_ms=floor.refuse_below_ms,
@@ -309,7 +310,7 @@ def floor_record(floor: Floor, gpu_ms: float | None) -> FloorRecord:
 
 
 def mean_occupancy(profiles: tuple[ProfileRecord, ...]) -> tuple[float | None, str]:
-    """(achieved occupancy over the profiled tests, why there is none)."""
+    """Return (the mean achieved occupancy of the profiled tests, the reason why there is none)."""
     if not profiles:
         return None, "none of its tests was profiled"
     missing = next((profile for profile in profiles if profile.achieved is None), None)

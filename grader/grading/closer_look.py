@@ -1,11 +1,11 @@
-"""A second run of one test with all of the emulator's checks, for the cause that a failed test's report leads with.
+"""Runs one test again with all of the emulator's checks, to find the cause that a failed test's report leads with.
 
-A GPU's warps run nearly in step, so a program whose barrier is missing may pass there by luck. The emulator's fail, and
-that alone helps nobody: the wrong values say nothing of the line that is wrong. What is found here is a hint. The
-verdict stays the checker's, and a look that fails, in whatever way, changes nothing.
+The warps of a GPU run nearly in step, so a program without a needed barrier may pass there by luck. On the emulator it
+fails, but the wrong values alone do not show which line is wrong. A closer look finds that line. Its finding is a hint:
+the checker still decides the verdict, and a look that fails changes nothing.
 
-The program is built for it in the background, while the tests run: from the first failure on, or from the start where
-races are looked for in any case (`grader check`).
+The program is built for the look in the background, while the tests run. That build starts at the first failure, or at
+the beginning if the grader looks for races in any case (`grader check`).
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ from grader.records.record import CloserLookRecord, TestRecord
 from grader.sanitizers import CHECKS, cause_of, race_of
 
 LOOK_LIMIT_S, ENDLESS_LOOK_LIMIT_S = 20.0, 5.0
-"""A run with checks is stopped after so long, the latter where the test ran into its time limit and so will this one.
-What it found until then counts."""
+"""The time limits of a run with checks; the second applies if the test hit its time limit, since this run will too.
+Findings made before the limit count."""
 
 SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
-"""A sample that is worth a closer look has this share of the largest one's operations, or so many."""
+"""A sample that is worth a closer look has at least this share of the largest sample's operations, or at least this
+many."""
 _CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
 _BEFORE_ITS_RUN = (Verdict.COMPILE_ERROR, Verdict.NOT_RUN)
 
 
 def case_to_look_at(tests: Sequence[TestRecord], cases: Mapping[str, Case]) -> Case:
-    """The testcase to look at closely: the smallest that crashed, else the smallest that failed, else the smallest that
-    is no mere 1 x 1."""
+    """The testcase to look at: the smallest that crashed, or else the smallest that failed, or else the smallest that
+    is not trivially small."""
     ran = sorted((test for test in tests if test.name in cases), key=lambda test: cases[test.name].flops)
     crashed = (test for test in ran if test.verdict in _CRASHED)
     failed = (test for test in ran if test.verdict not in (Verdict.PASSED, *_BEFORE_ITS_RUN))
@@ -52,31 +53,32 @@ def case_to_look_at(tests: Sequence[TestRecord], cases: Mapping[str, Case]) -> C
 
 
 def failed_by_itself(test: TestRecord) -> bool:
-    """Whether the program ran on `test` and failed by a fault of its own."""
+    """Whether the program ran on `test` and failed by the student's fault."""
     return test.fault is Fault.STUDENT and test.verdict not in _BEFORE_ITS_RUN
 
 
 def explained(seen: Sequence[Diagnostic], verdict: Verdict) -> bool:
-    """Whether a plain run has shown which line is wrong. A kernel that does not end may wait for what a race keeps
-    from it; host code that does not end is explained by its line."""
+    """Whether a run without checks has shown which line is wrong. An endless kernel is not explained by its line, since
+    it may wait for a value that a race destroys; endless host code is."""
     severity = "note" if verdict is Verdict.TIME_LIMIT else "error"
     return any(each.severity == severity and each.tool in ("memory", "sync") and each.line for each in seen)
 
 
 def with_cause(test: TestRecord, cause: str, compared: str) -> TestRecord:
-    """The test's record with the cause where a student reads it; `compared` is what comparing its output said."""
+    """The test's record with `cause` in its reason, or in a warning if it passed. `compared` is the sentence from the
+    comparison of its output."""
     if not cause:
         return test
     if test.verdict is Verdict.PASSED:
         return test.model_copy(update={"warnings": (cause, *test.warnings)})
-    # What wrong values look like, and the call that failed, are consequences.
+    # The pattern of the wrong values and the call that failed are consequences.
     rest = compared if test.verdict is Verdict.WRONG_ANSWER else test.reason.removeprefix(test.cause)
     return test.model_copy(update={"reason": f"{cause} {rest}".strip(), "cause": cause})
 
 
 @dataclass
 class CloserLook:
-    """The look at one submission. Use it as a context: it may be compiling in the background."""
+    """The closer look at one submission. Use it as a context manager, since it may compile in the background."""
 
     engine: Engine
     assignment: Assignment
@@ -93,7 +95,7 @@ class CloserLook:
 
     @property
     def possible(self) -> bool:
-        """Whether the engine can look for races as it runs."""
+        """Whether the engine can look for races while a program runs."""
         return isinstance(self.engine, EmulatorEngine)
 
     @property
@@ -102,14 +104,14 @@ class CloserLook:
         return replace(self.engine, sanitize=frozenset(CHECKS))
 
     def prepare(self) -> Future[Build]:
-        """Begin to compile the program with checks, if that has not begun."""
+        """Start compiling the program with checks, unless that has already started."""
         if self._building is None:
             self._building = self._background.submit(build, self.submission, self.assignment, self._checking)
         return self._building
 
     def at(self, case: Case, verdict: Verdict) -> CloserLookRecord:
-        """What a run of `case` with checks finds. Only races count where it passed, or ran into its time limit: why it
-        does not end is known without. Raises nothing."""
+        """The findings of a run of `case` with checks. If the test passed, or hit its time limit, only races count: the
+        plain run has already shown where it hangs. Raises nothing."""
         began = time.monotonic()
         cause, problem = "", ""
         try:
@@ -120,7 +122,7 @@ class CloserLook:
         return CloserLookRecord(test=case.name, cause=cause, problem=problem, seconds=seconds)
 
     def _run(self, case: Case, verdict: Verdict) -> tuple[str, str]:
-        """(the cause, why there could be no proper look)."""
+        """Return (the cause, the reason why the look failed); either may be ''."""
         limit_s = ENDLESS_LOOK_LIMIT_S if verdict is Verdict.TIME_LIMIT else LOOK_LIMIT_S
         name_it = race_of if verdict in (Verdict.PASSED, Verdict.TIME_LIMIT) else cause_of
         built = self.prepare().result()

@@ -1,8 +1,8 @@
-"""Hidden testcases: their order, their second draws, and what a student may read about them.
+"""Handles hidden testcases: their order, their second draws, and what a student may read about them.
 
-Their values come from the secret. Should a file of them get out all the same, or a program find something in them to go
-by, a second draw shows it: every grading runs a few of the testcases, other ones each time, on values that no file
-held before and no grading will use again.
+Their values come from the secret. A file of them may still leak, or a program may recognise something in them. A second
+draw reveals both: every grading runs a few testcases, different ones each time, on values that no file held before and
+no grading will use again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shuffled(cases: Sequence[Case]) -> list[Case]:
 
 
 def to_draw_again(rules: HiddenInputs, suite: Suite, tests: Mapping[str, TestRecord]) -> list[Case]:
-    """Which of the hidden cases that passed are run on a second draw, in the suite's order."""
+    """Choose the hidden cases for a second draw from those that passed; in the suite's order."""
     passed = [
         case
         for case in suite.select(rules.fresh_from)
@@ -47,13 +47,13 @@ def to_draw_again(rules: HiddenInputs, suite: Suite, tests: Mapping[str, TestRec
 
 
 class _GivenUp(Exception):
-    """Stops making files."""
+    """Raised to stop making files."""
 
 
 @contextlib.contextmanager
 def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[Case, TestcaseFiles]]]:
-    """Each case with files of values of their own, which are there until the next is asked for. They are made in the
-    background, one case ahead, from now on."""
+    """Each case with files of newly drawn values, which exist until the caller asks for the next case. A thread makes
+    the files one case ahead, starting at once."""
     given_up = threading.Event()
 
     def go_on(done: int, total: int) -> None:
@@ -65,7 +65,7 @@ def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[
         try:
             files.folder.mkdir()
         except OSError as error:
-            raise MachineFault(f"No folder could be made in {place}: {error.strerror}; free some space.") from error
+            raise MachineFault(f"{place}: no folder could be created: {error.strerror}; free some space.") from error
         generate(case, files, suite.fresh_seed(case, secrets.token_hex(16)), go_on)
         return files
 
@@ -86,17 +86,18 @@ def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[
 
 
 def both(fixed: TestRecord, fresh: TestRecord) -> TestRecord:
-    """The record of a case that was run on two draws: it passes when both do."""
+    """The record of a case that was run on two draws. It passes if both runs pass."""
     if fresh.verdict not in STUDENT_VERDICTS:
         refused = fixed.timing_refused or fresh.timing_refused
         doubted = {"timing_refused": refused, **NO_TIMES} if fresh.timing_refused else {}
         return fixed.model_copy(update={"flags": tuple(dict.fromkeys((*fixed.flags, *fresh.flags))), **doubted})
-    reason = f"Right on the testcase's usual values, but not on others of the same shape: {fresh.reason}"
+    reason = f"Right on the testcase's usual values, but not on other values of the same shape: {fresh.reason}"
     return fresh.model_copy(update={"reason": reason})
 
 
 def drawn_sentence(drawn: Sequence[Case], cases: Sequence[Case], missed: str = "") -> str:
-    """What the record says of it, `missed` why there should have been more; '' where nothing was hidden."""
+    """The record's sentence on second draws; '' if no testcase was hidden. `missed` is the reason why the machine could
+    not run all of them."""
     hidden = sum(case.hidden for case in cases)
     if not hidden:
         return ""

@@ -1,6 +1,6 @@
-"""Run and Check → verdict: what became of a testcase, whose fault it is, and the sentence a student reads.
+"""Judges a run: the verdict on a testcase, whose fault a failure is, and the sentence that a student reads.
 
-The output file decides. Exit codes, signals and CUDA errors only explain an output that is wrong or missing, so a
+The output file decides. Exit codes, signals and CUDA errors only explain why an output is wrong or missing, so a
 program that crashes after writing the right answer has passed, with a warning.
 """
 
@@ -24,15 +24,15 @@ _MACHINE_ERRORS = {3, 35, 36, 46, 100, 101, 214, 226, 802, 803, 804}
 no or unusable device, initialisation, driver version, uncorrectable ECC and NVLink errors, system not ready."""
 _OUT_OF_MEMORY = 2
 BUT = "The output is right, but: "
-"""How a warning begins that names the line of a mistake which did no harm here."""
+"""The beginning of a warning that names the line of a mistake that did no harm in this run."""
 _LAUNCH_TIMEOUT = 702
-"""cudaErrorLaunchTimeout: a kernel ran longer than whoever watches kernels allows."""
+"""cudaErrorLaunchTimeout: a kernel ran longer than the driver or the emulator allows."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One testcase's verdict. `fault` is None when it passed; `cause` is the part of `reason` that says why, '' where
-    nothing does; `warnings` cost nothing."""
+    """The judgement on one testcase. `fault` is None if it passed. `cause` is the part of `reason` that explains the
+    failure, '' if nothing explains it. `warnings` cost no points."""
 
     verdict: Verdict
     fault: Fault | None
@@ -51,10 +51,10 @@ def judge(
     submission: Submission | None = None,
     machine_fails: Callable[[], bool] = lambda: True,
 ) -> Judgement:
-    """`limit_name` says whose time limit it was; `diagnosis` what a wrong answer looks like; lines of
-    `submission` are named. `machine_fails` is asked
-    when CUDA errors in the trace speak of the machine: a program can write such lines, and can provoke such errors, by
-    asking for a GPU that is not there or by hiding the one that is."""
+    """Judge one run by its check. `limit_name` says whose time limit it was. `diagnosis` is the likely mistake behind a
+    wrong answer. Sentences quote lines of `submission`. If CUDA errors in the trace blame the machine,
+    `machine_fails` is called to confirm it: a program can write such trace lines itself, and it can provoke such errors
+    by asking for a GPU that does not exist or by hiding the one that does."""
     outcome, trace = run.outcome, run.trace
     source_line = submission.line if submission is not None else no_source
     if outcome.timed_out:
@@ -77,7 +77,7 @@ def judge(
 
 
 def _failed(verdict: Verdict, cause: str, consequence: str = "") -> Judgement:
-    """A student's failure: what is wrong, then what came of it."""
+    """A student's failure: the cause, then its consequence."""
     return Judgement(verdict, Fault.STUDENT, " ".join(filter(None, (cause, consequence))), cause)
 
 
@@ -94,7 +94,7 @@ def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
 
 
 def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> str:
-    """The diagnosis's cause with the line that it speaks of, where that can be found."""
+    """The diagnosis's cause, with the line that it refers to if that can be found."""
     if diagnosis is None or not diagnosis.cause:
         return ""
     line = suspect(submission.files, diagnosis.steps) if submission is not None else None
@@ -102,8 +102,8 @@ def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> st
 
 
 def _failure(run: Run, check: Check, explained: str, where: str, seen: str) -> tuple[Verdict, str, str]:
-    """(verdict, cause, consequence). What the engine has seen go wrong is the cause; the call that failed of it and the
-    output that is missing are consequences, which a student need not read next to it."""
+    """Return (verdict, cause, consequence). A fault that the engine has seen is the cause. The failed call and the
+    missing output are its consequences, which a student need not read next to it."""
     outcome = run.outcome
     cuda = _first_error(run.trace)
     if outcome.signal == "SIGKILL":
@@ -135,7 +135,7 @@ def _failure(run: Run, check: Check, explained: str, where: str, seen: str) -> t
 
 
 def _first_error(trace: Trace | None) -> tuple[str, int, str] | None:
-    """(function, code, name) of the first failing CUDA call."""
+    """(function, code, name) of the first CUDA call that failed."""
     if trace is None or not trace.api_errors:
         return None
     first = trace.api_errors[0]
@@ -145,27 +145,27 @@ def _first_error(trace: Trace | None) -> tuple[str, int, str] | None:
 def _machine_error(trace: Trace | None) -> str | None:
     for error in trace.api_errors if trace is not None else ():
         if error.code in _MACHINE_ERRORS:
-            return f"The GPU or its driver failed: {error.function} said {error.name} (error {error.code})."
+            return f"The GPU or its driver failed: {error.function} returned {error.name} (error {error.code})."
     return None
 
 
 def _emulator_failure(run: Run) -> str | None:
-    """What the emulator said of a crash of its own code. A program could write as much, and would then be looked at by
-    someone, without points."""
+    """The emulator's own report of a crash in its code. A program could forge such a report, but it would earn no
+    points, and a person would look at it."""
     if run.trace is None or run.trace.engine != "emulator" or run.outcome.signal is None:
         return None
-    told = (d for d in run.trace.diagnostics if d.tool == "emulator")
-    return next((f"{_sentence(d.message)}. {d.advice}" for d in told), None)
+    crashes = (d for d in run.trace.diagnostics if d.tool == "emulator")
+    return next((f"{_sentence(d.message)}. {d.advice}" for d in crashes), None)
 
 
 def _seen(trace: Trace | None, source_line: SourceLine) -> str:
-    """What the engine itself saw go wrong first: the emulator names line, thread and allocation."""
+    """A sentence on the first error that the engine itself saw: the emulator names the line, thread and allocation."""
     found = trace.diagnostics if trace is not None else ()
     return next((sentence(each, source_line) for each in found if each.severity == "error"), "")
 
 
 def _still_running(trace: Trace | None, source_line: SourceLine) -> str:
-    """Which loop did not end: where, what, what to do."""
+    """A sentence on the loop that did not end: where it is, what happened, what to do."""
     seen = [d for d in (trace.diagnostics if trace else ()) if d.tool == "sync"]
     return sentence(seen[-1], source_line) if seen else ""
 

@@ -1,4 +1,4 @@
-"""One testcase of a submission: run, checked, judged, timed → the test's record."""
+"""Runs, checks, judges and times one testcase of a submission, and makes the test's record."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from grader.timing.measurement import TimedRun, timed
 from grader.timing.phases import phase_times
 
 _MACHINE_RETRIES = 1
-"""How often a test that a machine fault spoilt is run again before the fault is reported."""
+"""How often the grader repeats a test that a machine fault has spoilt before it reports the fault."""
 
 
 @dataclass(frozen=True)
 class Grading:
-    """What every submission of one grading has in common.
+    """What all submissions of one grading have in common.
 
-    `baseline` gives the sequential time of a case on this machine; None where times are not compared.
+    `baseline` returns the sequential time of a case on this machine; it is None if times are not compared.
     """
 
     assignment: Assignment
@@ -62,38 +62,38 @@ class Grading:
     baseline: Callable[[Case], Baseline] | None
     bench: Bench | None = None
     submission: Submission | None = None
-    """The one that is graded, to name its lines; None where there is none yet."""
+    """The submission that is graded, whose lines messages quote; None before there is one."""
     prepared_s: float = 0.0
-    """What making testcases took before this grading, for its timings."""
+    """Seconds spent on making testcases before this grading, for the record's timings."""
     show: int = 0
-    """Rows and columns of every output tensor to keep in the record, where a student may see them."""
+    """How many rows and columns of every output tensor the record keeps, where a student may see them."""
     quick: bool = False
-    """A student's own look: in the order of the testcases, none after the first that ran into its time limit, and
-    with a look for races also where all passed."""
+    """True for a student's own check: tests run in the order of the testcases, none after the first that hits its time
+    limit, and the grader looks for races even if all passed."""
 
 
 @dataclass(frozen=True)
 class Tested:
-    """A test's record, and its trace where the score needs a profile of it."""
+    """A test's record, and its trace if the score needs a profile of the test."""
 
     record: TestRecord
     trace: Trace | None = None
     compared: str = ""
-    """What comparing the output said."""
+    """The sentence from the comparison of the output."""
     explained: bool = False
-    """Whether the engine itself saw, in this run, which line is wrong."""
+    """Whether the engine itself saw in this run which line is wrong."""
 
 
 @contextlib.contextmanager
 def input_of(grading: Grading, case: Case) -> Iterator[FreshInput | MachineFault | None]:
-    """Inputs for timed runs of `case`, or why there are none; None where it isn't timed."""
+    """Inputs for timed runs of `case`, or the fault that prevented them; None if the case is not timed."""
     bench = grading.bench
     with contextlib.ExitStack() as stack:
         fresh: FreshInput | MachineFault | None = None
         if bench is not None and bench.is_timed(case):
             try:
                 fresh = stack.enter_context(bench.fresh_input(case))
-            except MachineFault as fault:  # raised when it is this case's turn
+            except MachineFault as fault:  # raised later, when this case runs
                 fresh = fault
         yield fresh
 
@@ -101,7 +101,7 @@ def input_of(grading: Grading, case: Case) -> Iterator[FreshInput | MachineFault
 def grade_case(
     grading: Grading, built: Build, case: Case, watch: Stopwatch, fresh: FreshInput | MachineFault | None = None
 ) -> Tested:
-    """`fresh`: its input, opened ahead, for the first try."""
+    """Grade `case`, again after a machine fault. `fresh` is its input for the first try, opened ahead of time."""
     if built.program is None:
         verdict = Verdict.COMPILE_ERROR if built.fault is Fault.STUDENT else Verdict.GRADER_ERROR
         return Tested(
@@ -147,7 +147,7 @@ def _try_case(
 def _run_case(
     grading: Grading, program: Path, case: Case, fresh: FreshInput | None, watch: Stopwatch, *, last: bool
 ) -> Tested:
-    """`last`: it is not tried again, so what the program says of the machine is not taken on trust."""
+    """Run `case` once. `last`: there is no further try, so the program's word on the machine's state is not trusted."""
 
     def machine_fails() -> bool:
         return not last or bool(grading.engine.problem())
@@ -185,7 +185,7 @@ def _run_case(
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(grading.engine)
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
-                # Nobody is to blame for failing on a file that is not what was generated.
+                # A student is not to blame for failing on a file that has changed since it was generated.
                 judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
         record = _test_record(grading, case, run, check, judgement, limit_s)
         if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
@@ -210,9 +210,9 @@ def _run_case(
 
 @cache
 def _see_programs_start(engine: Engine) -> None:
-    """Raises MachineFault where no program at all can run; where one can, that is remembered."""
+    """Raise MachineFault if no program at all can run on this machine. A success is remembered."""
     if problem := engine.problem():
-        raise MachineFault(f"No CUDA program can run on this machine as it is: {problem}. `grader doctor` says more.")
+        raise MachineFault(f"No CUDA program can run on this machine now: {problem}. Run `grader doctor` for details.")
 
 
 def _timed(
@@ -225,8 +225,8 @@ def _timed(
     limit_s: float,
     watch: Stopwatch,
 ) -> TestRecord:
-    """The record of a passed test with its time: repeated where there are inputs for that, and compared with the
-    least time the GPU could need."""
+    """The record of a passed test with its time. The time is measured again if there are fresh inputs, and compared
+    with the least time that the GPU could need."""
     bench = grading.bench
     if bench is None or record.gpu_ms is None:
         return record
@@ -252,7 +252,8 @@ def _timed(
 
 
 def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, watch: Stopwatch) -> TestRecord:
-    """The record with the times it is compared with: the sequential program's and a reference solution's."""
+    """The record with the times that its time is compared with: those of the sequential program and of a reference
+    solution."""
     if not record.gpu_ms or record.timing_refused:
         return record
     changes: dict[str, object] = {}
@@ -269,7 +270,7 @@ def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, 
 
 
 def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | None, witness: Witness) -> TestRecord:
-    """The record without its times where the host's processor may have done the work."""
+    """The record, without its times if the host's processor may have done the work."""
     if trace is None or record.baseline is None:
         return record
     runs = record.timing.runs if record.timing is not None else ()
@@ -281,7 +282,7 @@ def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | No
 
 
 def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:
-    """Seconds of wall time that `case` may take, and whose limit that is."""
+    """The wall time in seconds that `case` may take, and the name of that limit."""
     limits = grading.assignment.limits
     if not grading.engine.measures_time:
         return limits.emulator_wall_s, f"the {grading.engine.name}'s own limit (not the assignment's)"

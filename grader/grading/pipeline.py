@@ -1,4 +1,4 @@
-"""Grades one submission: build, then every testcase, then the score → Record."""
+"""Grades one submission: builds it, runs every testcase, computes the score, and returns the record."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ from grader.timing.fresh_inputs import one_ahead
 
 
 def grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
-    """Grade `submission`; the testcases' files must be there. Raises MachineFault or GraderFault when the grading
-    as a whole cannot go on; what befalls one test is in its record."""
+    """Grade `submission`; the testcases' files must exist. Raises MachineFault or GraderFault if the grading as a whole
+    cannot go on. A fault in one test goes into that test's record."""
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
     with _closer_look(grading, submission) as closer:
@@ -69,7 +69,7 @@ def _closer_look(grading: Grading, submission: Submission) -> CloserLook:
 
 
 def _within_rules(grading: Grading, submission: Submission, built: Build) -> tuple[Submission, Build]:
-    """Both as they are graded: what the source rules refuse is not run, what they warn of is noted."""
+    """Apply the source rules: a submission that they refuse is not run, and their warnings become notes."""
     broken = violations(submission, grading.assignment, grading.engine)
     if built.program is None:
         broken = tuple(violation for violation in broken if not violation.unexamined)
@@ -80,7 +80,7 @@ def _within_rules(grading: Grading, submission: Submission, built: Build) -> tup
 
 
 def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
-    """As `grade`, from what came of building: also of one that failed, whoever's fault that was."""
+    """Like `grade`, but for a finished build, which may have failed by anyone's fault."""
     with _closer_look(grading, submission) as closer:
         return _grade_built(grading, submission, built, progress, Stopwatch(), closer)
 
@@ -98,7 +98,7 @@ def _grade_built(
                 waited = bench.wait_until_idle(progress.line)
         by_case: dict[Case, Tested] = {}
         looks = closer.possible and built.program is not None
-        # Its place in the order tells a program nothing.
+        # In random order, a test's position tells the program nothing.
         order = grading.cases if grading.quick else shuffled(grading.cases)
         with contextlib.closing(one_ahead(order, lambda case: input_of(grading, case))) as opened:
             if built.program is not None:
@@ -117,7 +117,7 @@ def _grade_built(
         again = to_draw_again(
             grading.assignment.hidden_inputs, grading.suite, {case.name: by_case[case].record for case in by_case}
         )
-        with fresh_files(grading.suite, again) as drawn:  # made while the GPU is profiled on
+        with fresh_files(grading.suite, again) as drawn:  # made during profiling
             profiled = _profiles(grading, built, [by_case[case] for case in grading.cases], watch, progress)
             redrawn, missed = _on_fresh_draws(grading, built, by_case, drawn, watch, progress)
         tested = [by_case[case] for case in grading.cases]
@@ -136,12 +136,12 @@ def _grade_built(
 
 
 def _in_short(test: TestRecord) -> str:
-    """ "passed, 0.21 s": how a test ended."""
+    """The result of a test in short, such as "passed, 0.21 s"."""
     return test.verdict.replace("_", " ") + (f", {test.wall_s:.2f} s" if test.wall_s is not None else "")
 
 
 def _first_over_time(tested: Mapping[Case, Tested]) -> str:
-    """The name of the test that ran into its time limit; '' while none has."""
+    """The name of the first test that hit its time limit; '' if none did."""
     return next((case.name for case, test in tested.items() if test.record.verdict is Verdict.TIME_LIMIT), "")
 
 
@@ -151,8 +151,8 @@ def _not_run(case: Case, stopped: str) -> Tested:
 
 
 def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
-    """Whether the test failed and nothing says yet which line is wrong; in a student's own look, whether the report
-    has no cause to lead with."""
+    """Whether the test failed and nothing shows yet which line is wrong. In a student's own check, also whether the
+    report has no cause to lead with."""
     shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
     leads = test.explained and not (grading.quick and test.record.verdict is not Verdict.TIME_LIMIT)
     return shown and failed_by_itself(test.record) and not leads
@@ -161,8 +161,8 @@ def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
 def _looked_at(
     grading: Grading, closer: CloserLook, tested: list[Tested], watch: Stopwatch, progress: Progress
 ) -> tuple[CloserLookRecord | None, list[Tested]]:
-    """A second run of one test with checks, where a test failed without a cause, or where all passed a student's own
-    look; and the tests, with what it found in the reason or a warning of that one."""
+    """Run one test again with checks, if a test failed without a known cause or if all passed in a student's own check.
+    Return the look and the tests; that test's record has the finding in its reason or in a warning."""
     by_case = dict(zip(grading.cases, tested, strict=True))
     failed = {case: test for case, test in by_case.items() if _needs_a_look(grading, case, test)}
     if not failed and not (grading.quick and all(t.record.verdict is Verdict.PASSED for t in tested)):
@@ -184,8 +184,8 @@ def _on_fresh_draws(
     watch: Stopwatch,
     progress: Progress,
 ) -> tuple[list[Case], str]:
-    """Run hidden cases that passed on other values as well; one that fails there has failed. Gives those that were
-    run, and why the machine could not do all of them; that costs nobody anything."""
+    """Run hidden cases that passed on other values as well. A case that fails there has failed. Return the cases that
+    were run, and the reason if the machine could not run all of them, which costs no points."""
     done, missed = list[Case](), ""
     with watch.stage("fresh draws"):
         try:
@@ -205,7 +205,7 @@ def _on_fresh_draws(
 def _profiles(
     grading: Grading, built: Build, tested: Sequence[Tested], watch: Stopwatch, progress: Progress
 ) -> tuple[ProfileRecord, ...]:
-    """Profiles of the tests that the rubric wants the occupancy of, as far as they were graded and passed."""
+    """Profile the tests whose occupancy the rubric scores, if they were graded and passed."""
     bench, profiles = grading.bench, []
     for case, test in zip(grading.cases, tested, strict=True):
         if bench is not None and built.program is not None and test.trace is not None:
@@ -285,5 +285,5 @@ def _evidence(grading: Grading, tests: Sequence[TestRecord], profiles: tuple[Pro
         in_part={part: frozenset(case.name for case in grading.suite.select(words)) for part, words in named.items()},
         untimed_reason=untimed,
         occupancy=occupancy,
-        no_occupancy_reason=no_occupancy if engine.measures_time else "achieved occupancy is a GPU's",
+        no_occupancy_reason=no_occupancy if engine.measures_time else "achieved occupancy needs a GPU",
     )

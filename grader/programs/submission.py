@@ -300,7 +300,7 @@ def _is_submission(folder: Path) -> bool:
 
 
 def is_program(folder: Path, name: str, *, unread: bool = False) -> bool:
-    """Whether a file is a CUDA source with a main function; `unread`: what is said of one that cannot be read."""
+    """Whether a file is a CUDA source with a main function; `unread` is the answer for a file that cannot be read."""
     if not name.endswith(".cu"):
         return False
     try:
