@@ -97,7 +97,7 @@ def test_who_stops_does_not_wait_for_fresh_files(suite: Suite) -> None:
 def test_a_case_that_is_wrong_on_fresh_values_has_failed() -> None:
     judged = both(record("t01"), record("t01", Verdict.WRONG_ANSWER, "All differ."))
     assert judged.verdict is Verdict.WRONG_ANSWER
-    assert judged.reason == "Right on the testcase's usual values, but not on other values of the same shape: All differ."
+    assert "on other values of the same shape: All differ." in judged.reason
     assert both(record("t01"), record("t01")).verdict is Verdict.PASSED
 
 

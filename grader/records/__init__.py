@@ -1,5 +1,5 @@
-"""The result record, and what is computed from a record alone: score, points, times with their uncertainty.
+"""The result record, and everything computed from a record alone: score, points, times with their uncertainty.
 
-`record` is the document that every report is drawn from; `disclosure` decides which of a program's words it may quote.
-May import `course` and what is below it; knows neither programs nor engines.
+`record` defines the document from which every report is drawn; `disclosure` decides how much of a program's output it
+may quote. May import `course` and what is below it. Nothing here knows programs or engines.
 """

@@ -1,8 +1,8 @@
 """Decides how much of a program's output reaches a person; no other module does.
 
-A program can leak its input through what it prints, how it ends, and the names and number of its kernels. So every text
-is truncated, and where a student may read only the verdict of a hidden test, only our own sentences remain, without
-figures. Times stay, since points come from them: each can leak a few digits.
+A program can leak its input through what it prints, how it ends, and the names and number of its kernels. We therefore
+truncate every text. If a student may read only the verdict of a hidden test, we keep only our own sentences, without
+figures. Times stay, although each can leak a few digits, since points come from them.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from grader.records.record import ProfileRecord, TestRecord
 
 MAX_WARNINGS = 10
 MAX_WARNING = 300
-"""Characters of one warning or flag."""
+"""The most characters of one warning or flag."""
 MAX_REASON = 2000
 _FIGURES = re.compile(r"\d[\d.,:x]*")
 _SENTENCES = {
     Verdict.WRONG_ANSWER: "The output is wrong.",
     Verdict.TIME_LIMIT: "It took longer than this test allows.",
     Verdict.MEMORY_LIMIT: "It took more memory than this test allows.",
-    Verdict.RUNTIME_ERROR: "It ended badly: it crashed, or a CUDA call failed.",
+    Verdict.RUNTIME_ERROR: "It failed while it ran: it crashed, or a CUDA call failed.",
     Verdict.NO_OUTPUT: "It wrote no output file.",
-    Verdict.GRADER_ERROR: "The grader or its machine failed on this test: that costs no points.",
+    Verdict.GRADER_ERROR: "The grader or its machine failed on this test, which costs no points.",
 }
-_ENDED_BADLY = "The output is right, but the program did not end well, or something in it failed."
+_ENDED_BADLY = "The output is right, but the program did not end normally, or something in it failed."
 
 
 def bounded(text: str, most: int) -> str:
-    """At most `most` characters of a text, printable."""
+    """At most `most` characters of a text, made printable."""
     text = spelled_out(text[: most + 1])
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def line(text: str, most: int = MAX_WARNING) -> str:
-    """As `bounded`, on one line."""
+    """Like `bounded`, but on one line."""
     return bounded(printable_name(text[: most + 1]), most)
 
 
@@ -48,7 +48,7 @@ def is_secret(rules: HiddenInputs, case: Case) -> bool:
 
 
 def disclosed(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
-    """The record of a test, safe to keep and show."""
+    """The record of a test, reduced to what is safe to keep and show."""
     if is_secret(rules, case):
         return _verdict_alone(test)
     changes: dict[str, object] = {name: bounded(getattr(test, name), MAX_REASON) for name in ("reason", "cause")}
@@ -73,12 +73,12 @@ def _verdict_alone(test: TestRecord) -> TestRecord:
 
 
 def _without_words(sentence: str) -> str:
-    """Our sentence without its figures, up to the colon that introduces a quotation."""
+    """One of our sentences, without figures and without the quotation after its colon."""
     return f"{_FIGURES.sub('…', sentence.partition(':')[0]).rstrip('.')}."
 
 
 def _few(sentences: tuple[str, ...]) -> tuple[str, ...]:
-    """The first sentences, each cut to a length, and how many there were."""
+    """The first sentences, each truncated, and a note on how many more there are."""
     if len(sentences) > MAX_WARNINGS:
         rest = f"{len(sentences) - MAX_WARNINGS + 1:,} more of this kind."
         sentences = (*sentences[: MAX_WARNINGS - 1], rest)
@@ -86,7 +86,7 @@ def _few(sentences: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def disclosed_profile(profile: ProfileRecord, rules: HiddenInputs, case: Case) -> ProfileRecord:
-    """The profile of a test, safe to keep and show: the program chooses its kernels' names."""
+    """The profile of a test, reduced to what is safe to keep and show, since the program chooses its kernels' names."""
     if is_secret(rules, case):
         reason = "its occupancy could not be measured" if profile.reason else ""
         return profile.model_copy(update={"reason": reason, "counted": (), "kernels": ()})

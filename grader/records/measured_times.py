@@ -1,4 +1,4 @@
-"""Reading times and their uncertainty out of a test's record, for every report that compares them."""
+"""Reads times and their uncertainty from a test's record, for all reports that compare them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.records.record import TestRecord
 
 @dataclass(frozen=True)
 class Measured:
-    """A number and the interval it lies in; without repeated measurement there is no interval."""
+    """A number and its confidence interval, which exists only if the measurement was repeated."""
 
     value: float
     low: float | None = None
@@ -18,17 +18,17 @@ class Measured:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The interval, or the number alone when it has none."""
+        """Both ends of the interval; the number itself, twice, if there is none."""
         return (self.value, self.value) if self.low is None or self.high is None else (self.low, self.high)
 
     def overlaps(self, other: Measured) -> bool:
-        """Whether the two may be equal: their intervals overlap."""
+        """Whether the intervals overlap, so that the two numbers may be equal."""
         (low, high), (other_low, other_high) = self.ends, other.ends
         return low <= other_high and other_low <= high
 
 
 def gpu_ms(test: TestRecord) -> Measured | None:
-    """GPU time in milliseconds; None for a wrong answer."""
+    """GPU time in milliseconds; None if the test did not pass or its time was refused."""
     if test.gpu_ms is None or test.verdict is not Verdict.PASSED or refused(test):
         return None
     timing = test.timing
@@ -41,12 +41,12 @@ def refused(test: TestRecord) -> bool:
 
 
 def wall_s(test: TestRecord) -> Measured | None:
-    """Wall time of the whole process in seconds, of a test that passed."""
+    """Wall time of the whole process in seconds; None if the test did not pass."""
     return None if test.wall_s is None or test.verdict is not Verdict.PASSED else Measured(test.wall_s)
 
 
 def speedup(test: TestRecord) -> Measured | None:
-    """Speedup over the sequential program."""
+    """Speedup over the sequential program; None without a GPU time."""
     time = gpu_ms(test)
     if test.speedup is None or time is None:
         return None
@@ -56,5 +56,5 @@ def speedup(test: TestRecord) -> Measured | None:
 
 
 def floor_share(test: TestRecord) -> float | None:
-    """The least time the GPU could need over the measured one, 0 to 1; None where that is not known."""
+    """The least time that the GPU could need, divided by the measured time, 0..1; None if unknown or refused."""
     return test.floor.share if test.floor is not None and not refused(test) else None

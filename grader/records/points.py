@@ -1,4 +1,4 @@
-"""Totals of points, and points entered by hand, which stay when the submission is graded again."""
+"""Computes totals, and keeps points entered by hand when a submission is graded again."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from grader.base.verdict import Fault
 from grader.records.record import PartRecord, Record, Scores, TestRecord
 
 MANUAL = "entered by an assistant"
-"""How the part of a rubric that a person fills in begins; see `grader.records.score`."""
+"""The beginning of `how` in a rubric part that a person fills in; see `grader.records.score`."""
 
 
 _CENT = Decimal("0.01")
 
 
 def sum_of(points: Iterable[float | None], penalty: float = 0.0) -> float:
-    """The known points together, less the share `penalty` of them, to two decimals as people round: half a cent up.
-    Computed in decimals: in binary, 92.35 x 0.9 is a little less than 83.115."""
+    """The sum of the known points, less the share `penalty`, rounded half up to two decimals, as people do. It is
+    computed in decimals, since 92.35 x 0.9 in binary is slightly less than 83.115."""
     known = sum((Decimal(repr(each)) for each in points if each is not None), Decimal(0))
     kept = known * (1 - Decimal(repr(round(penalty, 9))))
     return float(kept.quantize(_CENT, ROUND_HALF_UP))
 
 
 def total_of(parts: Sequence[PartRecord], tests: Sequence[TestRecord], *, practice: bool) -> float | None:
-    """A record's total: None for practice, and while an automatic part is not measured or a fault of the grader or the
+    """A record's total. None for practice, if an automatic part is not measured, or if a fault of the grader or the
     machine left a test without a verdict."""
     judged = all(test.fault not in (Fault.GRADER, Fault.MACHINE) for test in tests)
     complete = all(part.points is not None for part in parts if not is_manual(part))
@@ -39,13 +39,13 @@ def is_manual(part: PartRecord) -> bool:
 
 
 def enter(record: Record, given: Mapping[str, float], note: str = "") -> Record:
-    """The record with these points in its manual parts, and a total where nothing else is missing. Raises
-    UsageError for a part that is not manual or points out of range."""
+    """The record with the points `given` in its manual parts, and a total if nothing else is missing. Raises UsageError
+    for a part that is not manual and for points out of range."""
     manual = {part.part: part for part in record.parts if is_manual(part)}
     for name, points in given.items():
         if name not in manual:
             raise UsageError(
-                f"{name} is not entered by hand in {record.assignment}; manual: {', '.join(manual) or 'none'}."
+                f"{name} is not entered by hand in {record.assignment}; manual parts: {', '.join(manual) or 'none'}."
             )
         if not 0 <= points <= manual[name].max:
             raise UsageError(f"{name}: points must be from 0 to {manual[name].max:g}, found {points:g}.")
@@ -59,7 +59,7 @@ def enter(record: Record, given: Mapping[str, float], note: str = "") -> Record:
 
 
 def keep(old: Sequence[Record], new: Record) -> Record:
-    """The new record with the manual points of an older one of the same submission and assignment."""
+    """The new record with the manual points of an older record of the same submission and assignment."""
     for record in old:
         if (record.submission.id, record.assignment) == (new.submission.id, new.assignment):
             entered = {part.part: part for part in record.parts if is_manual(part) and part.points is not None}

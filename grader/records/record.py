@@ -1,7 +1,7 @@
-"""The result record, the source of every report, and its JSON form.
+"""Defines the result record, from which every report is drawn, and its JSON form.
 
-The keys are a promise to other tools (docs/record.md lists them). What was not measured is null, and `not_measured`
-says why.
+The keys are a promise to other tools (docs/record.md lists them). A value that was not measured is null, and
+`not_measured` says why.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Value(BaseModel):
 
 
 class SubmissionRecord(_Value):
-    """Which files were graded. `sha256` covers names and contents."""
+    """The files that were graded. `sha256` covers names and contents."""
 
     id: str
     path: str
@@ -33,7 +33,7 @@ class SubmissionRecord(_Value):
 
 
 class EngineRecord(_Value):
-    """Where it ran. `facts`: driver, compute capability, compiler, as the engine has them."""
+    """The engine that ran the submission. `facts`: driver, compute capability, compiler, as the engine reports them."""
 
     name: str
     device: str
@@ -41,7 +41,7 @@ class EngineRecord(_Value):
 
 
 class BuildRecord(_Value):
-    """How it was compiled. `seconds` is what compiling took, also when the build was `cached`."""
+    """How the submission was compiled. `seconds` is the time that compiling took, even if the build was `cached`."""
 
     ok: bool
     log: str
@@ -52,7 +52,7 @@ class BuildRecord(_Value):
 
 
 class BaselineRecord(_Value):
-    """The sequential time that a speedup was computed from. `description` says how it was sampled and scaled."""
+    """The sequential time behind a speedup. `description` says how it was sampled and scaled."""
 
     seconds: float
     description: str
@@ -61,7 +61,8 @@ class BaselineRecord(_Value):
 
 
 class TimedRunRecord(_Value):
-    """One timed run. `use` says what became of it: `counted`, or why not (`warm-up`, `throttled`). Clocks in MHz."""
+    """One timed run. `use` is `counted`, or the reason why the run does not count (`warm-up`, `throttled`). Clocks are
+    in MHz."""
 
     gpu_ms: float
     copy_ms: float
@@ -78,9 +79,9 @@ class TimedRunRecord(_Value):
 
 
 class OutsideRecord(_Value):
-    """What a clock outside the program saw of all runs of a timing: how long the GPU was busy, how much of it the
-    traces explain, and how much an honest program may need. `source`: `GPM` or `utilisation`. `occupancy`: the share
-    of active warps on busy SMs, 0..1."""
+    """Measurements by a clock outside the program, over all runs of a timing: how long the GPU was busy, how much of
+    that time the traces explain, and how much an honest program may need. `source` is `GPM` or `utilisation`.
+    `occupancy` is the share of active warps on busy SMs, 0..1."""
 
     source: str
     interval_s: float
@@ -91,8 +92,8 @@ class OutsideRecord(_Value):
 
 
 class TimingRecord(_Value):
-    """How a GPU time was measured: `gpu_ms` of the test is the median of the counted runs, `low_ms` to `high_ms` its
-    confidence interval. `stopped`: `stable`, `budget` or `count`, the branch of the stopping rule."""
+    """How a GPU time was measured. The test's `gpu_ms` is the median of the counted runs, and `low_ms` to `high_ms` is
+    its confidence interval. `stopped` is the branch of the stopping rule: `stable`, `budget` or `count`."""
 
     runs: tuple[TimedRunRecord, ...]
     median_ms: float
@@ -103,12 +104,12 @@ class TimingRecord(_Value):
     rule: str
     notes: tuple[str, ...] = ()
     outside: OutsideRecord | None = None
-    """None where the GPU has no counters that can be read from outside."""
+    """None if the GPU has no counters that can be read from outside the program."""
 
 
 class ReferenceRecord(_Value):
-    """The reference solution that a test's time was compared with: which file, the SHA-256 of what was compiled, and
-    its own timing on the same GPU in the same session, on fresh inputs of the same test."""
+    """The reference solution that a test's time was compared with: its file, the SHA-256 of what was compiled, and its
+    timing on the same GPU, in the same grading, on fresh inputs of the same test."""
 
     name: str
     sha256: str
@@ -116,7 +117,7 @@ class ReferenceRecord(_Value):
 
 
 class FloorTerm(_Value):
-    """One physical limit: the least time it sets and where its constants come from."""
+    """One physical limit: the least time that follows from it, and the source of its constants."""
 
     name: str
     ms: float
@@ -124,7 +125,7 @@ class FloorTerm(_Value):
 
 
 class FloorRecord(_Value):
-    """The least time the GPU could need. `share` is floor / measured, `tflops` what was achieved."""
+    """The least time that the GPU could need. `share` is floor / measured; `tflops` is the achieved rate."""
 
     ms: float
     refuse_below_ms: float
@@ -146,8 +147,9 @@ class CornerRecord(_Value):
 
 
 class TestRecord(_Value):
-    """One testcase. `reason` is the sentence a student reads; `cause` is the part of it that says why, which tests that
-    fail alike share, '' where nothing explains the failure. Times that were not measured are null."""
+    """The result of one testcase. `reason` is the sentence that a student reads. `cause` is the part of it that
+    explains the failure, '' if nothing does; tests that fail in the same way share it. Times that were not measured are
+    null."""
 
     __test__ = False  # not a test class for pytest
     name: str
@@ -165,14 +167,14 @@ class TestRecord(_Value):
     gpu_ms: float | None = None
     copy_ms: float | None = None
     phases_ms: dict[str, float | None] = Field(default_factory=dict)
-    """GPU time of the graded run by the assignment's phases; null for a phase that no kernel's name fits."""
+    """GPU time of the graded run in each of the assignment's phases; null for a phase that no kernel's name matches."""
     kernels: int | None = None
     speedup: float | None = None
     baseline: BaselineRecord | None = None
     input_digest: str | None = None
     timing: TimingRecord | None = None
     timing_refused: str = ""
-    """Why the measured time is rejected; a rejected time earns no points and is not ranked."""
+    """The reason why the measured time is rejected. A rejected time earns no points and is not ranked."""
     floor: FloorRecord | None = None
     reference_ms: float | None = None
     reference: ReferenceRecord | None = None
@@ -185,7 +187,8 @@ class TestRecord(_Value):
 
 
 class PartRecord(_Value):
-    """One line of the rubric. `points` is null when it was not measured, and `how` says from what, or why not."""
+    """One line of the rubric. `points` is null if it was not measured. `how` shows where the points come from, or why
+    there are none."""
 
     part: str
     points: float | None
@@ -194,7 +197,7 @@ class PartRecord(_Value):
 
 
 class KernelRecord(_Value):
-    """One kernel of a profiled run. `metrics`: min, max and mean over the profiled launches, by metric name."""
+    """One kernel of a profiled run. `metrics` has min, max and mean over the profiled launches, by metric name."""
 
     name: str
     launches: int
@@ -207,8 +210,8 @@ class KernelRecord(_Value):
 
 
 class ProfileRecord(_Value):
-    """The profile that the occupancy score came from. `counted` says which kernel counted with which weight and
-    what was left out."""
+    """The profile behind the occupancy score. `counted` says which kernels counted, with which weight, and which were
+    left out."""
 
     test: str
     achieved: float | None
@@ -216,11 +219,11 @@ class ProfileRecord(_Value):
     counted: tuple[str, ...] = ()
     kernels: tuple[KernelRecord, ...] = ()
     flag: str = ""
-    """Why the profiler's value was rejected; `achieved` is then the value seen from outside."""
+    """The reason why the profiler's value was rejected; `achieved` is then the outside clock's value."""
 
 
 class Scores(_Value):
-    """Points by part name; `total` is null while any automatic part is not measured or the run was practice."""
+    """Points by part name. `total` is null for practice and while any automatic part is not measured."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     total: float | None
@@ -228,7 +231,7 @@ class Scores(_Value):
 
 
 class MachineRecord(_Value):
-    """The machine that graded. `gpu_prepared`: whether the GPU was idle before the submission's first run."""
+    """The machine that graded. `gpu_prepared` says whether the GPU was idle before the submission's first run."""
 
     host: str
     cpu: str
@@ -237,8 +240,8 @@ class MachineRecord(_Value):
 
 
 class RecheckedTest(_Value):
-    """One test on the second draw. `gpu_ms` is its least GPU time there, `graded_ms` the longest of the graded and
-    timed runs that it is compared with; null where times were not compared."""
+    """One test on the second draw. `gpu_ms` is its least GPU time there. It is compared with `graded_ms`, the longest
+    of the graded and timed runs. Both are null if times were not compared."""
 
     name: str
     verdict: Verdict
@@ -249,8 +252,8 @@ class RecheckedTest(_Value):
 
 
 class RecheckRecord(_Value):
-    """The results run again on a second draw of values, before a leaderboard place is given. `draw` names the values:
-    with the course's secret they can be made again. `reason` is why it did not pass."""
+    """Tests that were run again on a second draw before a submission gets its place on the leaderboard. `draw`
+    identifies the values, which can be made again with the course's secret. `reason` says why the recheck failed."""
 
     created: str
     draw: str
@@ -261,8 +264,8 @@ class RecheckRecord(_Value):
 
 
 class CloserLookRecord(_Value):
-    """One test run again with the emulator's checks: `cause` is the sentence on what is wrong, '' where nothing was
-    found; `problem` why the look failed. `seconds` is its duration after the tests."""
+    """One test that was run again with the emulator's checks. `cause` is the sentence on what is wrong, '' if nothing
+    was found. `problem` is the reason why the look failed. `seconds` is its duration after the tests."""
 
     test: str
     cause: str = ""
@@ -271,7 +274,7 @@ class CloserLookRecord(_Value):
 
 
 class Record(_Value):
-    """One graded submission. `practice` is true when it ran on part of the graded testcases."""
+    """One graded submission. `practice` is true if it ran on other testcases than the graded ones."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -295,7 +298,7 @@ class Record(_Value):
     hidden_inputs: str = ""
     profiles: tuple[ProfileRecord, ...] = ()
     timings: dict[str, float] = Field(default_factory=dict)
-    """Seconds of this grading by stage, and their `total`."""
+    """Seconds that each stage of this grading took, and their `total`."""
     recheck: RecheckRecord | None = None
     closer_look: CloserLookRecord | None = None
 
@@ -306,7 +309,7 @@ class Record(_Value):
 
 
 def write_records(records: Sequence[Record], path: Path) -> None:
-    """Writes one record as an object, several as a list, atomically. Raises MachineFault."""
+    """Write one record as an object, several as a list. The file is replaced atomically. Raises MachineFault."""
     adapter: TypeAdapter[object] = TypeAdapter(Record if len(records) == 1 else list[Record])
     content = adapter.dump_json(records[0] if len(records) == 1 else list(records), indent=2, by_alias=True)
     try:
@@ -314,12 +317,12 @@ def write_records(records: Sequence[Record], path: Path) -> None:
             file.write(content + b"\n")
     except OSError as error:
         raise MachineFault(
-            f"The result could not be written to {shown(path)}: {error.strerror}; choose another place with --json."
+            f"The result could not be written to {shown(path)}: {error.strerror}; choose another path with --json."
         ) from error
 
 
 def read_records(path: Path) -> tuple[Record, ...]:
-    """Read a file of one record or of a list of them. Raises UsageError when it is neither."""
+    """Read a file that holds one record or a list of records. Raises UsageError if it holds neither."""
     adapter: TypeAdapter[list[Record]] = TypeAdapter(list[Record])
     try:
         if path.read_bytes().lstrip()[:1] == b"[":
@@ -334,7 +337,7 @@ def read_records(path: Path) -> tuple[Record, ...]:
 
 
 def read_record(path: Path) -> Record:
-    """Read one record back. Raises UsageError when it is not one."""
+    """Read a file that holds one record. Raises UsageError if it holds something else."""
     try:
         return Record.model_validate_json(path.read_bytes())
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Rubric → points. Each kind is one pure function; its `how` repeats the formula with the numbers."""
+"""Computes points by the rubric. Each kind of part is one pure function, whose `how` shows the formula with its
+numbers."""
 
 from __future__ import annotations
 
@@ -11,20 +12,20 @@ from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Manual
 from grader.records.record import PartRecord, TestRecord
 
 _EXACT = ",.6g"
-"""A measured number in a formula, with enough digits to recompute the points."""
+"""The format of a measured number in a formula, with enough digits to recompute the points."""
 
 _TIMED_DIGITS = 1
-"""Decimals of points for a measured number: GPU times repeat to some 0.1 %, which is 0.004 of 20 points for a logarithm
-over two decades, so a second decimal would differ from grading to grading."""
+"""Decimals of points for a measured number. GPU times repeat to about 0.1 %. For a logarithm over two decades, that is
+0.004 of 20 points, so a second decimal would differ from grading to grading."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the rubric is applied to.
+    """The input to the rubric.
 
-    `tests` are those that count; `graded` are the names of the whole graded group, `in_part` the names each rubric
-    part refers to. `untimed_reason` is why no GPU times exist, `occupancy` the achieved occupancy (0..1) or None
-    with `no_occupancy_reason`.
+    `tests` are the tests that count. `graded` has the names of the whole graded group, `in_part` the names that each
+    rubric part refers to. `untimed_reason` is the reason why there are no GPU times. `occupancy` is the achieved
+    occupancy (0..1); if it is None, `no_occupancy_reason` says why.
     """
 
     tests: tuple[TestRecord, ...]
@@ -41,7 +42,7 @@ def is_practice(evidence: Evidence) -> bool:
 
 
 def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
-    """Points of every part, in the rubric's order. A part without a measurement has null points."""
+    """The points of every part, in the rubric's order; null for a part without a measurement."""
     parts = []
     for part in assignment.rubric:
         match part:
@@ -61,8 +62,8 @@ def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
 def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
     """`max(0, points - per_failure * failed)`.
 
-    In practice, on other tests than the graded group, `failed` is scaled to the group's size, so that failing
-    everything is worth 0 and passing everything is worth full points there too.
+    In practice, on other tests than the graded group, `failed` is scaled to the group's size. Failing everything is
+    then worth 0 points and passing everything full points, as in the graded group.
     """
     judged = [test for test in evidence.tests if test.fault is not Fault.GRADER and test.fault is not Fault.MACHINE]
     judged = [test for test in judged if test.verdict is not Verdict.NOT_RUN]
@@ -83,8 +84,8 @@ def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
 
 def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
     """`points * log(speedup / zero_at) / log(full_at / zero_at)`, within 0 and `points`; `speedup` is the geometric
-    mean over the part's tests that ran. A test failed by the student's fault, or whose time was refused, counts as 1
-    (as `zero_at`, should that be less), and so does a slower one: failing is never worth more than being slow."""
+    mean over the part's tests that ran. A test that failed by the student's fault, or whose time was refused, counts
+    as 1 (as `zero_at` if that is less), and so does a slower test: failing is never worth more than being slow."""
     found = _known(part, evidence, lambda test: test.speedup)
     if isinstance(found, PartRecord):
         return found
@@ -95,7 +96,7 @@ def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
     slower = sum(value is not None and value < least for value in found)
     how = (
         f"geometric mean {mean:{_EXACT}}x over {len(speedups)} tests ({part.tests}){_lost(found)}"
-        f"{f', {slower} slower than {least:g}x and counted as that' if slower else ''}: "
+        f"{f', {slower} slower than {least:g}x and counted as such' if slower else ''}: "
         f"{part.points:g} x log({mean:{_EXACT}}/{part.zero_at:g}) / log({part.full_at:g}/{part.zero_at:g})"
     )
     return _earned(part, share, how, digits=_TIMED_DIGITS)
@@ -103,8 +104,8 @@ def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
 
 def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:
     """`points * log(zero_at / ratio) / log(zero_at / full_within)`, within 0 and `points`; `ratio` is the geometric
-    mean of time over the reference's time, where a test that failed or whose time was refused counts as
-    `zero_at`, and so does a slower one: failing is never worth more than being slow."""
+    mean of the time divided by the reference's time. A test that failed, or whose time was refused, counts as
+    `zero_at`, and so does a slower test: failing is never worth more than being slow."""
     found = _known(
         part, evidence, lambda test: test.gpu_ms / test.reference_ms if test.gpu_ms and test.reference_ms else None
     )
@@ -116,7 +117,7 @@ def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:
     slower = sum(value is not None and value > part.zero_at for value in found)
     how = (
         f"{mean:{_EXACT}} times as long as {part.reference} over {len(ratios)} tests ({part.tests}){_lost(found)}"
-        f"{f', {slower} slower than {part.zero_at:g} times and counted as that' if slower else ''}: "
+        f"{f', {slower} slower than {part.zero_at:g} times and counted as such' if slower else ''}: "
         f"{part.points:g} x log({part.zero_at:g}/{mean:{_EXACT}}) / log({part.zero_at:g}/{part.full_within:g})"
     )
     return _earned(part, share, how, digits=_TIMED_DIGITS)
@@ -125,8 +126,8 @@ def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:
 def _known(
     part: LogSpeedup | ReferenceRatio, evidence: Evidence, value: Callable[[TestRecord], float | None]
 ) -> list[float | None] | PartRecord:
-    """The value of each of the part's tests that ran, None for one that failed or whose time was refused; or the
-    part's record when it cannot be scored."""
+    """The value for each of the part's tests that ran, None if the test failed or its time was refused. If the part
+    cannot be scored, its record instead."""
 
     if evidence.untimed_reason is not None:
         return _not_measured(part, evidence.untimed_reason)
@@ -151,13 +152,14 @@ def _not_measured(part: LogSpeedup | ReferenceRatio | Occupancy, why: str) -> Pa
 
 
 def _earned(part: RubricPart, share: float, how: str, *, digits: int) -> PartRecord:
-    """`share` of a part's points. A full share gives exactly all points: rounding never changes the maximum."""
+    """The record of a part that earned this share of its points. A full share earns exactly all points: rounding never
+    changes the maximum."""
     points = part.points if share >= 1 else min(part.points, round(part.points * max(0.0, share), digits))
     return PartRecord(part=part.part, points=points, max=part.points, how=how)
 
 
 def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
-    """`points * min(1, achieved / full_at)`; `achieved` is the mean over the part's tests that ran, where a test
+    """`points * min(1, achieved / full_at)`; `achieved` is the mean over the part's tests that ran. A test that
     failed by the student's fault counts as 0."""
     wanted = [test for test in evidence.tests if test.name in evidence.in_part[part.part]]
     passed = sum(test.verdict is Verdict.PASSED for test in wanted)
