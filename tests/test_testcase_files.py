@@ -207,12 +207,12 @@ def test_verify_finds_an_input_that_the_seed_does_not_give_though_the_digest_fit
     generate(case, files, SEED)
     patch(files.input(case), ATTENTION.input_offset(case.shape, 1), np.float32(1).tobytes())
     forge_digests(case, files)
-    assert "s01.in: batch 1 is not what the seed gives" in verify(case, files, SEED).problems[0]
+    assert "s01.in: batch 1 does not follow from the seed" in verify(case, files, SEED).problems[0]
 
 
 def test_verify_says_that_files_are_missing(case, files):
     found = verify(case, files, SEED)
-    assert "s01.in is not there; generate s01 again" in found.problems[0]
+    assert "s01.in is missing; generate s01 again" in found.problems[0]
 
 
 # ---- interruptions --------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""assignment.yaml → Assignment: how a submission is named, built, limited and scored.
+"""Reads assignment.yaml: how a submission is named, built, limited and scored.
 
-Everything an instructor sets is a field of a pydantic model here. An invalid file raises one `UsageError` that names
-the file, the key, the value found and what is allowed.
+Everything that an instructor can set is a field of a pydantic model in this module. An invalid file raises one
+`UsageError` that names the file, the key, the value and what is allowed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from grader.base.paths import course_root, shown
 from grader.base.yaml_model import StrictModel, read_yaml_model
 
 _LONGEST_S = 86_400.0
-"""A limit of more than a day is a typing error; Python's clocks end somewhere too."""
+"""A limit of more than a day must be a typing error, and Python's timeouts have a maximum, too."""
 
 Seconds = Annotated[float, Field(gt=0, le=_LONGEST_S)]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=300)]
-"""A text of one line that is not blank."""
+"""A text of one line, not blank."""
 Unit = Literal["fp32", "tf32", "tf32x3", "fp16", "bf16", "bf16x3"]
-"""What may do the arithmetic. x3: each factor split into parts, three products for one, for nearly FP32's accuracy
-(Henry, Tang and Heinecke, Leveraging the bfloat16 AI datatype, 2019; Ootomo and Yokota, 2022)."""
+"""The number formats in which the GPU may compute. x3 means that each factor is split into parts, and three products
+replace one, for nearly the accuracy of FP32 (Henry, Tang and Heinecke, Leveraging the bfloat16 AI datatype, 2019;
+Ootomo and Yokota, 2022)."""
 
 
 class SubmissionRules(StrictModel):
@@ -46,7 +47,8 @@ class SubmissionRules(StrictModel):
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
     id_pattern: str | None = None
-    """In a class: a regular expression that a file's or folder's whole name matches; its group `id` is the student."""
+    """In a class: a regular expression for the whole name of a student's file or folder; its group `id` is the
+    student."""
 
     @field_validator("id_pattern")
     @classmethod
@@ -69,15 +71,16 @@ class BuildRules(StrictModel):
     emulator_target: str = Field(default="sm_80", pattern=r"^sm_\d{2,3}$")
     forbidden_libraries: tuple[Line, ...] = ()
     dynamic_parallelism: bool = False
-    """Whether kernels may launch kernels. The tracer doesn't see those, so their time doesn't count."""
+    """Whether kernels may launch kernels. The tracer does not see kernels launched in this way, so their time does not
+    count."""
 
 
 class SourceRule(StrictModel):
-    """What a submission's source must not contain. One kind of `forbid` per rule."""
+    """Something that a submission's source must not contain. Each rule has one kind of `forbid`."""
 
     forbid: Literal["header", "absolute_include", "call", "incbin", "inline_assembly"]
     names: tuple[Line, ...] = ()
-    """Headers (`cublas*.h`) or functions (`dlopen`), with * for any characters; empty for the other kinds."""
+    """Names of headers (`cublas*.h`) or functions (`dlopen`), with * for any characters; empty for the other kinds."""
     why: Line
     action: Literal["warn", "refuse"] = "refuse"
 
@@ -90,14 +93,14 @@ class SourceRule(StrictModel):
 
 
 class WallLimit(StrictModel):
-    """Seconds of wall time for a selection of testcases."""
+    """The limit on the wall time for a selection of testcases, in seconds."""
 
     tests: str
     seconds: Seconds
 
 
 class Limits(StrictModel):
-    """What one run may use."""
+    """The limits of one run."""
 
     wall_s: tuple[WallLimit, ...]
     emulator_wall_s: Seconds = 60
@@ -107,18 +110,19 @@ class Limits(StrictModel):
 
 
 class Deadline(StrictModel):
-    """When work is due, and what lateness costs. `penalty_per_day` is a share of all points, per begun day."""
+    """The deadline, and what lateness costs. `penalty_per_day` is a share of all points, for each day begun."""
 
     due: AwareDatetime
     grace_minutes: float = Field(default=0, ge=0, le=_LONGEST_S)
     free_days: NonNegativeInt = 0
     penalty_per_day: float = Field(default=0, ge=0, le=1)
     max_days: NonNegativeInt | None = None
-    """Later than this gives no points; None: however late, `penalty_per_day` applies."""
+    """A submission that is later than this earns no points. None: `penalty_per_day` applies, no matter how late it
+    is."""
 
 
 class Cluster(StrictModel):
-    """How `--cluster slurm` asks for machines; each key is the sbatch option of that name."""
+    """How `--cluster slurm` requests machines. Most keys are the sbatch options of that name."""
 
     partition: str | None = None
     account: str | None = None
@@ -128,34 +132,35 @@ class Cluster(StrictModel):
     cpus: PositiveInt = 4
     memory_gb: PositiveInt | None = None
     at_once: PositiveInt = 64
-    """How many tasks of the array run at the same time at most."""
+    """The most tasks of the job array that run at the same time."""
     retries: NonNegativeInt = 2
     folder: str = "results/slurm"
-    """A folder that all nodes and the submitting machine see under this path."""
+    """A folder that has this path on all nodes and on the submitting machine."""
 
 
 class Gradescope(StrictModel):
-    """How results appear on Gradescope. Visibilities are Gradescope's own words."""
+    """How results appear on Gradescope. The visibilities are Gradescope's own terms."""
 
     hidden_tests: Literal["hidden", "after_due_date", "after_published", "visible"] = "after_published"
     leaderboard: bool = True
     runs: PositiveInt | None = None
-    """At most this many graded runs of a student within `window_hours`; None: no limit."""
+    """The most graded runs of one student within `window_hours`; None for no limit."""
     window_hours: float = Field(default=24, gt=0, le=_LONGEST_S)
 
 
 class HiddenInputs(StrictModel):
-    """How hidden testcases are kept hidden."""
+    """How the grader keeps hidden testcases hidden."""
 
     fresh: int = Field(default=0, ge=0)
-    """How many hidden testcases, chosen anew in every grading, also run on a second draw of values."""
+    """How many hidden testcases also run on a second draw of values. Each grading chooses them at random."""
     fresh_from: str = "all"
     show: Literal["diagnosis", "values", "verdict"] = "diagnosis"
-    """What a student may read about a wrong answer: everything, no likely cause, or the verdict alone."""
+    """What a student may read about a wrong answer: everything, everything but the likely cause, or only the
+    verdict."""
 
 
 class BaselineRules(StrictModel):
-    """The sequential program and how long to time it per testcase."""
+    """The sequential program, and how long it is timed per testcase."""
 
     source: str = Field(pattern=r"^\w[\w.-]*\.c$")
     flags: tuple[Line, ...] = ("-O3",)
@@ -163,7 +168,8 @@ class BaselineRules(StrictModel):
 
 
 class Phase(StrictModel):
-    """A part of a program's GPU time: the kernels whose name holds the regular expression `kernels`, in any case."""
+    """A part of a program's GPU time: the kernels whose name matches the regular expression `kernels` anywhere, in
+    upper or lower case."""
 
     name: str = Field(pattern=r"^[a-z_]+$")
     kernels: str
@@ -179,10 +185,10 @@ class Phase(StrictModel):
 
 
 class TimingRules(StrictModel):
-    """How often a test that earns points for its time is run, and when that is enough (see grader.timing.stopping).
+    """How often a test that earns points for its time is run, and when to stop (see grader.timing.stopping).
 
-    `tests` names those that are repeated; by default those that the rubric times. `warm_up` runs are not counted,
-    the graded run is the first of them. `budget_s` is of wall time, for all runs of a test. A throttled run is repeated
+    `tests` names the tests that are repeated, by default those that the rubric times. `warm_up` runs do not count; the
+    graded run is the first of them. `budget_s` limits the wall time of all runs of a test. A throttled run is repeated
     up to `throttled_retries` times.
     """
 
@@ -195,7 +201,7 @@ class TimingRules(StrictModel):
 
 
 class FloorRules(StrictModel):
-    """Which units of the GPU may do the arithmetic: the fastest of them sets the least time a test could take."""
+    """The number formats in which the GPU may compute. The fastest of them determines the least time of a test."""
 
     units: tuple[Unit, ...] = Field(default=("fp32", "tf32", "fp16", "bf16"), min_length=1)
 
@@ -206,14 +212,14 @@ class _Part(StrictModel):
 
 
 class FailedTests(_Part):
-    """`max(0, points - per_failure * failed)`, failed counted over the whole graded group."""
+    """`max(0, points - per_failure * failed)`, where `failed` counts tests of the whole graded group."""
 
     kind: Literal["failed_tests"]
     per_failure: PositiveFloat
 
 
 class LogSpeedup(_Part):
-    """Linear in the logarithm of the geometric-mean speedup between two anchors."""
+    """Linear in the logarithm of the geometric-mean speedup, from no points at `zero_at` to all points at `full_at`."""
 
     kind: Literal["log_speedup"]
     tests: str
@@ -228,9 +234,9 @@ class LogSpeedup(_Part):
 
 
 class ReferenceRatio(_Part):
-    """Full points for a time within `full_within` of the reference solution's, none at `zero_at` times it, linear
-    in the logarithm between. The reference is a file of the assignment's reference folder, timed in the same
-    session on the same GPU."""
+    """Full points for a time up to `full_within` times that of the reference solution, none from `zero_at` times on,
+    and linear in the logarithm between the two. The reference is a file in the assignment's reference folder, timed in
+    the same grading on the same GPU."""
 
     kind: Literal["reference_ratio"]
     tests: str
@@ -254,7 +260,7 @@ class Occupancy(_Part):
 
 
 class Manual(_Part):
-    """Entered by an assistant."""
+    """Points entered by an assistant."""
 
     kind: Literal["manual"]
 
@@ -267,17 +273,17 @@ def _a_tolerance(value: Any) -> Any:
     if not numbers or any(
         isinstance(n, bool) or not isinstance(n, int | float) or not 0 < n < math.inf for n in numbers
     ):
-        raise ValueError("expected a number greater than 0, or one such number for each output tensor by its name")
+        raise ValueError("expected a number greater than 0, or for each output tensor its name and such a number")
     return value
 
 
 Tolerance = Annotated[float | dict[str, float], BeforeValidator(_a_tolerance)]
-"""The largest |got − expected| that passes: one for all output tensors, or one for each by name. The operator
-multiplies it by the magnitude that a shape has (`Operator.magnitude`)."""
+"""The largest |got − expected| that passes: one number for all output tensors, or one for each tensor by name. The
+operator multiplies it by a magnitude that depends on the shape (`Operator.magnitude`)."""
 
 
 class Assignment(StrictModel):
-    """One assignment's rules; `folder` is where its assignment.yaml lies."""
+    """The rules of one assignment, from its assignment.yaml."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     title: Line
@@ -295,14 +301,14 @@ class Assignment(StrictModel):
     metrics: tuple[Line, ...] = ()
     phases: tuple[Phase, ...] = ()
     default: bool = False
-    """Whether commands that name no assignment mean this one; at most one assignment of a course may say so."""
+    """Whether commands that name no assignment use this one; at most one assignment of a course may be the default."""
     deadline: Deadline | None = None
     cluster: Cluster | None = None
     gradescope: Gradescope = Gradescope()
 
     @property
     def timed_tests(self) -> str | None:
-        """The words that select the tests whose times are repeated; None when there are none."""
+        """The words that select the tests whose times are measured repeatedly; None if there are none."""
         if self.timing.tests is not None:
             return self.timing.tests
         parts = [part.tests for part in self.rubric if isinstance(part, LogSpeedup | ReferenceRatio)]
@@ -320,13 +326,13 @@ class Assignment(StrictModel):
     def _there_is_one_reference(self) -> Assignment:
         names = sorted({part.reference for part in self.rubric if isinstance(part, ReferenceRatio)})
         if len(names) > 1:
-            raise ValueError(f"rubric: {' and '.join(names)} are both references; a test has the time of one only")
+            raise ValueError(f"rubric: {' and '.join(names)} are both references; a test can be compared with only one")
         return self
 
     @property
     def rules_sha256(self) -> str:
-        """The SHA-256 of all rules that a grade depends on. Deadlines and the class's organisation are left out: they
-        may change without a new grading."""
+        """The SHA-256 of all rules that a grade depends on. It leaves out deadlines and the organisation of the class,
+        which may change without a new grading."""
         rules = self.model_dump_json(
             exclude={"deadline": True, "cluster": True, "gradescope": True, "submission": {"id_pattern"}}
         )
@@ -346,22 +352,22 @@ class Assignment(StrictModel):
 
 
 def load_assignment_file(path: Path) -> Assignment:
-    """Read one assignment.yaml. Raises UsageError naming file, key, value and what is allowed."""
+    """Read one assignment.yaml. Raises UsageError with the file, the key, the value and what is allowed."""
     return read_yaml_model(path, Assignment)
 
 
 def assignment_names() -> tuple[str, ...]:
-    """Every assignment that can be graded here, by the folders that hold an assignment.yaml."""
+    """The names of all assignments that can be graded here: the folders that hold an assignment.yaml."""
     return tuple(sorted(path.parent.name for path in (course_root() / "assignment").glob("*/assignment.yaml")))
 
 
 def title_of(name: str) -> str:
-    """An assignment's title; its name where this course does not have it any more."""
+    """An assignment's title, or its name if the course no longer has it."""
     return load_assignment(name).title if name in assignment_names() else name
 
 
 def load_assignment(name: str) -> Assignment:
-    """The assignment called `name`."""
+    """Load the assignment called `name`. Raises UsageError if there is none."""
     names = assignment_names()
     if name not in names:
         raise UsageError(
@@ -377,8 +383,8 @@ def load_assignment(name: str) -> Assignment:
 
 
 def default_assignment() -> Assignment:
-    """The assignment meant by a command that names none: GRADER_ASSIGNMENT, else the only one, else the one whose
-    YAML says `default: true`. Raises UsageError when none of these decides."""
+    """The assignment for a command that names none: the one in GRADER_ASSIGNMENT, or else the only one, or else the one
+    whose YAML file says `default: true`. Raises UsageError if none of these decides."""
     if chosen := os.environ.get("GRADER_ASSIGNMENT"):
         return load_assignment(chosen)
     names = assignment_names()
@@ -392,8 +398,8 @@ def default_assignment() -> Assignment:
 
 
 def assignment_for(submission: Path) -> Assignment:
-    """The assignment that a submission belongs to when none is named: by the file's name, by the folder it lies in,
-    else the default."""
+    """The assignment that a submission belongs to if the command names none: by the name of the file, or of a folder
+    around it, or else the default."""
     names = assignment_names()
     for name in names if len(names) > 1 else ():
         main = load_assignment(name).submission.main
@@ -406,7 +412,7 @@ def assignment_for(submission: Path) -> Assignment:
 
 
 def chosen_assignment(name: str | None, submission: Path | None = None) -> Assignment:
-    """The assignment that is named, else the one that `submission` belongs to, else the default."""
+    """The assignment called `name`, or else the one that `submission` belongs to, or else the default."""
     if name:
         return load_assignment(name)
     return default_assignment() if submission is None else assignment_for(submission)

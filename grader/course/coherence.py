@@ -1,7 +1,7 @@
-"""Checks an assignment's two YAML files against each other, the operator and the files they name.
+"""Checks an assignment's two YAML files against each other, the operator and the files that they name.
 
-Each file is validated alone when it is read (`assignment`, `testcase`). Errors between files, such as a rubric for
-testcases that do not exist or do not count, would otherwise show up in the middle of a class.
+Each file is validated alone when it is read (`assignment`, `testcase`). This module finds contradictions between files,
+such as a rubric for testcases that do not exist or do not count, before they stop the grading of a class halfway.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Words = tuple[Location, str]
 
 
 def suite_of(rules: Assignment) -> Suite:
-    """The testcases of an assignment. Raises UsageError, with file, line and key, where they do not fit its rules."""
+    """The testcases of an assignment. Raises UsageError, with file, line and key, if they contradict its rules."""
     if not rules.testcases_file.is_file():
         raise UsageError(
             f"{shown(rules.testcases_file)} is missing: it defines the testcases of the assignment {rules.name}."
@@ -36,7 +36,7 @@ def suite_of(rules: Assignment) -> Suite:
                 f"{place(suite.path, [key])}: expected {expected!r}, as in assignment.yaml, found {found!r}."
             )
     if not suite.graded:
-        raise UsageError(f"{place(suite.path, ['groups'])}: no group is graded: set `graded: true` in one.")
+        raise UsageError(f"{place(suite.path, ['groups'])}: no group is graded: set `graded: true` in one group.")
     _check_selections(rules, suite)
     _check_rubric(rules, suite)
     _check_names(rules, suite)
@@ -48,7 +48,7 @@ def _where(rules: Assignment, location: Location) -> str:
 
 
 def _selections(rules: Assignment) -> Iterator[_Words]:
-    """Every place whose words name testcases."""
+    """All places in assignment.yaml that select testcases, with their words."""
     for number, limit in enumerate(rules.limits.wall_s):
         yield ("limits", "wall_s", number, "tests"), limit.tests
     yield ("hidden_inputs", "fresh_from"), rules.hidden_inputs.fresh_from
@@ -75,7 +75,7 @@ def _check_rubric(rules: Assignment, suite: Suite) -> None:
     for location, words in _scored(rules):
         if ungraded := [case.name for case in suite.select(words) if not case.graded]:
             raise UsageError(
-                f"{_where(rules, location)}: {ungraded[0]} is not graded, so these points could never be given: name "
+                f"{_where(rules, location)}: {ungraded[0]} is not graded, so no one could ever earn these points: name "
                 "testcases of a graded group."
             )
     for number, part in enumerate(rules.rubric):
@@ -83,13 +83,13 @@ def _check_rubric(rules: Assignment, suite: Suite) -> None:
             left = part.points - part.per_failure * len(suite.graded)
             raise UsageError(
                 f"{_where(rules, ['rubric', number, 'per_failure'])}: with all {len(suite.graded)} graded testcases "
-                f"failed {left:g} of {part.points:g} points are left; expected at least "
+                f"failed, {left:g} of {part.points:g} points are left; expected at least "
                 f"{part.points / len(suite.graded):.4g}, found {part.per_failure:g}."
             )
 
 
 def _check_names(rules: Assignment, suite: Suite) -> None:
-    """Output tensors, metrics, and files of the reference folder (which students may not have)."""
+    """Check the names of output tensors, metrics, and files in the reference folder, which students may not have."""
     if isinstance(rules.tolerance, dict):
         tensors = [tensor.name for tensor in suite.operator.outputs(suite.graded[0].shape)]
         unknown = [name for name in rules.tolerance if name not in tensors]

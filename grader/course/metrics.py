@@ -1,8 +1,8 @@
-"""Metrics of `grader profile`: nvprof's names, which students know, next to Nsight Compute's.
+"""Defines the metrics of `grader profile`: nvprof's names, which students know, and those of Nsight Compute.
 
-The pairs are those of the Nsight Compute CLI documentation, "nvprof Metric Comparison". Where nvprof gave bytes and
-ncu gives wavefronts (one pass through shared memory's 32 banks of 4 bytes), a wavefront is counted as 128 bytes:
-the bandwidth it takes up, whether its bytes are used or not.
+The pairs are from the Nsight Compute CLI documentation, "nvprof Metric Comparison". Where nvprof measured bytes and ncu
+measures wavefronts (one pass through shared memory's 32 banks of 4 bytes), a wavefront counts as 128 bytes. That is the
+bandwidth that it takes up, no matter how many of its bytes are used.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from grader.base.errors import UsageError
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a launch: `ncu`'s value times `scale`, in `unit`. `counted` are the emulator's counters that add up
-    to it. Names of metrics that only the emulator counts begin with emulator__."""
+    """One number of a launch: the value of ncu's metric `ncu` times `scale`, in `unit`. `counted` are the emulator's
+    counters that add up to it. If only the emulator counts it, `ncu` begins with emulator__."""
 
     name: str
     ncu: str
@@ -27,11 +27,11 @@ class Metric:
 
     @property
     def in_ncu(self) -> str:
-        """Its name in Nsight Compute; empty where there is none."""
+        """The name in Nsight Compute; empty if it has no such metric."""
         return "" if self.ncu.startswith(EMULATOR) else self.ncu
 
     def value(self, values: Mapping[str, float]) -> float | None:
-        """From all ncu values of a launch; None where ncu did not measure it."""
+        """The metric's value, from all ncu values of a launch; None if ncu did not measure it."""
         found = values.get(self.ncu)
         return None if found is None else found * self.scale
 
@@ -152,20 +152,20 @@ _AFTER = {
     "shared_store_wavefronts": ("shared_store_bank_conflicts",),
 }
 COUNTED: tuple[str, ...] = tuple(name for metric in _COUNTED for name in (metric.name, *_AFTER.get(metric.name, ())))
-"""What the emulator counts: properties of the program and its input, which need no clock."""
+"""The metrics that the emulator counts: properties of the program and its input, which need no clock."""
 
 DURATION = "gpu__time_duration.sum"
 OCCUPANCY = METRICS["achieved_occupancy"].ncu
 READ_BYTES = "l1tex__m_xbar2l1tex_read_bytes.sum"
-"""Bytes that came to the SMs from the second-level cache, by loads, asynchronous copies and the bulk copy engine
-alike: 0 for a kernel that reads no global memory."""
+"""The bytes that loads, asynchronous copies and the bulk copy engine brought from the second-level cache to the SMs: 0
+for a kernel that reads no global memory."""
 
 FLOPS = {
     "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 1,
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 1,
     "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 2,
 }
-"""FP32 instructions of all threads and the operations each counts as. Tensor cores are not in these."""
+"""FP32 instructions of all threads, and the number of operations that each counts as, without tensor cores."""
 
 DRAM_BYTES = "dram__bytes.sum"
 
@@ -197,8 +197,8 @@ _NO_STALL = frozenset({"selected", "not_selected"})
 
 
 def stall_reasons(values: Mapping[str, float]) -> list[tuple[str, str, float]]:
-    """(ncu's word, what it means, warps in that state per instruction issued) of a launch, the largest first. Warps
-    that issue or could issue are left out."""
+    """(ncu's name, its meaning, warps in that state per issued instruction) for each stall of a launch, the largest
+    first. Warps that issue or could issue are left out."""
     found = []
     for name, value in values.items():
         if name.startswith(_STALL) and name.endswith(_STALL_END):
@@ -209,7 +209,7 @@ def stall_reasons(values: Mapping[str, float]) -> list[tuple[str, str, float]]:
 
 
 def named_metrics(names: Sequence[str]) -> tuple[Metric, ...]:
-    """The metrics called `names`. Raises UsageError for one that is not known, with the closest."""
+    """The metrics called `names`. Raises UsageError for an unknown name, with the closest known name."""
     for name in names:
         if name not in METRICS:
             close = difflib.get_close_matches(name, METRICS, n=1)

@@ -1,15 +1,15 @@
-"""The source of a testcase's numbers: seeds, the secret, and the generator of one unit.
+"""Generates the numbers of testcases: seeds, the secret, and the generator of one unit.
 
-Every unit (batch) of every input has a key of its own,
+Every unit of every input (a batch, a head, a matrix) has its own key,
 
     HMAC-SHA256(seed, "grader/input/1" ‖ identity of the case ‖ number of the unit),
 
 whose first 16 bytes key a Philox4x64-10 counter generator (Salmon et al., 2011; numpy.random.Philox, counter
-starting at 0). Its 64-bit words, cut into little-endian 32-bit halves, give u = (half >> 8) / 2^24 and the
-distribution turns u into a value. So any unit can be generated alone, no unit reveals another, and nothing can be
-generated without the seed. For a public case the seed is the text in the YAML; for a hidden one it is the secret of the
-course. The two are hashed under different domains, so that a public seed that happens to equal the secret would still
-regenerate nothing.
+starting at 0). Its 64-bit words are cut into little-endian 32-bit halves. Each half yields u = (half >> 8) / 2^24,
+which the distribution turns into a value. So any unit can be generated alone, no unit reveals another, and nothing can
+be generated without the seed. The seed of a public testcase is the text in the YAML file; the seed of a hidden testcase
+is the secret of the course. The two are hashed with different prefixes, so that a public seed that happens to equal the
+secret still does not reveal hidden values.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from grader.base.paths import shown
 from grader.base.yaml_model import StrictModel
 
 GENERATOR = "philox4x64-u24-1"
-"""Names the way from bits to values; files of another generator are regenerated."""
+"""The name of the method that turns bits into values; files from another generator are regenerated."""
 
 MIN_SECRET_CHARACTERS = 32
-"""Fewer than 128 bits in hexadecimal are refused: a short secret can be found by search."""
+"""Fewer than 128 bits in hexadecimal are refused, since a short secret can be found by search."""
 
 
 # ---- distributions ----------------------------------------------------------------------------------------
 
 
 _Float32 = Annotated[float, Field(ge=-1e38, le=1e38)]
-"""A value or bound small enough that differences fit in float32."""
+"""A value or bound that is small enough for differences to fit in float32."""
 
 
 class Uniform(StrictModel):
@@ -66,14 +66,14 @@ class Uniform(StrictModel):
         return max(abs(self.low), abs(self.high))
 
     def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Turns multiples of 2^-24 in [0, 1) into values, in place."""
+        """Turn multiples of 2^-24 in [0, 1) into values, in place."""
         u *= np.float32(self.high - self.low)
         u += np.float32(self.low)
         return u
 
 
 class Constant(StrictModel):
-    """One constant value: for handmade cases with a known answer."""
+    """One constant value, for testcases whose answer can be worked out by hand."""
 
     kind: Literal["constant"]
     value: _Float32
@@ -99,33 +99,33 @@ Distribution = Uniform | Constant
 
 @dataclass(frozen=True)
 class Seed:
-    """The key that a case's values are drawn with. Printing one never shows it."""
+    """The key from which a testcase's values are drawn. Printing a seed never shows the key."""
 
     kind: Literal["public", "hidden", "fresh"]
     key: bytes = field(repr=False)
 
     @property
     def id(self) -> str:
-        """Names the seed without revealing it: 12 hex digits of a hash for nothing else."""
+        """A name of the seed that does not reveal it: 12 hex digits of a hash used for nothing else."""
         return hmac.new(self.key, b"grader/seed-id/1", hashlib.sha256).hexdigest()[:12]
 
     def fresh(self, nonce: str) -> Seed:
-        """Another seed, derived from this one and `nonce`: for inputs that no earlier file contains."""
+        """Another seed, derived from this seed and `nonce`, for inputs that no earlier file contains."""
         return Seed("fresh", hmac.new(self.key, b"grader/fresh/1\0" + nonce.encode(), hashlib.sha256).digest())
 
 
 def public_seed(text: str) -> Seed:
-    """The seed of a public case, from the text in the YAML."""
+    """The seed of a public testcase, from the text in the YAML file."""
     return Seed("public", hashlib.sha256(b"grader/public/1\0" + text.encode()).digest())
 
 
 def hidden_seed(secret: str) -> Seed:
-    """The seed of a hidden case, from the secret."""
+    """The seed of hidden testcases, from the secret."""
     return Seed("hidden", hashlib.sha256(b"grader/hidden/1\0" + secret.encode()).digest())
 
 
 def draw_unit(seed: Seed, identity: str, unit: int, count: int, distribution: Distribution) -> NDArray[np.float32]:
-    """The `count` float32 values of unit number `unit` of the case called `identity`."""
+    """The `count` float32 values of unit number `unit` of the testcase with this identity."""
     message = b"grader/input/1\0" + identity.encode() + b"\0" + str(unit).encode()
     digest = hmac.new(seed.key, message, hashlib.sha256).digest()
     generator = np.random.Philox(key=int.from_bytes(digest[:16], "little"))
@@ -141,9 +141,10 @@ def draw_unit(seed: Seed, identity: str, unit: int, count: int, distribution: Di
 
 
 def load_secret(folder: Path) -> Seed:
-    """The seed of hidden cases, from GRADER_SECRET, else the file GRADER_SECRET_FILE, else the file `secret` in
-    `folder`. The last is created when it is missing (32 random bytes in hexadecimal, readable by its owner only).
-    Raises UsageError for an empty or short secret or an unreadable file, MachineFault where none can be written.
+    """The seed of hidden testcases, from GRADER_SECRET, or else from the file that GRADER_SECRET_FILE names, or else
+    from the file `secret` in `folder`. If the last is missing, it is created with 32 random bytes in hexadecimal,
+    readable by its owner only. Raises UsageError for a short secret or an unreadable file, MachineFault if none can be
+    written.
     """
     text = os.environ.get("GRADER_SECRET")
     if text is not None:
@@ -184,7 +185,7 @@ def _make_secret(path: Path) -> Seed:
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(temporary, path)  # unlike rename, never replaces one that another process made meanwhile
+            os.link(temporary, path)  # unlike rename, never replaces a file that another process has made meanwhile
         except FileExistsError:
             return load_secret(path.parent)
     except OSError as error:

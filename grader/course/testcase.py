@@ -1,4 +1,4 @@
-"""Testcases by name: reads `testcases/<assignment>.yaml` into a Suite; selects testcases by name, range or group."""
+"""Reads `testcases/<assignment>.yaml` into a Suite, and selects testcases by name, range or group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESERVED = frozenset({"all", "secret"})
 
 
 class GroupModel(StrictModel):
-    """One group of cases in the YAML."""
+    """One group of testcases in the YAML file."""
 
     name: str
     graded: bool
@@ -32,7 +32,7 @@ class GroupModel(StrictModel):
     @model_validator(mode="after")
     def _consistent(self) -> GroupModel:
         if self.hidden and self.seed is not None:
-            raise ValueError("a hidden group is drawn with the secret: remove its seed")
+            raise ValueError("the values of a hidden group come from the secret: remove its seed")
         if not self.hidden and not self.seed:
             raise ValueError("a group that is not hidden needs a seed, any text")
         for name in (self.name, *self.cases):
@@ -45,7 +45,7 @@ class GroupModel(StrictModel):
 
 
 class SuiteModel(StrictModel):
-    """The whole YAML."""
+    """The whole YAML file."""
 
     assignment: str
     operator: str
@@ -54,7 +54,7 @@ class SuiteModel(StrictModel):
 
 @dataclass(frozen=True)
 class Case:
-    """One testcase: all that determines its input, except the seed of a hidden one."""
+    """One testcase: everything that determines its input, except the seed of a hidden testcase."""
 
     assignment: str
     name: str
@@ -68,7 +68,7 @@ class Case:
 
     @property
     def identity(self) -> str:
-        """What the values depend on, next to the seed and the unit's number."""
+        """What the values depend on, besides the seed and the unit's number."""
         dims = ",".join(map(str, self.shape))
         return f"{self.assignment}/{self.name}/{self.operator.name}/{dims}/{self.distribution}"
 
@@ -87,7 +87,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Suite:
-    """The testcases of an assignment, in the order of the YAML."""
+    """The testcases of an assignment, in the order of the YAML file."""
 
     path: Path
     assignment: str
@@ -95,37 +95,37 @@ class Suite:
     cases: dict[str, Case]
     groups: dict[str, tuple[str, ...]]
     nonce: str = ""
-    """Not empty: the same testcases on other values, determined by their usual seeds and this word."""
+    """If not empty, the testcases have other values, determined by their usual seeds and this text."""
 
     @cached_property
     def secret(self) -> Seed:
-        """Read (or created) on first use: grading on public cases needs none."""
+        """The secret, which is read or created on first use, since grading on public testcases needs none."""
         return load_secret(self.path.parent)
 
     def seed(self, case: Case) -> Seed:
-        """The seed that a case's values are drawn with."""
+        """The seed of a testcase's values."""
         assert case.hidden or case.public_seed is not None
         usual = self.secret if case.hidden else public_seed(case.public_seed or "")
         return usual.fresh(self.nonce) if self.nonce else usual
 
     def redrawn(self, nonce: str) -> Suite:
-        """The same testcases on another draw of values, which `nonce` names."""
+        """The same testcases on another draw of values, identified by `nonce`."""
         return replace(self, nonce=nonce)
 
     def fresh_seed(self, case: Case, nonce: str) -> Seed:
-        """A seed for another draw of a case, determined by its own seed and `nonce`."""
+        """A seed for another draw of a testcase, determined by its usual seed and `nonce`."""
         return self.seed(case).fresh(nonce)
 
     @property
     def graded(self) -> tuple[Case, ...]:
-        """The cases that earn points."""
+        """The testcases that earn points."""
         return tuple(case for case in self.cases.values() if case.graded)
 
     def select(self, words: str) -> tuple[Case, ...]:
-        """The cases that `words` select, in the suite's order, each once.
+        """The testcases that `words` select, in the suite's order, each once.
 
-        Comma-separated: a case (t23), a range in the suite's order (t05..t10), a group (public), or `all`, the
-        graded cases. Raises UsageError for an unknown name, with the closest ones.
+        `words` are separated by commas: a testcase (t23), a range in the suite's order (t05..t10), a group (public), or
+        `all` for the graded testcases. Raises UsageError for an unknown name, with the names closest to it.
         """
         order = list(self.cases)
         chosen: set[str] = set()
@@ -163,7 +163,7 @@ class Suite:
 
 
 def load_suite(path: Path) -> Suite:
-    """Reads a suite. Raises UsageError naming file, key, value and what is allowed."""
+    """Read a suite. Raises UsageError with the file, the key, the value and what is allowed."""
     model = read_yaml_model(path, SuiteModel)
     try:
         operator = load_operator(model.operator)

@@ -1,10 +1,10 @@
-"""The files of testcases: making them, knowing whether they are the right ones, checking them again.
+"""The files of testcases: makes them, finds out whether they are up to date, and verifies them.
 
-A case has three files, named by TestcaseFiles alone: NAME.in, NAME.out (the float64 oracle's result, rounded
-to float32: at most 2^-24 of the value away from it) and NAME.json, which says what they were made from and their
-SHA-256. Input and output are made together, in pieces of some units or, where a unit is large, some rows of one;
-each piece needs nothing but the seed, so pieces are spread over processes and written at their own offsets, and
-memory stays at one piece per process.
+A testcase has three files: NAME.in, NAME.out and NAME.json; only TestcaseFiles knows these names. NAME.out is the
+float64 oracle's result, rounded to float32, with a relative error of at most 2^-24. NAME.json records what both were
+made from, and their SHA-256. Input and output are made together in pieces: some units, or some rows of a large unit. A
+piece needs nothing but the seed, so processes share the pieces and write each at its own offset. Each process holds
+only one piece in memory.
 """
 
 from grader.course.catalogue.making import QuickOracle, ensure, generate

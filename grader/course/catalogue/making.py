@@ -1,7 +1,7 @@
 """Generates the files of testcases, atomically.
 
-All three files are written under temporary names; the JSON is renamed last, and files without a matching JSON count as
-missing. So an interrupted run leaves no partial case.
+All three files are written under temporary names. The JSON file is renamed last, and files without a matching JSON file
+count as missing, so an interrupted run leaves no partial testcase.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from grader.course.seeds import Seed, draw_unit
 from grader.course.testcase import Case, Suite
 
 _IN_PROCESS_FLOPS = 4e9
-"""Smaller cases are made in this process: starting workers would take longer."""
+"""Smaller testcases are made in this process, since starting workers would take longer."""
 
 NUMPY = "numpy float64"
-"""What a sidecar calls the oracle of the operator itself."""
+"""The name of the operator's own oracle in a sidecar."""
 
 
 class QuickOracle(Protocol):
@@ -38,14 +38,14 @@ class QuickOracle(Protocol):
 
     @property
     def name(self) -> str:
-        """What the sidecar says made the expected output."""
+        """The name of this oracle in a sidecar."""
 
     def can(self, case: Case) -> bool:
-        """Whether it computes this case."""
+        """Whether it can compute this testcase."""
 
     def compute(self, case: Case, source: Path, target: Path, done: Callable[[int], None]) -> None:
-        """Read the finished input file `source`, write the expected output into `target`, a file of its full size,
-        and report output bytes as they are done."""
+        """Read the finished input file `source` and write the expected output into `target`, which already has its full
+        size. Report finished bytes of output to `done`."""
 
 
 def generate(
@@ -56,11 +56,11 @@ def generate(
     processes: int | None = None,
     oracle: QuickOracle | None = None,
 ) -> None:
-    """Makes the input, the expected output and the sidecar of a case, replacing what is there.
+    """Make the input, the expected output and the sidecar of a testcase, and replace existing files.
 
-    Raises MachineFault where the disk is full or cannot be written; nothing half-made is left then, nor after
-    Ctrl-C. `processes`: None for one per core, or none but this one when the case is small. Waits while another
-    grader is making files in the same folder. `oracle` computes the expected output where it can.
+    Raises MachineFault if the disk is full or cannot be written. Neither that nor Ctrl-C leaves partial files.
+    `processes`: None means one per core, or only this process for a small testcase. Waits while another grader makes
+    files in the same folder. `oracle` computes the expected output if it can, else numpy does.
     """
     with _folder_to_ourselves(case, files):
         _generate(case, files, seed, progress, processes, oracle)
@@ -104,7 +104,7 @@ def _fill(
     processes: int | None,
     oracle: QuickOracle | None,
 ) -> str:
-    """Writes inputs into `source` and expected outputs into `target`; the name of the oracle that made them."""
+    """Write inputs into `source` and expected outputs into `target`. Return the name of the oracle."""
     total = case.input_bytes + case.output_bytes
     spent = 0
 
@@ -125,7 +125,7 @@ def _fill(
 
 
 def _work(case: Case, seed: Seed, source: Path, target: Path) -> list[Piece]:
-    """The pieces of a case, for `make`."""
+    """The pieces of a testcase, for `make`."""
     return [
         Piece(case.operator.name, case.shape, case.distribution, seed, case.identity, first, end, rows, source, target)
         for first, end, rows in pieces(case.operator, case.shape)
@@ -133,7 +133,7 @@ def _work(case: Case, seed: Seed, source: Path, target: Path) -> list[Piece]:
 
 
 def _draw(case: Case, seed: Seed, path: Path) -> None:
-    """Writes the inputs alone: threads are enough, numpy lets others run while it draws and converts."""
+    """Write only the inputs. Threads are enough, since numpy lets others run while it draws and converts."""
     operator, shape = case.operator, case.shape
     count = operator.unit_input_bytes(shape) // 4
     target = os.open(path, os.O_WRONLY)
@@ -151,7 +151,7 @@ def _draw(case: Case, seed: Seed, path: Path) -> None:
 
 
 def _write_sidecar(case: Case, seed: Seed, made_by: str, source: Path, target: Path, sidecar: Path) -> None:
-    """Writes the origin and SHA-256 of both files; afterwards all three are on the disk."""
+    """Write the origin and the SHA-256 of both files, and flush all three to the disk."""
     with ThreadPoolExecutor(2) as pool:
         input_sha256, expected_sha256 = pool.map(_digest_and_sync, (source, target))
     content = {
@@ -173,8 +173,8 @@ def ensure(
     oracle: QuickOracle | None = None,
     force: bool = False,
 ) -> tuple[Case, ...]:
-    """Generates files that are missing or outdated (`force`: all); returns their cases. `progress` returns the callback
-    for a case's bytes."""
+    """Generate files that are missing or outdated (`force`: all files) and return their testcases. `progress` returns
+    the callback for the progress of one testcase."""
     made = []
     for case in cases:
         seed = suite.seed(case)
@@ -189,14 +189,15 @@ def ensure(
 
 @contextlib.contextmanager
 def _folder_to_ourselves(case: Case, files: TestcaseFiles) -> Iterator[None]:
-    """Makes the folder and locks it against other graders; the kernel ends the lock with the process."""
+    """Create the folder and lock it against other graders. The operating system drops the lock when the process
+    ends."""
     try:
         files.folder.mkdir(parents=True, exist_ok=True)
         folder = os.open(files.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _machine_fault(error, files.input(case), case.input_bytes + case.output_bytes) from error
     try:
-        with contextlib.suppress(OSError):  # a network file system may not lock folders: then as without
+        with contextlib.suppress(OSError):  # a network file system may not support this lock: go on without it
             fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
@@ -204,14 +205,14 @@ def _folder_to_ourselves(case: Case, files: TestcaseFiles) -> Iterator[None]:
 
 
 def _remove_leftovers(final: Sequence[Path]) -> None:
-    """Removes partial files of a killed grader. Needs the folder's lock."""
+    """Remove partial files of a killed grader. Needs the folder's lock."""
     for path in final:
         for leftover in path.parent.glob(f".{path.name}.*.part"):
             leftover.unlink(missing_ok=True)
 
 
 def _allocate(path: Path, size: int, start: bytes) -> None:
-    """Creates a file of full size with reserved blocks, so that a full disk shows now and not in an hour."""
+    """Create a file of full size with reserved blocks, so that a full disk shows now and not in an hour."""
     with path.open("wb") as file:
         if size:
             try:

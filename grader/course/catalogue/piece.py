@@ -1,4 +1,4 @@
-"""A testcase's work in pieces: some units, or some rows of a large one, each made from nothing but the seed."""
+"""Divides the work on a testcase into pieces: some units, or some rows of a large unit. A piece needs only the seed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from grader.course.seeds import Distribution, Seed, draw_unit
 from grader.operators import Operator, Shape, load_operator
 
 PIECE_FLOPS = 2e9
-"""Work of one piece: long enough (some 50 ms) to hide the pipe, short enough to share out and to show progress."""
+"""The work of one piece: enough (about 50 ms) to hide the cost of the pipe between processes, little enough to share
+the work out evenly and to show progress."""
 
 PIECE_BYTES = 8 << 20
-"""Input of one piece, unless a single unit is larger."""
+"""The input of one piece, unless a single unit is larger."""
 
 PIECE_ROWS = 512
-"""Fewest rows in a piece that is part of a unit: drawing the unit again must stay cheap compared with the oracle."""
+"""The fewest rows in a piece of a unit: drawing the unit again for each piece must stay cheap compared with the
+oracle."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some units of a case, or some rows of one unit, with everything needed to make or recompute them."""
+    """Some units of a testcase, or some rows of one unit, with everything that is needed to make or recompute them."""
 
     operator: str
     shape: Shape
@@ -39,7 +41,7 @@ class Piece:
     output: Path
 
     def amount(self) -> int:
-        """Bytes of output, for progress: they are in proportion to the work."""
+        """The bytes of output, to show progress, since they are in proportion to the work."""
         operator = load_operator(self.operator)
         size = operator.unit_output_bytes(self.shape) * (self.end_unit - self.first_unit)
         if self.rows is None:
@@ -48,7 +50,7 @@ class Piece:
 
 
 def pieces(operator: Operator, shape: Shape) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
-    """(first unit, end unit, rows or None): a division of the work."""
+    """Divide the work; each piece is (first unit, end unit, rows or None)."""
     units = operator.units(shape)
     unit_flops = max(operator.flops(shape) / units, 1.0)
     rows = operator.outputs(shape)[0].rows
@@ -66,7 +68,7 @@ def pieces(operator: Operator, shape: Shape) -> Iterator[tuple[int, int, tuple[i
 
 
 def make(piece: Piece) -> int:
-    """Writes a piece's inputs and expected outputs."""
+    """Write a piece's inputs and expected outputs; return its `amount`."""
     operator = load_operator(piece.operator)
     count = operator.unit_input_bytes(piece.shape) // 4
     rows = slice(None) if piece.rows is None else slice(*piece.rows)
@@ -90,12 +92,12 @@ def make(piece: Piece) -> int:
 
 
 def write_at(descriptor: int, values: NDArray[np.float32], offset: int) -> None:
-    """Writes all of `values` from byte `offset` on."""
+    """Write all of `values` at byte `offset`."""
     write_bytes_at(descriptor, values.data.cast("B"), offset)
 
 
 def write_bytes_at(descriptor: int, data: memoryview, offset: int) -> None:
-    """Writes all of `data` from byte `offset` on."""
+    """Write all of `data` at byte `offset`."""
     while data:
         written = os.pwrite(descriptor, data, offset)
         data, offset = data[written:], offset + written

@@ -1,4 +1,4 @@
-"""A testcase's files on disk: their names, their origin, and whether they still match it."""
+"""The files of a testcase on disk: their names, what they were made from, and whether they still match that."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from grader.course.testcase import Case, Suite
 SIDECAR_VERSION = 1
 
 Progress = Callable[[int, int], None]
-"""Called with bytes done and total bytes."""
+"""A callback with the finished and the total bytes."""
 
 _CHUNK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
 class TestcaseFiles:
-    """Owns the names of a suite's generated files, all in one folder."""
+    """Knows the names of a suite's generated files, which are all in one folder."""
 
-    __test__ = False  # for pytest: not a test class
+    __test__ = False  # not a test class for pytest
     folder: Path
 
     @staticmethod
@@ -34,7 +34,7 @@ class TestcaseFiles:
         return TestcaseFiles(suite.path.parent / suite.assignment)
 
     def of(self, case: Case) -> tuple[Path, Path, Path]:
-        """Input, expected output, sidecar."""
+        """The paths of the input, the expected output and the sidecar."""
         return self.input(case), self.expected(case), self.sidecar(case)
 
     def input(self, case: Case) -> Path:
@@ -48,7 +48,7 @@ class TestcaseFiles:
 
 
 def provenance(case: Case, seed: Seed) -> dict[str, Any]:
-    """What determines a case's files, as the sidecar keeps it."""
+    """Everything that determines a testcase's files, as the sidecar stores it."""
     return {
         "version": SIDECAR_VERSION,
         "assignment": case.assignment,
@@ -62,7 +62,7 @@ def provenance(case: Case, seed: Seed) -> dict[str, Any]:
 
 
 def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
-    """The sidecar of a case, or None when it is missing or unreadable."""
+    """The sidecar of a testcase; None if it is missing or unreadable."""
     try:
         content = json.loads(files.sidecar(case).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -71,10 +71,10 @@ def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
 
 
 def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
-    """ "ready", "missing", or how the files differ from this case's ("other seed", "other size", …).
+    """The state of a testcase's files: "ready", "missing", or what differs in them ("other seed", "other size", …).
 
-    Looks at the sidecar, sizes and the input's header only; `verify` reads everything. Without `seed` any seed is
-    accepted.
+    This function looks only at the sidecar, the sizes and the input's header; `verify` reads everything. Without
+    `seed`, it accepts any seed.
     """
     sidecar = read_sidecar(case, files)
     here = [path.exists() for path in (files.input(case), files.expected(case))]
@@ -101,7 +101,8 @@ def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
 def changed_files(
     case: Case, files: TestcaseFiles, progress: Callable[[int], None] = lambda read: None
 ) -> tuple[str, ...]:
-    """A sentence for each file changed since it was generated, by SHA-256. `progress` gets the bytes read so far."""
+    """A sentence for each file whose SHA-256 has changed since it was generated. `progress` gets the bytes read so
+    far."""
     sidecar = read_sidecar(case, files) or {}
     problems, read = [], 0
     for key, path in (("input", files.input(case)), ("expected", files.expected(case))):
@@ -114,7 +115,7 @@ def changed_files(
         recorded = sidecar.get(key, {}).get("sha256")
         if digest.hexdigest() != recorded:
             problems.append(
-                f"{shown(path)} was changed: its SHA-256 is {digest.hexdigest()[:12]}…, the one recorded is "
-                f"{str(recorded)[:12]}…; `grader testcases generate {case.name}` writes it again."
+                f"{shown(path)} was changed: its SHA-256 is {digest.hexdigest()[:12]}…, recorded was "
+                f"{str(recorded)[:12]}…; `grader testcases generate {case.name}` makes it again."
             )
     return tuple(problems)

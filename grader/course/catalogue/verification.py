@@ -39,16 +39,16 @@ def verify(
     full: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Verification:
-    """Reads a case's files again: sidecar, sizes, header, SHA-256, inputs against the seed where it is given, and
-    the expected output against the oracle, on sampled rows or (`full`) all of them.
+    """Verify a testcase's files: sidecar, sizes, header and SHA-256; the input against `seed` if it is given; and the
+    expected output against the oracle, in sampled rows or (`full`) in all rows.
     """
     kind = state(case, files, seed)
     if kind != "ready":
-        reason = {"missing": "is not there", "unfinished": "has no NAME.json that says what it is"}
+        reason = {"missing": "is missing", "unfinished": "has no NAME.json that says what it is"}
         text = reason.get(kind, f"was made from something else ({kind})")
         return Verification(case, (f"{shown(files.input(case))} {text}; generate {case.name} again.",), 0)
     size = case.input_bytes + case.output_bytes
-    total = 2 * size if full else size  # recomputing everything is counted as reading everything again
+    total = 2 * size if full else size  # recomputing everything counts as reading everything again
     problems = changed_files(case, files, lambda read: progress(read, total))
     recomputed, wrong = _recompute(
         case, files, seed, full, lambda done, units: progress(size + size * done // units, total)
@@ -59,7 +59,7 @@ def verify(
 def _recompute(
     case: Case, files: TestcaseFiles, seed: Seed | None, full: bool, progress: Progress
 ) -> tuple[int, list[str]]:
-    """Recomputes expected values; (how many, problems). Units and rows to look at are spread evenly."""
+    """Recompute expected values, in units and rows that are spread evenly. Return (how many values, problems)."""
     operator, shape = case.operator, case.shape
     units = operator.units(shape)
     recomputed = 0
@@ -70,13 +70,13 @@ def _recompute(
             tensors = operator.read_unit(source, shape, unit)
             if seed is not None and not _is_drawn(case, seed, unit, tensors):
                 label = operator.unit_label(shape, unit)
-                return recomputed, [f"{shown(files.input(case))}: {label} is not what the seed gives."]
+                return recomputed, [f"{shown(files.input(case))}: {label} does not follow from the seed."]
             count = operator.outputs(shape)[0].rows
             rows = slice(None) if full or not operator.independent_rows else _spread(count, _SAMPLED_ROWS)
             for tensor, result in enumerate(operator.oracle(shape, tensors, rows)):
                 recomputed += result.size
                 kept = _read_output(operator, shape, target, tensor, unit)[rows]
-                # Another BLAS may sum in another order: float32's own spacing and a little is allowed.
+                # Another BLAS may sum in another order, so we allow a little more than the spacing of float32.
                 if not np.allclose(kept, result, rtol=2**-22, atol=1e-9):
                     errors = np.abs(kept - result)
                     place = _worst(operator, shape, tensor, unit, rows, errors)
@@ -93,13 +93,13 @@ def _spread(count: int, most: int) -> NDArray[np.intp]:
 
 
 def _is_drawn(case: Case, seed: Seed, unit: int, tensors: Tensors) -> bool:
-    """Whether the input `tensors` of a unit are what `seed` gives."""
+    """Whether the input `tensors` of a unit follow from `seed`."""
     values = np.concatenate([tensor.ravel() for tensor in tensors])
     return np.array_equal(values, draw_unit(seed, case.identity, unit, len(values), case.distribution))
 
 
 def _read_output(operator: Operator, shape: Shape, file: IO[bytes], tensor: int, unit: int) -> NDArray[np.float32]:
-    """An output tensor of a unit, (rows, columns), from an open expected output."""
+    """One output tensor of a unit, (rows, columns), from an open file of expected output."""
     layout = operator.outputs(shape)[tensor]
     file.seek(operator.output_offset(shape, tensor, unit))
     values = np.frombuffer(file.read(BYTES_PER_VALUE * layout.size), dtype="<f4")
@@ -109,7 +109,7 @@ def _read_output(operator: Operator, shape: Shape, file: IO[bytes], tensor: int,
 def _worst(
     operator: Operator, shape: Shape, tensor: int, unit: int, rows: Rows, errors: NDArray[np.float64]
 ) -> Location:
-    """Where the largest of `errors`, an output tensor's at `rows`, is."""
+    """The location of the largest of `errors`, which belong to the rows `rows` of an output tensor."""
     row, column = np.unravel_index(int(errors.argmax()), errors.shape)
     real_row = int(row) if isinstance(rows, slice) else int(rows[row])
     offset = operator.output_offset(shape, tensor, unit, real_row) // BYTES_PER_VALUE + int(column)
