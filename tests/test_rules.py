@@ -128,7 +128,7 @@ def test_what_is_too_long_to_look_at_is_said(broken: Callable[..., list[str]]) -
 @pytest.mark.parametrize("piece", ["/*", '\\"', "\\'", 'R"(', "asm\n", '"', "*/ #"])
 def test_a_file_of_beginnings_alone_is_looked_through_at_once(broken: Callable[..., list[str]], piece: str) -> None:
     source = "\"'" + piece * (1_000_000 // len(piece))
-    assert all("does not go through" in found for found in broken(f"int main() {{}}\n{source}\n"))
+    assert all("the preprocessor" in found for found in broken(f"int main() {{}}\n{source}\n"))
 
 
 def test_a_file_made_to_take_hours_is_given_up_and_refused(

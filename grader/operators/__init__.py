@@ -1,8 +1,8 @@
-"""What kernels compute: one module per operator, found by its name.
+"""Defines what kernels compute: one module per operator, found by its name.
 
-A module `grader/operators/NAME.py` that defines `OPERATOR` is the operator NAME; nothing else has to be edited
-to add one. `grader.operators.base.Operator` says what it must supply. A package beside them is no operator: it holds
-what is too long for one module, or serves several. May import `base`.
+A module `grader/operators/NAME.py` that defines `OPERATOR` is the operator NAME; to add one, no other file has to be
+edited. `grader.operators.base.Operator` says what it must supply. A package in this folder is not an operator: it holds
+code that is too long for one module or serves several. May import `base`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Ope
 
 
 def known_operators() -> tuple[str, ...]:
-    """Names of all operators, sorted."""
+    """The names of all operators, sorted."""
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and m.name != "base"))
 
 
 def line_at_fault(error: Exception) -> str:
-    """`file:line` of the operator's module that raised `error`; '' where it came from elsewhere."""
+    """`file:line` in the operator's module that raised `error`; '' if it was raised elsewhere."""
     places = re.findall(r'File "(.+)", line (\d+)', "".join(traceback.format_exception(error)))
     modules = {f"{folder}/{name}.py" for folder in __path__ for name in known_operators()}
     return next((f"{file}:{line}" for file, line in reversed(places) if file in modules), "")
 
 
 def load_operator(name: str) -> Operator:
-    """The operator called `name`. Raises UsageError that lists the known ones when there is none."""
+    """The operator called `name`. Raises UsageError with a list of the known operators if there is none."""
     known = known_operators()
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)

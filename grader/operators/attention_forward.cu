@@ -2,22 +2,23 @@
 //
 // Theory of operation
 //
-//   This is a reference: it must be right and quick enough, not fast. One block of 128 threads owns 64 query rows of
+//   This is a reference: it must be right, and fast enough, but not optimal. One block of 128 threads owns 64 query rows of
 //   one batch. It walks over the keys in tiles of 32 and keeps, in float64, the running sum l and the output O of
 //   its rows.
 //
-//   No maximum is subtracted. As in the numpy oracle (grader/operators/attention_forward.py), the host checks that
-//   no score can exceed 300 in magnitude (the testcase's largest value squared, times sqrt(d)); then exp() and sums of any legal length stay
-//   far inside float64's range, and subtracting would only cost time. The host falls back to numpy otherwise.
+//   It subtracts no maximum. As in the numpy oracle (grader/operators/attention_forward.py), the host checks that no
+//   score can exceed 300 in magnitude (the testcase's largest value squared, times sqrt(d)). Then exp() and sums of any
+//   legal length stay far inside float64's range, and subtracting would only cost time. Otherwise the host falls back
+//   to numpy.
 //
-//   Q (scaled), K and V tiles are converted to double as they are put into shared memory. A thread computes a 4 x 4
-//   patch of scores (rows 4 r .. 4 r + 3, keys c, c + 8, c + 16, c + 24 with c = thread % 8), then a 4 x D/8 patch
-//   of O; the probabilities change hands through shared memory.
+//   The tiles of Q (scaled), K and V are converted to double when they are stored in shared memory. A thread computes a
+//   4 x 4 patch of scores (rows 4 r .. 4 r + 3, keys c, c + 8, c + 16, c + 24 with c = thread % 8), then a 4 x D/8
+//   patch of O. Threads exchange the probabilities through shared memory.
 //
-//   Shared memory, in doubles: Q 64 (D + 1), K 32 (D + 1), V 32 D, P 64 x 33: for D = 64 some 83 KiB.
+//   Shared memory, in doubles: Q 64 (D + 1), K 32 (D + 1), V 32 D, P 64 x 33; for D = 64 about 83 KiB.
 //
-// Input as in the file, without its header: Q, K, V of batch 0, then of batch 1, ...; output: O of batch 0, 1, ... in
-// float32, rounded once. Grid: (n / 64, batches).
+// The input is that of the file, without its header: Q, K, V of batch 0, then of batch 1, ... The output is O of batch
+// 0, 1, ... in float32, rounded once. Grid: (n / 64, batches).
 
 #ifndef D
 #define D 32
@@ -43,7 +44,7 @@ attention_forward(const float* __restrict__ input, float* __restrict__ output, i
 
     double sum[kPatch] = {}, out[kPatch][kColumns] = {};
     for (int first = 0; first < n; first += kKeys) {
-        __syncthreads();    // nobody still reads the previous tiles
+        __syncthreads();    // no thread still reads the previous tiles
         for (int i = threadIdx.x; i < kKeys * D; i += kThreads) {
             k[i / D * (D + 1) + i % D] = double(from[matrix + size_t(first) * D + i]);
             v[i] = double(from[2 * matrix + size_t(first) * D + i]);
@@ -66,7 +67,7 @@ attention_forward(const float* __restrict__ input, float* __restrict__ output, i
         for (int r = 0; r < kPatch; ++r)
 #pragma unroll
             for (int c = 0; c < kPatch; ++c) p[(row + r) * (kKeys + 1) + column + 8 * c] = exp(score[r][c]);
-        __syncwarp();    // 8 threads of one warp share a row of P, and nobody else touches it
+        __syncwarp();    // 8 threads of one warp share a row of P, and no other thread touches it
 
         for (int key = 0; key < kKeys; ++key) {
             double a[kPatch], b[kColumns];

@@ -1,7 +1,7 @@
 """Attention, forward: O_i = softmax(Q_i K_iᵀ / √d) V_i for each batch i.
 
-Header B N d; input per batch Q, K, V, output O, each (N, d). Cost counted as 4·B·N²·d floating-point operations
-(two matrix products) and B·N² exponentials.
+The header is B N d. For each batch, the input has Q, K, V, and the output O, each (N, d). The cost counts as 4·B·N²·d
+floating-point operations (two matrix products) and B·N² exponentials.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AttentionForward(Operator):
         _, n, d = sizes(shape)
         if largest * largest * float(np.sqrt(d)) > SAFE_SCORE:
             return None
-        rows, keys = 64, 32  # attention_forward.cu's tiles
+        rows, keys = 64, 32  # the tiles of attention_forward.cu
         return GpuOracle(
             source=Path(__file__).with_name("attention_forward.cu"),
             name="attention_forward",

@@ -1,17 +1,17 @@
 """Attention and its gradient: O = softmax(Q Kᵀ / √d) V and, from dO, the gradients dQ, dK and dV.
 
-Header B N d; input per batch Q, K, V, dO; output all O, then all dQ, all dK, all dV, each (N, d). With P the softmax's
-result and ∘ the element-wise product,
+The header is B N d. For each batch, the input has Q, K, V, dO, each (N, d). The output is all O, then all dQ, all dK,
+all dV, each (N, d). If P is the result of the softmax and ∘ the element-wise product,
 
     dV = Pᵀ dO      dP = dO Vᵀ      D_i = Σ_x dO_ix O_ix      dS = P ∘ (dP − D)
     dQ = dS K / √d                  dK = dSᵀ Q / √d
 
-The forward pass is two products of N·N·d multiply-adds, 4·N²·d floating-point operations; the backward pass five
-(S again, dP, dV, dQ, dK), 2.5 times as many, as everyone counts it since FlashAttention. Exponentials: once forward,
-once again backward.
+The forward pass has two products of N·N·d multiply-adds, or 4·N²·d floating-point operations. The backward pass has
+five products (S again, dP, dV, dQ, dK), 2.5 times as many, as is customary since FlashAttention. The exponentials are
+computed once in the forward pass and again in the backward pass.
 
 Rounding errors hardly depend on the shape: a plain float32 implementation in numpy is within 5.5e-7 (O), 7.7e-7 (dQ),
-8.9e-7 (dK) and 6.4e-7 (dV) of float64 for values in [−2, 2] and N from 128 to 4096 (largest of 10 shapes).
+8.9e-7 (dK) and 6.4e-7 (dV) of float64 for values in [−2, 2] and N from 128 to 4096 (the largest errors in 10 shapes).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Gradients = tuple[F64, F64, F64, F64]
 TILE_ROWS = 256
 
 MOST_ROWS_EXPLAINED = 1024
-"""Alternates cost as much as the oracle for each batch looked at; beyond this they are not tried."""
+"""Alternates cost as much as the oracle for each batch that is examined, so they are not tried beyond this."""
 
 
 class AttentionGradient(Operator):
@@ -64,7 +64,7 @@ class AttentionGradient(Operator):
         return 2 * b * n * n
 
     def unavoidable(self, shape: Shape) -> tuple[int, int]:
-        """Who keeps S or P, N² numbers for each batch, need not compute them again for the backward pass."""
+        """A program that keeps S or P, N² numbers for each batch, need not compute them again in the backward pass."""
         b, n, d = sizes(shape)
         return 12 * b * n * n * d, b * n * n
 
@@ -87,8 +87,8 @@ def gradients(
 ) -> Gradients:
     """(O, dQ, dK, dV) of one batch in float64, a tile of rows at a time.
 
-    The rest is for mistakes: dS without D, another factor than 1/√d on dQ and dK, dK and dV summed over some tiles of
-    rows only.
+    The other parameters make mistakes: dS without D, another factor than 1/√d in dQ and dK, dK and dV summed over only
+    some rows.
     """
     q, k, v, do = (tensor.astype(np.float64) for tensor in tensors)
     n, d = q.shape
@@ -137,7 +137,7 @@ def _alternate(
 
 
 def _of_the_scores(tensor: str) -> list[Alternate]:
-    """Mistakes in dS or its factor, as they show in dQ or dK."""
+    """Mistakes in dS or its factor, which show in dQ or dK."""
     return [
         _alternate(
             "without_d",
@@ -148,7 +148,7 @@ def _of_the_scores(tensor: str) -> list[Alternate]:
         _alternate(
             "without_scale",
             tensor,
-            "matches a gradient without the factor 1/√d: the scores' scale comes into it again.",
+            "matches a gradient without the factor 1/√d: the scores' scale is also a factor of the gradient.",
             lambda tensors: gradients(tensors, gradient_scale=lambda d: 1.0),
         ),
         _alternate(
@@ -167,7 +167,7 @@ def _of_the_scores(tensor: str) -> list[Alternate]:
 
 
 def _of_the_sum(tensor: str, tile: int) -> list[Alternate]:
-    """Mistakes in the sum over tiles of rows that makes dK and dV."""
+    """Mistakes in the sum over tiles of rows, which show in dK or dV."""
 
     def over(name: str, sentence: str, keep_rows: Callable[[int], slice]) -> Alternate:
         return _alternate(
@@ -177,7 +177,7 @@ def _of_the_sum(tensor: str, tile: int) -> list[Alternate]:
     return [
         over(
             f"last_{tile}_rows_only",
-            f"matches a sum over the last {tile} rows only: each tile of rows overwrites what the ones before added.",
+            f"matches a sum over the last {tile} rows only: each tile overwrites the sum of the tiles before it.",
             lambda n: slice(n - tile, n),
         ),
         over(
@@ -187,7 +187,7 @@ def _of_the_sum(tensor: str, tile: int) -> list[Alternate]:
         ),
         over(
             f"last_{tile}_rows_dropped",
-            f"matches a sum without the last {tile} rows: the loop over tiles of rows ends one early.",
+            f"matches a sum without the last {tile} rows: the loop over tiles of rows ends one tile early.",
             lambda n: slice(0, n - tile),
         ),
     ]

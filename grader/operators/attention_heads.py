@@ -1,10 +1,10 @@
-"""Attention with several heads, masked or not: O = softmax(scale · Q Kᵀ) V for each batch and head.
+"""Attention with several heads, with or without a causal mask: O = softmax(scale · Q Kᵀ) V for each batch and head.
 
-Header B H N d causal scale, the last a float32; input per batch and head Q, K, V, output O, each (N, d). With
-causal = 1, row i sees keys 0 to i. Cost 4·d floating-point operations and one exponential for each pair of a row and a
-key that it sees: N² pairs, or N(N + 1)/2.
+The header is B H N d causal scale; scale is a float32. For each batch and head, the input has Q, K and V, and the
+output O, each (N, d). With causal = 1, row i sees keys 0 to i. Each pair of a row and a key that it sees costs 4·d
+floating-point operations and one exponential; there are N² pairs, or N(N + 1)/2 with the mask.
 
-A unit is a head of a batch; heads are numbered through the batches, and named by both.
+A unit is one head of one batch. Units are numbered across batches; sentences name batch and head.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TILE_ROWS = 128
 
 @dataclass(frozen=True)
 class _Problem:
-    """The header by name. `heads` counts those of all batches."""
+    """The header's numbers by name. `heads` counts the heads of all batches."""
 
     heads: int
     heads_of_a_batch: int
@@ -91,9 +91,9 @@ class AttentionHeads(Operator):
 
 
 def _masked(tensors: Tensors, rows: Rows, scale: float, ahead: int | None, padding: int = 0) -> F64:
-    """softmax(scale q kᵀ) v, where row i sees keys up to i + `ahead` (None: all). A row that sees none is NaN.
+    """softmax(scale q kᵀ) v, where row i sees keys up to i + `ahead` (None: all). A row that sees no key is NaN.
 
-    `padding`: so many keys more, of score 0 and value 0, which every row sees.
+    `padding` is a number of additional keys, with score 0 and value 0, that every row sees.
     """
     q, k, v = (tensor.astype(np.float64) for tensor in tensors)
     keys = np.arange(len(k))
@@ -197,19 +197,19 @@ _ALTERNATES: tuple[Alternate, ...] = (
     ),
     Alternate(
         "mask_one_too_late",
-        "It matches a mask that is off by one: row i sees keys 0 to i + 1, the last should be i.",
+        "It matches a mask that is off by one: row i sees keys 0 to i + 1, but the last should be i.",
         _with_mask(1),
         _full,
     ),
     Alternate(
         "mask_one_too_early",
-        "It matches a mask that is off by one: row i sees keys 0 to i − 1, the last should be i itself.",
+        "It matches a mask that is off by one: row i sees keys 0 to i − 1, but the last should be i itself.",
         _with_mask(-1),
         _full,
     ),
     Alternate(
         "scale_of_the_dimension",
-        "It matches attention with the scale 1/√d: the scale is given in the header.",
+        "It matches attention with the scale 1/√d: take the scale from the header.",
         _with_scale(lambda p: 1 / math.sqrt(p.d)),
         lambda shape: abs(shape[5] * math.sqrt(shape[3]) - 1) < 1e-3,
     ),

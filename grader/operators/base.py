@@ -1,11 +1,10 @@
-"""What an operator is: the layout of its files, its float64 oracle and what it costs.
+"""Defines the interface of an operator: the layout of its files, its float64 oracle and its cost.
 
-Files are a header (per dimension one little-endian int32, or float32 where it is `real`) followed by float32
-tensors, row-major.
-An input or output file holds the same few tensors for each *unit*, the piece that everything streams by (a
-batch, a head). Either unit after unit (Q0 K0 V0 Q1 K1 V1 …) or, for `planar` outputs, tensor after tensor
-(all O, then all dQ, …). Because readers, writers, checker and diagnosis only ever ask for "tensor t of unit u",
-an operator never handles offsets itself.
+An input file starts with a header of one little-endian int32 per dimension (float32 if the dimension is `real`).
+Row-major float32 tensors follow. Input and output files hold the same few tensors for each *unit*, the piece that is
+read and written at once (a batch, a head). The tensors lie unit after unit (Q0 K0 V0 Q1 K1 V1 …) or, for `planar`
+outputs, tensor after tensor (all O, then all dQ, …). Readers, writers, checker and diagnosis only ever ask for "tensor
+t of unit u", so an operator never handles offsets itself.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from numpy.typing import NDArray
 from grader.base.errors import UsageError
 
 Shape = tuple[int | float, ...]
-"""The numbers of the header, in header order: int, or float for a dimension that is `real`."""
+"""The numbers of the header, in its order: int, or float for a dimension that is `real`."""
 
 Rows = slice | NDArray[np.intp]
-"""Which rows of an output tensor: a slice or an array of row numbers."""
+"""Selected rows of an output tensor: a slice or an array of row numbers."""
 
 Tensors = Sequence[NDArray[np.float32]]
 """The input tensors of one unit, in file order, each (rows, columns)."""
@@ -43,8 +42,8 @@ BYTES_PER_VALUE = 4
 
 @dataclass(frozen=True)
 class Dimension:
-    """One number of the header and what it may be. `legal` is the sentence's end: "B must be {legal}"; `real` says
-    that it is a float32 rather than an int32, as a scale is."""
+    """One number of the header, and its legal values. `legal` completes the sentence "B must be {legal}". `real`: the
+    number is a float32, such as a scale, rather than an int32."""
 
     name: str
     legal: str
@@ -67,7 +66,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Run:
-    """A stretch of the output file that belongs to one tensor (of one unit or of several)."""
+    """A contiguous part of the output file that belongs to one tensor, of one or several units."""
 
     tensor: str
     first: int
@@ -76,7 +75,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Location:
-    """Where an output value is. `tensor` is empty when the operator has one output only."""
+    """The location of an output value. `tensor` is empty if the operator has only one output tensor."""
 
     tensor: str
     unit: int
@@ -93,10 +92,10 @@ class Location:
 class Alternate:
     """A wrong way to compute the operator, to recognise it in a wrong output.
 
-    `compute(shape, tensors, rows)` gives, in float64, what output tensor number `tensor` of a unit would be at
-    `rows`. `sentence` says to a student what it looks like and where to look. `unless` names shapes where this
-    alternate is impossible, costs too much, or cannot be told from the right answer. `steps` are those of the
-    computation that it makes suspect, the likeliest first.
+    `compute(shape, tensors, rows)` returns the rows `rows` that output tensor number `tensor` of a unit would have, in
+    float64. `sentence` explains the mistake to a student and says where to look. `unless` is true for shapes for which
+    this alternate is impossible, costs too much, or does not differ from the right answer. `steps` are the steps of the
+    computation that the mistake makes suspect, the likeliest first.
     """
 
     name: str
@@ -109,11 +108,11 @@ class Alternate:
 
 @dataclass(frozen=True)
 class GpuOracle:
-    """An operator's oracle as a CUDA kernel, for making expected outputs quickly; numpy stays its judge.
+    """An operator's oracle as a CUDA kernel, to make expected outputs quickly; numpy has the last word.
 
-    The kernel `name` in the file `source`, compiled with `defines`, is called with the input tensors of `units`
-    units (as in the file, without header), room for their output tensors, and then `arguments` (numpy scalars).
-    `grid(units)` is its grid. It must compute in float64 and round once, to float32.
+    The kernel `name` in the file `source` is compiled with `defines`. Its parameters are the input tensors of `units`
+    units (as in the file, without the header), space for their output tensors, and then `arguments` (numpy scalars).
+    Its grid is `grid(units)`. It must compute in float64 and round once, to float32.
     """
 
     source: Path
@@ -131,18 +130,18 @@ class Operator(ABC):
     name: str
     dimensions: tuple[Dimension, ...]
     unit: str = "batch"
-    """What a unit is called in sentences; its plural is `units_name`."""
+    """The word for a unit in sentences; `units_name` is its plural."""
     units_name: str = "batches"
     planar_output: bool = False
-    """Output tensor after tensor rather than unit after unit."""
+    """Whether the output file holds tensor after tensor rather than unit after unit."""
     independent_rows: bool = True
-    """Whether the oracle may be asked for some rows at a cost in proportion. If not, it is asked for all."""
+    """Whether the oracle can compute some rows at a proportional cost. If not, it always computes all rows."""
 
-    # ---- what an operator must say --------------------------------------------------------------------------
+    # ---- what an operator must define -----------------------------------------------------------------------
 
     @abstractmethod
     def units(self, shape: Shape) -> int:
-        """How many units a file of this shape holds."""
+        """The number of units in a file of this shape."""
 
     @abstractmethod
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
@@ -154,28 +153,28 @@ class Operator(ABC):
 
     @abstractmethod
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float64], ...]:
-        """The right output of one unit in float64: each output tensor, restricted to `rows` of it."""
+        """The right output of one unit in float64: the rows `rows` of each output tensor."""
 
     @abstractmethod
     def flops(self, shape: Shape) -> int:
-        """Floating-point operations of the whole problem that count for GFLOP/s."""
+        """The floating-point operations of the whole problem that count for GFLOP/s."""
 
     def exponentials(self, shape: Shape) -> int:
-        """Exponentials of the whole problem, counted apart from `flops`."""
+        """The exponentials of the whole problem, which `flops` does not include."""
         return 0
 
     def unavoidable(self, shape: Shape) -> tuple[int, int]:
-        """(`flops`, `exponentials`) that no program can do without: less than those where they are counted, by
-        convention, with what some programs compute again and others keep."""
+        """(`flops`, `exponentials`) that every program needs. They are fewer than the conventional counts if those
+        include values that some programs compute again and others keep."""
         return self.flops(shape), self.exponentials(shape)
 
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
-        """The oracle as a CUDA kernel for inputs whose values are at most `largest` in magnitude; None where there
-        is none. Only for operators whose units follow one another in both files."""
+        """The oracle as a CUDA kernel, for inputs whose values are at most `largest` in magnitude; None if there is
+        none. Only for operators with unit after unit in both files."""
         return None
 
     def shrink(self, shape: Shape, units: int) -> Shape:
-        """The same problem with fewer units, for timing a part of it. Raises ValueError where impossible."""
+        """The same problem with fewer units, to time a part of it. Raises ValueError if that is impossible."""
         raise ValueError(f"{self.name} cannot be made smaller")
 
     def alternates(self) -> tuple[Alternate, ...]:
@@ -183,20 +182,21 @@ class Operator(ABC):
         return ()
 
     def relation(self, shape: Shape) -> str:
-        """A rule between dimensions that `shape` breaks, as a whole sentence, or ''."""
+        """A sentence on the rule between dimensions that `shape` breaks; '' if it breaks none."""
         return ""
 
     def magnitude(self, shape: Shape, tensor: str) -> float:
-        """How large rounding errors of output `tensor` are for this shape, relative to the shapes that the
-        assignment's tolerance is written for: it is multiplied by this. For outputs that grow or shrink with the
-        problem, such as probabilities of a row, which are 1/columns on average."""
+        """The factor by which the assignment's tolerance is multiplied for output `tensor` of this shape. It is for
+        outputs whose rounding errors grow or shrink with the problem, such as the probabilities in a row, which are
+        1/columns on average."""
         return 1.0
 
     # ---- tolerance ------------------------------------------------------------------------------------------
 
     def tolerances(self, shape: Shape, tolerance: float | Mapping[str, float]) -> dict[str, float]:
-        """The largest |got − expected| of every output tensor for this shape, from the assignment's `tolerance`: one
-        number, or one for each tensor by name. Raises UsageError where names and tensors do not fit."""
+        """The largest |got − expected| that passes for each output tensor of this shape, from the assignment's
+        `tolerance`: one number, or one for each tensor by name. Raises UsageError if the names are not those of the
+        tensors."""
         names = [t.name for t in self.outputs(shape)]
         if isinstance(tolerance, Mapping) and (unknown := sorted(set(tolerance) - set(names))):
             raise UsageError(f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(names)}.")
@@ -213,7 +213,7 @@ class Operator(ABC):
         return 4 * len(self.dimensions)
 
     def encode_header(self, shape: Shape) -> bytes:
-        """Four little-endian bytes per dimension, as its `real` says."""
+        """The header: four little-endian bytes per dimension, float32 if it is `real`, else int32."""
         return struct.pack(self._header_format, *self.canonical(shape))
 
     @property
@@ -221,16 +221,16 @@ class Operator(ABC):
         return "<" + "".join("f" if d.real else "i" for d in self.dimensions)
 
     def decode_header(self, data: bytes) -> Shape:
-        """Inverse of encode_header; no validation."""
+        """The inverse of encode_header, without validation."""
         return tuple(struct.unpack(self._header_format, data))
 
     def canonical(self, shape: Sequence[int | float]) -> Shape:
-        """The numbers as a header gives them back: whole ones as int, real ones rounded to float32."""
+        """The numbers as decode_header would return them: real dimensions rounded to float32, others as int."""
         pairs = zip(self.dimensions, shape, strict=True)
         return tuple(float(np.float32(value)) if d.real else int(value) for d, value in pairs)
 
     def problem(self, shape: Sequence[int | float]) -> str:
-        """What is illegal about `shape`, as a phrase ("B must be …, found …"), or '' when it is legal."""
+        """A phrase on what is illegal about `shape` ("B must be …, found …"); '' if it is legal."""
         if len(shape) != len(self.dimensions):
             names = ", ".join(self.dimension_names)
             return f"{len(self.dimensions)} numbers ({names}) expected, found {len(shape)}"
@@ -250,29 +250,29 @@ class Operator(ABC):
         return BYTES_PER_VALUE * sum(t.size for t in self.outputs(shape))
 
     def input_bytes(self, shape: Shape) -> int:
-        """Exact size of an input file, header included."""
+        """The exact size of an input file, including the header."""
         return self.header_bytes + self.units(shape) * self.unit_input_bytes(shape)
 
     def output_bytes(self, shape: Shape) -> int:
-        """Exact size of an output file."""
+        """The exact size of an output file."""
         return self.units(shape) * self.unit_output_bytes(shape)
 
     def min_bytes(self, shape: Shape) -> int:
-        """Least traffic with device memory: every input value read once, every output value written once."""
+        """The least traffic with device memory: every input value is read once, every output value written once."""
         return sum(self.traffic(shape))
 
     def traffic(self, shape: Shape) -> tuple[int, int]:
-        """(bytes of input, bytes of output): what must be read and what must be written."""
+        """(bytes of input, bytes of output) that must be read and written."""
         return self.units(shape) * self.unit_input_bytes(shape), self.output_bytes(shape)
 
-    # ---- places in files ------------------------------------------------------------------------------------
+    # ---- positions in files ---------------------------------------------------------------------------------
 
     def input_offset(self, shape: Shape, unit: int) -> int:
-        """Byte offset of a unit's first input tensor."""
+        """The byte offset of a unit's first input tensor."""
         return self.header_bytes + unit * self.unit_input_bytes(shape)
 
     def output_offset(self, shape: Shape, tensor: int, unit: int, row: int = 0) -> int:
-        """Byte offset of a row of an output tensor of a unit."""
+        """The byte offset of a row in a unit's output tensor number `tensor`."""
         tensors = self.outputs(shape)
         before = sum(t.size for t in tensors[:tensor])
         if self.planar_output:
@@ -282,7 +282,7 @@ class Operator(ABC):
         return BYTES_PER_VALUE * (values + row * tensors[tensor].columns)
 
     def output_runs(self, shape: Shape) -> Iterator[Run]:
-        """The output file as stretches of one tensor each, in file order, as long as they get."""
+        """The longest contiguous parts of the output file that belong to one tensor, in file order."""
         tensors, units = self.outputs(shape), self.units(shape)
         if len(tensors) == 1 or self.planar_output:
             first = 0
@@ -297,7 +297,7 @@ class Operator(ABC):
                 first += tensor.size
 
     def position(self, shape: Shape, index: int) -> tuple[int, int, int, int]:
-        """(tensor, unit, row, column) of the value number `index` of the output file."""
+        """(tensor, unit, row, column) of value number `index` of the output file."""
         tensors = self.outputs(shape)
         if self.planar_output:
             units = self.units(shape)
@@ -330,7 +330,7 @@ class Operator(ABC):
     # ---- reading --------------------------------------------------------------------------------------------
 
     def split_unit(self, shape: Shape, values: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
-        """Views of one unit's input values as its tensors."""
+        """Views of one unit's input values as tensors."""
         views, first = [], 0
         for tensor in self.inputs(shape):
             views.append(values[first : first + tensor.size].reshape(tensor.rows, tensor.columns))
@@ -338,7 +338,7 @@ class Operator(ABC):
         return tuple(views)
 
     def read_unit(self, file: IO[bytes], shape: Shape, unit: int) -> tuple[NDArray[np.float32], ...]:
-        """The input tensors of one unit, from an open input file. Raises UsageError where the file ends early."""
+        """The input tensors of one unit, from an open input file. Raises UsageError if the file ends early."""
         size = self.unit_input_bytes(shape)
         file.seek(self.input_offset(shape, unit))
         data = file.read(size)
@@ -350,9 +350,9 @@ class Operator(ABC):
         return self.split_unit(shape, np.frombuffer(data, dtype="<f4"))
 
     def read_header(self, path: Path) -> Shape:
-        """The shape an input file says it has, after checking that it is legal and that the size fits.
+        """The shape in an input file's header, if it is legal and matches the file's size.
 
-        Raises UsageError, one sentence: what, where, expected, found, what to do.
+        Otherwise raises UsageError, with what was expected and found and what to do.
         """
         try:
             with path.open("rb") as file:
@@ -383,17 +383,17 @@ class Operator(ABC):
 
 
 def sizes(shape: Shape) -> tuple[int, ...]:
-    """The numbers as int, for arithmetic with sizes; what is `real` is cut off."""
+    """The numbers as int, for arithmetic with sizes; a `real` number is truncated."""
     return tuple(int(number) for number in shape)
 
 
 def shape_words(shape: Shape) -> str:
-    """A shape for tables: 2 x 128 x 32."""
+    """A shape as tables show it: 2 x 128 x 32."""
     return " x ".join(str(number) if isinstance(number, int) else f"{number:.4g}" for number in shape)
 
 
 def tolerance_of(tolerance: float | Mapping[str, float], tensor: str) -> float:
-    """The tolerance of one output tensor, where it is given for all or by name."""
+    """The tolerance of one output tensor, from one number for all tensors or numbers by name."""
     if isinstance(tolerance, Mapping):
         if tensor not in tolerance:
             raise UsageError(

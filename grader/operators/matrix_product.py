@@ -1,10 +1,11 @@
 """The product of two matrices: C = A B.
 
-Header M N K; input A (M, K) and B (K, N), output C (M, N), each row-major. 2·M·N·K floating-point operations.
+The header is M N K. The input is A (M, K) and B (K, N), the output C (M, N), each row-major. The cost counts as 2·M·N·K
+floating-point operations.
 
-The rounding error of a sum of K products grows with K, whatever the order of summation (Higham, Accuracy and
-Stability of Numerical Algorithms, 2002, section 3.1: at most K·2^-24 times the sum of the products' magnitudes), so the
-assignment's tolerance is for one product and is multiplied by K.
+The rounding error of a sum of K products grows with K in any order of summation (Higham, Accuracy and Stability of
+Numerical Algorithms, 2002, section 3.1: at most K·2^-24 times the sum of the products' magnitudes). The assignment's
+tolerance is therefore for one product and is multiplied by K.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ Compute = Callable[[Shape, Tensors, Rows], F64]
 
 
 def _some_terms(terms: Callable[[int], slice]) -> Compute:
-    """The product with a part of the K terms of each sum."""
+    """The product with only some of the K terms of each sum."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         a, b = (t.astype(np.float64) for t in tensors)
@@ -76,7 +77,7 @@ def _some_terms(terms: Callable[[int], slice]) -> Compute:
 
 
 def _reshaped(which: int) -> Compute:
-    """A or B read as if it lay in memory transposed: column after column."""
+    """The product with A or B read as if it lay in memory transposed, column by column."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         a, b = (t.astype(np.float64) for t in tensors)
@@ -88,7 +89,7 @@ def _reshaped(which: int) -> Compute:
 
 
 def _is_vector(shape: Shape, which: int) -> bool:
-    """Whether A or B is a single row or column, which lies in memory as its transpose does."""
+    """Whether A or B is a single row or column, which has the same memory layout as its transpose."""
     m, n, k = sizes(shape)
     return 1 in ((m, k), (k, n))[which]
 
@@ -112,8 +113,8 @@ def _tiles() -> list[Alternate]:
             ),
             Alternate(
                 f"last_tile_{tile}_only",
-                f"It matches sums of the last tile of {tile} terms only: the sum is begun anew (or assigned, not "
-                "added to) in each tile.",
+                f"It matches sums of the last tile of {tile} terms only: each tile starts the sum again (or "
+                "assigns to it instead of adding).",
                 _some_terms(lambda k, t=tile: slice((k - 1) // t * t, k)),  # type: ignore[misc]
                 lambda shape, t=tile: shape[2] <= t,  # type: ignore[misc]
             ),

@@ -1,9 +1,9 @@
 """The softmax of every row of a matrix: y_j = exp(x_j − m) / Σ exp(x_j − m), m the row's maximum.
 
-Header rows, columns; input X and output Y, both (rows, columns). Counted as 4 floating-point operations an element
-(maximum, subtraction, sum, division) and one exponential.
+The header is rows, columns. The input X and the output Y are both (rows, columns). Each element counts as 4
+floating-point operations (maximum, subtraction, sum, division) and one exponential.
 
-A row of Y sums to 1, so its values are 1/columns on average: the assignment's tolerance is relative to that.
+A row of Y sums to 1, so its values are 1/columns on average, and the assignment's tolerance is relative to that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ F64 = NDArray[np.float64]
 
 MOST = 1 << 24
 MOST_VALUES = 1 << 26
-"""256 MiB of input: the oracle takes the matrix whole."""
+"""256 MiB of input, since the oracle computes the whole matrix at once."""
 
 
 class RowSoftmax(Operator):
@@ -78,7 +78,7 @@ Compute = Callable[[Shape, Tensors, Rows], F64]
 
 
 def _summed_over(columns: Callable[[int], slice]) -> Compute:
-    """The sum is taken over some of the columns; every column is divided by it."""
+    """The softmax with a sum over only some of the columns; every column is divided by it."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         weights = _exponentials(tensors, rows)
@@ -108,8 +108,8 @@ def _parts() -> list[Alternate]:
     return [
         Alternate(
             f"part_of_{block}_not_summed",
-            f"It matches a sum without the last columns mod {block} columns: the row's length is not a multiple of "
-            f"{block}, and the end of it is left out of the sum.",
+            f"It matches a sum without the last (columns mod {block}) columns: the row's length is not a multiple of "
+            f"{block}, and its end is missing from the sum.",
             _summed_over(lambda n, b=block: slice(0, n - n % b)),  # type: ignore[misc]
             lambda shape, b=block: shape[1] % b == 0 or shape[1] < b,  # type: ignore[misc]
         )
@@ -132,13 +132,13 @@ _ALTERNATES: tuple[Alternate, ...] = (
     ),
     Alternate(
         "down_the_columns",
-        "It matches a softmax of every column: maximum and sum belong to a row.",
+        "It matches a softmax of every column: take the maximum and the sum of each row.",
         _down_the_columns,
         lambda shape: shape[0] == shape[1] == 1,
     ),
     Alternate(
         "over_the_matrix",
-        "It matches a softmax over the whole matrix: every row has a maximum and a sum of its own.",
+        "It matches a softmax over the whole matrix: every row needs its own maximum and sum.",
         _over_the_matrix,
         lambda shape: shape[0] == 1,
     ),

@@ -1,1 +1,1 @@
-"""What the operators of attention are made of: the float64 softmax attention, and its likely mistakes."""
+"""Parts that the attention operators share: softmax attention in float64, and likely mistakes in it."""

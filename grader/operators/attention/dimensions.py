@@ -1,4 +1,4 @@
-"""The sizes that attention of powers of two takes: what the headers of several operators may hold."""
+"""The dimensions that the headers of several attention operators share; sequence lengths are powers of two."""
 
 from __future__ import annotations
 

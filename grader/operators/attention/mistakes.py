@@ -1,4 +1,4 @@
-"""Wrong ways to compute attention that students find, the likeliest first: to recognise them in a wrong output."""
+"""Likely mistakes in attention, the likeliest first, to recognise them in a wrong output."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from grader.operators.attention.wrong_ways import (
 from grader.operators.base import Alternate, Shape, Step
 
 TILES = (32, 64, 16, 128)
-"""Sizes of tiles in rows, the likeliest first."""
+"""The numbers of rows in a tile, the likeliest first."""
 
 # ---- families of mistakes -------------------------------------------------------------------------------------
 
 
 def _keys_of_a_loop(tile: int) -> list[Alternate]:
-    """Only a part of the keys counts, since the loop over tiles of K and V is wrong."""
+    """Mistakes in the loop over tiles of K and V, so that only a part of the keys counts."""
     whole = _at_most(tile)
     return [
         Alternate(
@@ -70,8 +70,8 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
         ),
         Alternate(
             f"every_second_tile_of_{tile}",
-            f"It matches attention that ignores every second tile of {tile} keys: the loop over tiles of K and V goes "
-            f"on by {2 * tile} keys instead of {tile}.",
+            f"It matches attention that ignores every second tile of {tile} keys: the loop over tiles of K and V "
+            f"advances by {2 * tile} keys instead of {tile}.",
             without(lambda n: np.flatnonzero(np.arange(n) // tile % 2)),
             whole,
             steps=("keys",),
@@ -80,7 +80,7 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
 
 
 def _rescaling(tile: int) -> list[Alternate]:
-    """The online softmax forgets to rescale what it has summed when a tile brings a larger maximum."""
+    """Mistakes in the online softmax, which does not rescale its sums when a tile has a larger maximum."""
     forgotten = (
         ("both", "neither O nor l is"),
         ("O", "O (the accumulated output) is not"),
@@ -104,7 +104,7 @@ def _over_tiles(tile: int) -> str:
 
 
 def _keys_one_at_a_time() -> list[Alternate]:
-    """What the tiles' families are where a step takes one key."""
+    """The mistakes of `_keys_of_a_loop` for a loop that takes one key at a time."""
     return [
         Alternate(
             "first_key_only",
@@ -122,7 +122,7 @@ def _keys_one_at_a_time() -> list[Alternate]:
         ),
         Alternate(
             "every_second_key",
-            "It matches attention that ignores every second key: the loop over the keys goes on by 2.",
+            "It matches attention that ignores every second key: the loop over the keys advances by 2.",
             without(lambda n: np.arange(1, n, 2)),
             steps=("keys",),
         ),
@@ -198,7 +198,7 @@ def _every_so_many_keys(step: int, first: int) -> Alternate:
 
 
 def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[Alternate]:
-    """A tile of K or V, `name`, is read in another way than it was written."""
+    """Mistakes in a tile of K or V (`name`) that is not read in the way in which it was written."""
 
     def seen_as(change: Callable[[F32, int], F32]) -> Compute:
         if name == "K":
@@ -216,7 +216,7 @@ def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[
         ),
         Alternate(
             f"{name}_tile_of_{tile}_not_reloaded",
-            f"It matches attention in which every tile uses the same {tile} rows of {name}, the first: look at "
+            f"It matches attention in which every tile uses the first {tile} rows of {name}: look at "
             f"the offset from which the tile of {name} is loaded.",
             seen_as(first_tile_again),
             _at_most(tile),
@@ -226,7 +226,7 @@ def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[
 
 
 def _at_most(keys: int) -> Callable[[Shape], bool]:
-    """Whether a shape has no more than `keys` keys."""
+    """A predicate: true for a shape with at most `keys` keys."""
     return lambda shape: shape[1] <= keys
 
 
@@ -254,7 +254,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     *(
         Alternate(
             f"scale_for_d_{columns}",
-            f"It matches attention with the scale 1/√{columns}, whatever d is: it should be 1/√d.",
+            f"It matches attention with the scale 1/√{columns} for every d: it should be 1/√d.",
             scaled(lambda d, columns=columns: 1.0 / float(np.sqrt(columns))),  # type: ignore[misc]
             lambda shape, columns=columns: shape[2] == columns,  # type: ignore[misc]
             steps=("scale",),
@@ -269,7 +269,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     ),
     Alternate(
         "sign_of_scores",
-        "It matches attention with the sign of the scores turned round: look at exp(m − s) where exp(s − m) is meant.",
+        "It matches attention with the sign of the scores reversed: look for exp(m − s) in place of exp(s − m).",
         scaled(lambda d: -1.0 / float(np.sqrt(d))),
         steps=("weight",),
     ),
@@ -295,13 +295,13 @@ ALTERNATES: tuple[Alternate, ...] = (
     ),
     Alternate(
         "k_not_transposed",
-        "It matches attention with K taken for its transpose: Kᵀ is d × N, and its element (x, key) is k[key * d + x].",
+        "It matches attention with K read as its transpose: Kᵀ is d × N, and its element (x, key) is k[key * d + x].",
         attention(lambda q, k, v: (q, taken_for_its_transpose(k), v)),
         steps=("scores",),
     ),
     Alternate(
         "v_not_transposed",
-        "It matches attention with V taken for its transpose: element x of a key is v[key * d + x].",
+        "It matches attention with V read as its transpose: element x of a key is v[key * d + x].",
         attention(lambda q, k, v: (q, k, taken_for_its_transpose(v))),
         steps=("output_sum",),
     ),
@@ -326,7 +326,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     ),
     Alternate(
         "softmax_over_queries",
-        "It matches a softmax over the queries instead of over the keys: maximum and sum belong to a row of "
+        "It matches a softmax over the queries instead of over the keys: take the maximum and the sum of each row of "
         "the scores.",
         softmax_over_queries,
         lambda shape: shape[1] > 8192,  # it costs as much as the whole batch
@@ -346,7 +346,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     ),
     Alternate(
         "v_returned",
-        "It equals V: the output is a copy of an input, the softmax was not applied.",
+        "It equals V: the output is a copy of an input, without the softmax.",
         lambda shape, tensors, rows: tensors[2][rows].astype(np.float64),
         steps=("store",),
     ),

@@ -1,10 +1,10 @@
 """Softmax attention in float64 on a CPU: softmax(Q Kᵀ / √d) V of one batch.
 
-It works on tiles of scores that stay in a core's cache. The scale is folded into Q. A softmax may be shifted by any
-constant without changing it, so where the Cauchy–Schwarz bound |q·k| ≤ ‖q‖‖k‖ shows that no exponential can leave
-float64's range, no shift is made and the pass over the scores that finds the row's maximum is saved; |value| ≤ 3 gives
-scores of at most 9√d = 72, far below that. Otherwise the running maximum of the online softmax (Milakov and
-Gimelshein, 2018) is kept.
+It works on tiles of scores that stay in a core's cache. The scale is folded into Q. Adding a constant to all scores of
+a row does not change its softmax. So if the Cauchy–Schwarz bound |q·k| ≤ ‖q‖‖k‖ shows that no exponential can leave
+float64's range, we subtract no maximum, and save the pass over the scores that would find it. Values with |value| ≤ 3
+have scores of at most 9√d = 72, far below that limit. Otherwise, we keep the running maximum of the online softmax
+(Milakov and Gimelshein, 2018).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attention computed in wrong ways that students find."""
+"""Computes attention in the wrong ways that students come up with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def attention(
     change: Callable[[F32, F32, F32], tuple[F32, F32, F32]] = lambda q, k, v: (q, k, v),
     scale: Callable[[Shape], float] = lambda shape: 1.0 / float(np.sqrt(shape[2])),
 ) -> Compute:
-    """Attention of what `change` makes of Q, K and V, with the scores multiplied by `scale`."""
+    """Attention over Q, K and V after `change`, with the scores multiplied by `scale`."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = change(*tensors)
@@ -32,17 +32,17 @@ def scaled(scale: Callable[[int], float]) -> Compute:
 
 
 def some_keys(some: Callable[[F32], F32]) -> Compute:
-    """Attention over a part of the keys: `some` takes it out of K, and out of V."""
+    """Attention over a part of the keys, which `some` selects from K and from V."""
     return attention(lambda q, k, v: (q, some(k), some(v)))
 
 
 def without(dropped: Callable[[int], NDArray[np.intp]]) -> Compute:
-    """Attention over all keys but those numbered `dropped(N)`."""
+    """Attention over all keys except those with the numbers `dropped(N)`."""
     return some_keys(lambda matrix: np.delete(matrix, dropped(len(matrix)), axis=0))
 
 
 def tiles_transposed(matrix: F32, tile: int) -> F32:
-    """Every tile of `tile` rows, stored row after row and read column after column."""
+    """The matrix with every tile of `tile` rows stored row by row but read column by column."""
     tiles = matrix.reshape(-1, matrix.shape[1], tile).transpose(0, 2, 1)
     return np.ascontiguousarray(tiles).reshape(matrix.shape)
 
@@ -61,7 +61,7 @@ def mean_of_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
 
 
 def unnormalised(shifted: bool) -> Compute:
-    """exp(scores) V without the division by the sum; `shifted`: with the row's maximum taken off first."""
+    """exp(scores) V without the division by the sum; `shifted`: the row's maximum is subtracted first."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
@@ -92,14 +92,14 @@ def causal(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
 
 
 def _running_maxima(scores: F64, tile: int) -> F64:
-    """The running maximum as it is while each key's tile is merged."""
+    """The running maximum for each key, at the time when the key's tile is merged."""
     tops = np.maximum.accumulate(np.maximum.reduceat(scores, np.arange(0, scores.shape[1], tile), axis=1), axis=1)
     return np.repeat(tops, tile, axis=1)[:, : scores.shape[1]]
 
 
 def not_rescaled(tile: int, what: str) -> Compute:
-    """Online softmax over tiles of keys in which O, ℓ or both are not rescaled when the maximum grows: their terms stay
-    relative to the maximum of the time when they were added."""
+    """Online softmax over tiles of keys that does not rescale O, ℓ or both when the maximum grows, so that their terms
+    stay relative to the maximum at the time when they were added."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
@@ -116,8 +116,8 @@ _TILES_THAT_COUNT = 64
 
 
 def normalised_without_l(tile: int) -> Compute:
-    """Online softmax that divides O by the new ℓ after each tile and does not multiply it by the old one before: each
-    tile counts less by a factor of ℓ than the one after it, so the last ones are all there is."""
+    """Online softmax that divides O by the new ℓ after each tile without first multiplying it by the old ℓ. Each tile
+    therefore counts less than the next tile by a factor of ℓ, and only the last tiles matter."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
@@ -139,7 +139,7 @@ def normalised_without_l(tile: int) -> Compute:
 
 
 def scores_of_tile_transposed(tile: int) -> Compute:
-    """Each square tile of scores is written and read with rows and columns exchanged."""
+    """Attention in which each square tile of scores is written with rows and columns exchanged."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
