@@ -191,9 +191,7 @@ def test_a_single_file_brings_no_hidden_file_no_text_and_no_link_of_its_folder(w
     submission = read(program, rules)
     assert [name for name, _ in submission.files] == ["hw4.cu"]
     assert "linked.h is left out: it is a link: submit the file itself." in submission.notes
-    assert "second.h is left out: it has a second name (a hard link): a separate copy is needed." in (
-        submission.notes
-    )
+    assert "second.h is left out: it has a second name (a hard link): a separate copy is needed." in (submission.notes)
 
 
 def test_a_single_file_brings_nothing_from_a_neighbours_folder(write: Write, rules: Assignment) -> None:
