@@ -48,7 +48,7 @@ def _where(rules: Assignment, location: Location) -> str:
 
 
 def _selections(rules: Assignment) -> Iterator[_Words]:
-    """All places in assignment.yaml that select testcases, with their words."""
+    """(location, words) of all keys in assignment.yaml that select testcases."""
     for number, limit in enumerate(rules.limits.wall_s):
         yield ("limits", "wall_s", number, "tests"), limit.tests
     yield ("hidden_inputs", "fresh_from"), rules.hidden_inputs.fresh_from

@@ -72,7 +72,7 @@ class Bench:
     suite: Suite
     files: TestcaseFiles
     reading: Future[GpuFacts | None]
-    """The GPU's facts. Reading them initialises CUDA, which happens during compilation."""
+    """The GPU's facts. They are read during compilation, since reading them initialises CUDA."""
     starting: Future[float | None]
     """The processor time in seconds that a minimal CUDA program needs on this machine."""
     read: Reader | None
@@ -263,7 +263,7 @@ def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
         stopped=timing.stopped,
         rule=(
             f"until the 95 % interval of the median is within {rule.within:.2%} of it, or {rule.budget_s:g} s, "
-            f"or {rule.most} runs; {rule.warm_up} warm-up, the graded run the first of them; fresh inputs"
+            f"or {rule.most} runs; {rule.warm_up} warm-up, of which the graded run is the first; fresh inputs"
         ),
         notes=timing.notes,
         outside=_outside_record(timing.outside),

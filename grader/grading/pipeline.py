@@ -80,7 +80,7 @@ def _within_rules(grading: Grading, submission: Submission, built: Build) -> tup
 
 
 def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
-    """Like `grade`, but for a finished build, which may have failed by anyone's fault."""
+    """Like `grade`, but for a finished build, which may also be a failed one."""
     with _closer_look(grading, submission) as closer:
         return _grade_built(grading, submission, built, progress, Stopwatch(), closer)
 
@@ -184,8 +184,8 @@ def _on_fresh_draws(
     watch: Stopwatch,
     progress: Progress,
 ) -> tuple[list[Case], str]:
-    """Run hidden cases that passed on other values as well. A case that fails there has failed. Return the cases that
-    were run, and the reason if the machine could not run all of them, which costs no points."""
+    """Run hidden cases that passed again, on other values. A case passes only if both runs pass. Return the cases that
+    were run again, and the reason if the machine could not run all of them, which costs no points."""
     done, missed = list[Case](), ""
     with watch.stage("fresh draws"):
         try:

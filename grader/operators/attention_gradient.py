@@ -87,8 +87,8 @@ def gradients(
 ) -> Gradients:
     """(O, dQ, dK, dV) of one batch in float64, a tile of rows at a time.
 
-    The other parameters make mistakes: dS without D, another factor than 1/√d in dQ and dK, dK and dV summed over only
-    some rows.
+    The other parameters are for likely mistakes: dS without D, another factor than 1/√d in dQ and dK, dK and dV summed
+    over only some rows.
     """
     q, k, v, do = (tensor.astype(np.float64) for tensor in tensors)
     n, d = q.shape

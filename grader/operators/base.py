@@ -164,7 +164,7 @@ class Operator(ABC):
         return 0
 
     def unavoidable(self, shape: Shape) -> tuple[int, int]:
-        """(`flops`, `exponentials`) that every program needs. They are fewer than the conventional counts if those
+        """(`flops`, `exponentials`) that every program needs. Conventional counts may be larger, since they
         include values that some programs compute again and others keep."""
         return self.flops(shape), self.exponentials(shape)
 
@@ -320,7 +320,7 @@ class Operator(ABC):
         return f"{self.unit} {unit}"
 
     def locate(self, shape: Shape, index: int) -> Location:
-        """Where value number `index` of the output file is: "batch 3, row 17, column 5"."""
+        """The location of value number `index` in the output file, such as "batch 3, row 17, column 5"."""
         tensor, unit, row, column = self.position(shape, index)
         tensors = self.outputs(shape)
         name = tensors[tensor].name if len(tensors) > 1 else ""

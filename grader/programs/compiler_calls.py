@@ -38,7 +38,7 @@ _HOST_ONLY = re.compile(r"-(std=|c$|M|L|Wl,|g|pipe|static|shared|rdynamic|o.|Ofa
 
 _MAX_CALLS = 300
 _MAX_INPUTS = 300
-"""Limit for one call. Following calls back takes time in calls and in inputs, and a hostile Makefile may print a
+"""Limit for one call. The time to follow calls back grows with calls and inputs, and a hostile Makefile may print a
 million of either."""
 
 
@@ -72,8 +72,8 @@ def calls(output: str) -> list[Call]:
 
 
 def program_calls(every: Sequence[Call], wanted: str) -> list[Call]:
-    """The calls that make one CUDA program: the first that has the source `wanted`, or else the first of all. If no
-    call of nvcc is part of a link, all calls of nvcc."""
+    """The calls that make one CUDA program: the first that has the source `wanted`, or else the first of all. All calls
+    of nvcc if there is no such program."""
     programs = [_behind(call, every) for call in every if call.links]
     with_cuda = [calls for calls in programs if any(call.is_nvcc and _sources(call) for call in calls)]
     with_wanted = [calls for calls in with_cuda if any(wanted in call.inputs for call in calls)]

@@ -6,8 +6,8 @@ searched, not the toolkit's headers. The preprocessor's output does not show how
 from the files themselves.
 
 The preprocessor runs with the flags of the build and for its architecture. A source that cannot be examined, because it
-is too long, takes too long or fails in the preprocessor, is refused if any rule refuses: the compiler could see other
-code than we did.
+is too long, takes too long or fails in the preprocessor, is refused if any rule refuses: the compiler could see code
+that we did not.
 
 A rule is about the text, not about what the program does: the sandbox keeps programs from doing harm, no matter what
 they call.
@@ -163,7 +163,7 @@ Files = Sequence[tuple[str, bytes]]
 
 def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[list[Violation], Files]:
     """Violations that show only in the files as handed in (the spelling of includes, and #embed), and the files without
-    the directives that would rename their lines."""
+    line directives."""
     found: list[Violation] = []
     for rule in rules:
         pattern = {"absolute_include": _ABSOLUTE, "incbin": _EMBED}.get(rule.forbid)

@@ -82,8 +82,8 @@ def read_submission(
 
 
 def _other_name(submission: Submission, assignment: Assignment) -> str:
-    """A note if the program does not have the name that the handout asks for; '' with a Makefile, which names its
-    program."""
+    """A note if the program does not have the name that the handout asks for; '' if a
+    Makefile names the program."""
     main = assignment.submission.main
     if submission.flags_from != _ASSIGNMENT or main in submission.sources:
         return ""
@@ -235,7 +235,7 @@ def _chosen_sources(
             )
         return units, []
     others = [name for name in with_main if name != main]
-    notes = [f"{name} is left out: it has its own main function, as has {main}." for name in others]
+    notes = [f"{name} is left out: like {main}, it has a main function." for name in others]
     return [name for name in units if name not in others], notes
 
 

@@ -30,9 +30,9 @@ class Launch:
     and the device nodes that it opens.
 
     `file_sizes_limited`: whether the size of files can be limited; such a limit also applies to files in memory.
-    `limit_variable` is the environment variable for the time limit in seconds, for an engine that can report more than
-    that the program was stopped. `traced`: whether the program will write a trace; if not, `untraced_reason` explains
-    it to people.
+    `limit_variable` is the environment variable for the time limit in seconds, for an engine that reports where a
+    program was when it was stopped. `traced`: whether the program will write a trace; if not, `untraced_reason`
+    explains it to people.
     """
 
     command: tuple[str, ...]

@@ -67,8 +67,8 @@ class ApiError:
 @dataclass(frozen=True, slots=True)
 class Race:
     """Both sides of a race. `does` is the access ("read", "write", …) that the diagnostic's own line makes to
-    `variable`, and `other` the access at `file`:`line`. `between` tells who races: threads of different `blocks`,
-    different `warps`, `lanes` of one warp, or a thread and an asynchronous `copy` that it has not waited for. For
+    `variable`, and `other` the access at `file`:`line`. `between` says which threads race: those of different
+    `blocks` or `warps`, `lanes` of one warp, or a thread and an asynchronous `copy` that it has not waited for. For
     memory without a name, `allocated_in` and `allocated_at` are the place where the host allocated it. Unknown fields
     are empty, or line 0."""
 

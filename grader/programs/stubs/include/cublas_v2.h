@@ -1,5 +1,5 @@
 /* Stands in for cublas_v2.h where the library is not installed (see grader/programs/stubs/__init__.py): the common
- * declarations, with nothing behind them. A program that calls one of these functions does not link. */
+ * declarations, without definitions. A program that calls one of these functions does not link. */
 #pragma once
 #include <cuComplex.h>
 #include <cuda_fp16.h>
