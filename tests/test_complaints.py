@@ -66,7 +66,7 @@ def test_an_attempt_is_named_by_its_number_and_wrong_ones_are_told(path: Path) -
         assert complaints.attempt_named(store, "hw4", "alice#1").record.tests[0].speedup == 10.0
         with pytest.raises(UsageError, match="alice has attempts 1 to 2, not 3"):
             complaints.attempt_named(store, "hw4", "alice#3")
-        with pytest.raises(UsageError, match=r"'bob' is not a file, and .* has nobody called that"):
+        with pytest.raises(UsageError, match=r"'bob' is not a file, and .* no student with that id"):
             complaints.attempt_named(store, "hw4", "bob")
 
 
