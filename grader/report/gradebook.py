@@ -52,7 +52,7 @@ def render(
     partial: bool = False,
     absent: Sequence[Absent] = (),
 ) -> str:
-    """The gradebook of `lines`, and of the `absent`, who have no graded hand-in. `title` names the grade item. In
+    """The gradebook of `lines`, and of the `absent`, who have no graded submission. `title` names the grade item. In
     Canvas's and Moodle's form a student without a total has an empty cell, which they take for no grade, unless
     `partial` asks for the points so far; who is not in them keeps what they have there: of the absent, those without
     points are left out of both."""
@@ -96,7 +96,7 @@ def _cell_of_absent(one: Absent, name: str) -> object:
     of_all = {
         "attempts": "" if one.waiting else 0,
         "points": "" if one.points is None else one.points,
-        "missing": "the hand-in is not graded yet" if one.waiting else "",
+        "missing": "the submission is not graded yet" if one.waiting else "",
     }
     return of_all.get(name, one.parts.get(name, ""))
 

@@ -161,7 +161,7 @@ def asset(name: str) -> str:
 
 
 def similarity_page(found: Findings) -> str:
-    """Similar hand-ins side by side, as one page."""
+    """Similar submissions side by side, as one page."""
     return environment().get_template("similarity.html.j2").render(found=found, style=Markup(asset("style.css")))
 
 

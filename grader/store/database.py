@@ -451,7 +451,7 @@ class Store:
         return self._db.execute(query, parameters)
 
     def without_result(self, assignment: str) -> list[tuple[Student, bool]]:
-        """Those of the class without a graded hand-in, by id, and whether they have one that is not graded yet."""
+        """Those of the class without a graded submission, by id, and whether they have one that is not graded yet."""
         query = f"""
             SELECT EXISTS (SELECT 1 FROM submissions WHERE assignment = ?1 AND student = p.student), {_STUDENT}
             FROM students AS p WHERE NOT EXISTS (
