@@ -3,7 +3,7 @@
 A recheck runs the tests that decide the place, those with a GPU time. Each must pass on a second draw, its trace must
 be believable, and on the same GPU model its time must be about the same as when it was graded. This costs much less
 than grading the class twice: timing is expensive because it repeats a run until its time is known well, while one run,
-or three at most, shows whether a time repeats. Students who cannot reach a place within `--top` are not run again at all.
+or three at most, shows whether a time repeats. Students who cannot reach a place within `--top` are not run again.
 """
 
 from __future__ import annotations

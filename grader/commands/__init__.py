@@ -3,5 +3,5 @@
 `cli` and `class_cli` declare the commands and their options; the other modules do what a family of commands does:
 `submissions` (check, grade, run), `course_files` (testcases, baseline, assignments), `inspection` (profile and
 --sanitize), `classroom` (all for a class), `complaints` (explain, diff, rerun), `doctor`. Modules are loaded when a
-command needs them, so that `grader --help` answers at once. This package may import every other; none imports it.
+command needs them, so that `grader --help` answers at once. May import every package; none imports this one.
 """
