@@ -188,4 +188,4 @@ def test_store_commands_say_what_they_did(path: Path, tmp_path: Path, capsys: py
     run("site", tmp_path / "site", "--store", path)
     assert (tmp_path / "site/public/index.html").is_file()
     run("store", "check", tmp_path / "points.csv", code=2)
-    assert "points.csv is damaged or is no store" in capsys.readouterr().err
+    assert "points.csv is damaged" in capsys.readouterr().err
