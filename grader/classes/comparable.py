@@ -87,8 +87,8 @@ def _strange_points(line: Line) -> list[str]:
 
 
 def _on_other_inputs(lines: Sequence[Line]) -> dict[str, list[str]]:
-    """The tests, by student, whose input was not the one that most had. Only passed tests count: a test that failed on
-    values drawn for one grading has the digest of that input in its record."""
+    """By student, the tests whose input differed from the one that most students had. Only passed tests count: a test
+    that failed on values drawn for one grading has the digest of that input in its record."""
     inputs: dict[str, Counter[str]] = {}
     passed = [
         (line.attempt.student.id, test.name, test.input_digest)

@@ -263,7 +263,7 @@ def test_a_machine_that_fails_every_time_stops_the_class_after_three_and_keeps_t
     marker.write_text("always")
     monkeypatch.setenv("FLAKY", str(marker))
     folder = a_class(tmp_path / "class", **{f"student{number}": RIGHT for number in range(8)})
-    with pytest.raises(MachineFault, match=r"3 submissions in a row .*The GPU is gone.* goes on with the rest"):
+    with pytest.raises(MachineFault, match=r"3 submissions in a row .*The GPU is gone.* continues with the rest"):
         graded(setup, store, folder, engines=[Flaky()])
     marker.unlink()
     outcome = graded(setup, store, folder, engines=[Flaky()])

@@ -19,7 +19,7 @@ from grader.records.record import Record
 
 @dataclass(frozen=True)
 class Order:
-    """What a job needs: the class's setup, whose engine the job replaces by one of its own node, and a submission."""
+    """What a job needs: the class's setup, whose engine the job replaces with one on its own node, and a submission."""
 
     setup: Setup
     engine: str

@@ -71,7 +71,9 @@ def _run(command: list[str], *, missing_is_empty: bool) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
     except FileNotFoundError as error:
-        raise MachineFault(f"{command[0]} was not found: --cluster slurm runs where Slurm's commands are.") from error
+        raise MachineFault(
+            f"{command[0]} was not found: --cluster slurm needs a machine with Slurm's commands."
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise MachineFault(f"Slurm did not answer {command[0]} within {_COMMAND_S} s.") from error
     if done.returncode != 0:

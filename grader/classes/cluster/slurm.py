@@ -139,7 +139,7 @@ class _Cluster:
         try:
             executor = SlurmExecutor(folder=self.files.logs, python=_quoted(Path(sys.executable)))
         except RuntimeError as error:
-            raise UsageError(f"--cluster slurm runs where Slurm's commands are: {error}") from error
+            raise UsageError(f"--cluster slurm needs a machine with Slurm's commands: {error}") from error
         executor.update_parameters(**{name: value for name, value in parameters.items() if value is not None})
         return executor
 
