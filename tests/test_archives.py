@@ -151,7 +151,7 @@ def test_a_class_may_hand_in_archives(tmp_path: Path, rules: Assignment) -> None
     assert is_class(tmp_path, rules)
     found, notes = find_class(tmp_path, rules)
     assert [one.student for one in found] == ["alice", "bob", "carol"]
-    assert notes == ["dave.rar is left aside: unpack it into a folder of its name to have it graded."]
+    assert notes == ["dave.rar is left out: unpack it into a folder of the same name to have it graded."]
     assert all(read(one.path, rules).files == (("hw4.cu", SOURCE),) for one in found)
 
 

@@ -52,7 +52,7 @@ def test_the_handout_of_hw4_promises_what_its_yaml_holds() -> None:
         ("metrics:", "deadline: {due: 2026-12-01}\nmetrics:", ["deadline.due", "found 2026-12-01.", "with its zone"]),
         ("metrics:", "deadline: {due: 2026-13-01T00:00:00Z}\nmetrics:", ["month must be in 1..12"]),
         ("metrics:", "deadline: {due: 20261201}\nmetrics:", ["deadline.due: expected a time", "found 20261201."]),
-        ("metrics:", "a: &a [x, x]\nb: &b [*a, *b]\nmetrics:", ["aliases expand to too much"]),
+        ("metrics:", "a: &a [x, x]\nb: &b [*a, *b]\nmetrics:", ["aliases expand to too many values"]),
         ("metrics:", "a: " + "[" * 50_000 + "\nmetrics:", ["nested more than 32 deep"]),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_small_file_that_unfolds_to_a_huge_one_is_refused_before_it_does(write
     bomb += "".join(
         f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
     )
-    with pytest.raises(UsageError, match="aliases expand to too much: write the values out"):
+    with pytest.raises(UsageError, match="aliases expand to too many values: write the values out"):
         load_assignment_file(write("assignment.yaml", bomb))
 
 

@@ -65,7 +65,7 @@ def test_every_number_is_led_back_to_its_inputs() -> None:
 
 
 def test_a_number_that_does_not_follow_is_said_so() -> None:
-    assert "DOES NOT FOLLOW: recomputed it is 6935.48" in explain(final(timed(speedup=9999.0)))
+    assert "DOES NOT FOLLOW: the recomputed value is 6935.48" in explain(final(timed(speedup=9999.0)))
     assert "DOES NOT FOLLOW" in explain(final(timed()).model_copy(update={"scores": Scores(total=99, max=90)}))
 
 
@@ -80,7 +80,7 @@ def test_an_interval_that_is_not_that_of_the_runs_is_said_so() -> None:
         return explain(final(timed(6.3).model_copy(update={"timing": how})))
 
     assert "98.0% interval 6 to 6.6" in said(6.0) and "DOES NOT FOLLOW" not in said(6.0)
-    assert "DOES NOT FOLLOW: recomputed it is 6;" in said(6.25)
+    assert "DOES NOT FOLLOW: the recomputed value is 6;" in said(6.25)
 
 
 def test_records_against_different_baselines_warn() -> None:
@@ -89,7 +89,7 @@ def test_records_against_different_baselines_warn() -> None:
     slower = final(timed(baseline=BASE.model_copy(update={"seconds": 47.3})))
     assert "+10.0%" in differences(one, slower)[0]
     elsewhere = final(timed(baseline=BASE.model_copy(update={"cpu": "EPYC"})))
-    assert "timed on Xeon and on EPYC; speedups do not compare" in differences(one, elsewhere)[0]
+    assert "timed on Xeon and on EPYC" in differences(one, elsewhere)[0]
     assert compare(one, elsewhere, headings=("one", "other")).startswith("warning: another baseline")
 
 

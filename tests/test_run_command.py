@@ -65,5 +65,5 @@ def test_what_a_fault_of_the_grader_recommends_works(
     with pytest.raises(SystemExit):
         cli.main([*words, "run", str(echo / "echo.cu"), "-v"])
     said = capsys.readouterr().err
-    assert "please report it with what `grader -v …` prints" in said
+    assert "please report it" in said
     assert ("Traceback" in said) is shown

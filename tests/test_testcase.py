@@ -98,7 +98,7 @@ def test_a_backward_range_and_an_empty_selection_are_refused():
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("graded: true", "graded: true\n    colour: red", "groups[0].colour: this key is not known"),
+        ("graded: true", "graded: true\n    colour: red", "groups[0].colour: this key is unknown"),
         ("[2, 128, 32]", "[2, 100, 32]", "cases.a1: the shape [2, 100, 32] is not legal: N must be a power of two"),
         ("[2, 128, 32]", "[2, 128]", "3 numbers (B, N, d) expected, found 2"),
         ("[2, 128, 32]", "[2, x, 32]", "cases.a1[1]: expected a number, found 'x'."),

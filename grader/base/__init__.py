@@ -1,4 +1,4 @@
 """The foundation of all packages: errors, verdicts, names and paths, YAML and CSV, processes for heavy work, progress.
 
-Nothing here knows CUDA, a course or a submission. Imports no other package of the grader.
+Nothing here depends on CUDA, a course or a submission. Imports no other package of the grader.
 """

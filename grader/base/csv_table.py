@@ -1,7 +1,7 @@
-"""CSV files: read as people write them (rosters, points), written so that a spreadsheet runs no formula in them.
+"""Reads CSV files as people write them (rosters, points), and writes them so that a spreadsheet runs no formula.
 
-Excel writes semicolons where the comma is the decimal sign, a byte order mark, CRLF, and line breaks inside quotes. All
-of that is read; ambiguous files, such as one with a repeated column, are refused.
+Excel writes semicolons where the comma is the decimal sign, a byte order mark, CRLF, and line breaks inside quotes. The
+reader accepts all of that, and refuses ambiguous files, for example those with a repeated column.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from grader.base.names import student_id
 from grader.base.paths import shown
 
 _FORMULA = re.compile(r" *[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""Characters that begin a formula, and their full-width forms, which some spreadsheets treat alike."""
+"""Characters that begin a formula, and their full-width forms, which some spreadsheets treat the same."""
 _SEPARATORS = (",", ";", "\t")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A nonempty line: `where` names file and line, `values` are the cells by column in lower case."""
+    """A nonempty line. `where` names the file and the line; `values` are the cells by column, in lower case."""
 
     where: str
     id: str
@@ -32,8 +32,8 @@ class Row:
 
 
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
-    """`rows` as CSV. A quote before a cell that a spreadsheet would run as a formula keeps it text (OWASP, CSV
-    Injection)."""
+    """`rows` as CSV. Cells that a spreadsheet would run as a formula get a quote in front, so that they stay text
+    (OWASP, CSV Injection)."""
     out = io.StringIO()
     csv.writer(out, lineterminator=line_end).writerows([[_safe(cell) for cell in row] for row in rows])
     return out.getvalue()
@@ -49,8 +49,8 @@ def _safe(cell: object) -> object:
 
 
 def read_table(path: Path, what: str) -> tuple[list[str], list[Row]]:
-    """(columns in lower case, rows) of a CSV file with a column `id`; `what` names the file in messages ("The roster").
-    Raises UsageError naming the file, the line and what was expected."""
+    """Read a CSV file with a column `id`, as (columns in lower case, rows); `what` names the file in messages, as in
+    "The roster". Raises UsageError with the file, the line and what was expected."""
     name = f"{what} {shown(path)}"
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -86,8 +86,8 @@ def _rows(name: str, columns: list[str], lines: Iterator[list[str]]) -> Iterator
             continue
         if any(cell.strip() for cell in cells[len(columns) :]):
             raise UsageError(
-                f"{where}: {len(cells)} cells, expected at most {len(columns)}, as the first line has: put quotes "
-                "around a cell that holds the separator."
+                f"{where}: {len(cells)} cells, expected at most {len(columns)} as in the first line: put quotes "
+                "around a cell that contains the separator."
             )
         values = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
         student = student_id(values.get("id", ""))

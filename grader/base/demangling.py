@@ -1,4 +1,4 @@
-"""The names of C++ functions as people read them. A submission chooses them, so c++filt runs under limits."""
+"""Demangles the names of C++ functions. A submission chooses these names, so c++filt runs under limits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MAX_DEMANGLER_BYTES = 48 << 20
 
 @lru_cache(maxsize=4096)
 def demangle(name: str) -> str:
-    """A C++ name as people read it, the same text as `abi::__cxa_demangle` gives. The name itself is returned where
-    c++filt is missing or would write too much: 200 mangled characters can stand for many gigabytes, since each part can
+    """The readable form of a C++ name, as `abi::__cxa_demangle` would return it. Where c++filt is missing or would
+    write too much, return the name itself: 200 mangled characters can stand for many gigabytes, since each part can
     refer to the parts before it."""
     tool = shutil.which("c++filt")
     if not tool or not name.startswith("_Z") or len(name) > _MAX_NAME:

@@ -1,4 +1,4 @@
-"""Facts about the machine that a record names."""
+"""Facts about the machine, for records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @cache
 def cpu_features() -> str:
-    """The processor and its features from /proc/cpuinfo: what code for -march=native may use."""
+    """The processor and its features from /proc/cpuinfo, which code for -march=native may use."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:
@@ -20,7 +20,7 @@ def cpu_features() -> str:
 
 @cache
 def cpu_model() -> str:
-    """The processor's name as /proc/cpuinfo gives it."""
+    """The processor's name as in /proc/cpuinfo."""
     try:
         for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
             if line.startswith(("model name", "Model")):

@@ -6,23 +6,23 @@ import re
 import unicodedata
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters except tab and newline, direction overrides, and bytes that are not UTF-8 (surrogates): they would
-command a terminal, hide what is written, or not be written at all."""
+"""Control characters except tab and newline, direction overrides, and bytes that are not UTF-8 (surrogates). They could
+control a terminal, hide text, or fail to be written."""
 
 
 def spelled_out(text: str) -> str:
-    """`text` of one or more lines with what cannot be printed written as \\x1b or \\udce9."""
+    """`text`, of one or more lines, with unprintable characters written as \\x1b or \\udce9."""
     return _UNPRINTABLE.sub(lambda found: _escaped(found[0]), text.replace("\r\n", "\n"))
 
 
 def printable_name(text: str) -> str:
-    """As `spelled_out`, on one line."""
+    """Like `spelled_out`, on one line."""
     return spelled_out(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def student_id(text: str) -> str:
-    """The id in a name, a cell or an argument: on one line, with accents normalized (macOS
-    decomposes accented letters, rosters do not)."""
+    """The student's id in a name, a cell or an argument, on one line and with normalised accents (macOS decomposes
+    accented letters, rosters do not)."""
     return unicodedata.normalize("NFC", printable_name(text.strip()))
 
 

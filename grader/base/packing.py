@@ -1,4 +1,4 @@
-"""Zip files whose bytes depend on their content alone."""
+"""Makes zip files whose bytes depend only on their content."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Its files in order, without those that running or installing it leaves there."""
+    """The files below `folder` in order, without those that running or installing the code leaves there."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not any(part.endswith(_LEFT_OUT) for part in path.relative_to(folder).parts):
             yield path
 
 
 def packed(content: Mapping[str, bytes]) -> bytes:
-    """A zip of these files; scripts can be executed."""
+    """A zip of these files, in which scripts are executable."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, data in sorted(content.items()):

@@ -1,5 +1,5 @@
-"""Where things are: the course's folders (assignment/, reference/, …) and the cache. No other module guesses. And how a
-file is written that is there whole or not at all."""
+"""Knows where the course's folders (assignment/, reference/, …) and the cache are; no other module guesses. Also writes
+files that are complete or absent at any moment."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def course_root() -> Path:
 
 
 def cache_folder() -> Path:
-    """Builds, baselines and native parts: GRADER_CACHE, else $XDG_CACHE_HOME/grader, else ~/.cache/grader."""
+    """The folder for builds, baselines and native parts: GRADER_CACHE, else $XDG_CACHE_HOME/grader, else
+    ~/.cache/grader."""
     configured = os.environ.get("GRADER_CACHE")
     if configured:
         return Path(configured).expanduser().resolve()
@@ -51,8 +52,8 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file for what `path` is to hold. At the end of the block it takes that place; where the block fails, or the
-    disk is full, what was there stays."""
+    """Open a temporary file for the new content of `path`. It replaces `path` at the end of the block; if the block
+    fails or the disk is full, the old content stays."""
     with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=f".{path.name}.", delete=False) as file:
         try:
             yield file
@@ -66,8 +67,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def shown(path: Path) -> str:
-    """A path as a person would type it: relative to the working directory when it lies below it."""
+    """A path as a person would type it: relative to the working directory if it is below it."""
     try:
         return printable_name(str(path.resolve().relative_to(Path.cwd())))
-    except (OSError, ValueError, RuntimeError):  # elsewhere, or a link to itself
+    except (OSError, ValueError, RuntimeError):  # outside of it, or a link to itself
         return printable_name(str(path))

@@ -17,5 +17,5 @@ class Completed:
 
 
 Runner = Callable[[Sequence[str], Path], Completed]
-"""Runs a command line in a working directory until it ends. Builders take one, so that one place decides how compilers
-run and how they are confined."""
+"""Runs a command line in a working directory until it ends. Builders take a Runner, so that one place decides how
+compilers run and how they are confined."""

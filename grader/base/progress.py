@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: a live bar on a terminal, occasional lines elsewhere."""
+"""Shows the progress of long work on stderr: a live bar on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.progress import Progress as RichProgress
 
 
 class Progress:
-    """Receives reports from long work, and shows nothing of them; subclasses do."""
+    """Receives reports from long work and ignores them; subclasses show them."""
 
     def stage(self, text: str, total: int | None = None) -> None:
         """A new stage begins, of `total` steps if that is known."""
@@ -20,14 +20,14 @@ class Progress:
         """`done` steps of the stage are finished."""
 
     def step(self, name: str, ended: str = "") -> None:
-        """A named step of the stage begins or, with how, has ended."""
+        """A named step of the stage begins. With `ended`, which says how, it has ended."""
 
     def line(self, text: str) -> None:
-        """Something worth a line of its own."""
+        """Report `text` on a separate line."""
 
 
 class _Plain(Progress):
-    """One line per stage and per step that has ended, for logs."""
+    """One line per stage and per finished step, for logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -44,7 +44,7 @@ class _Plain(Progress):
 
 
 class _Live(Progress):
-    """One bar that changes its text from stage to stage, with the step that goes on and the last that ended."""
+    """One bar, whose text changes from stage to stage, with the current step and the last finished one."""
 
     def __init__(self, bar: RichProgress) -> None:
         self._bar = bar
@@ -68,7 +68,7 @@ class _Live(Progress):
 
 @contextlib.contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Progress on stderr while the block runs; a live bar leaves no trace behind."""
+    """Show progress on stderr while the block runs; a live bar disappears at the end."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Plain(console)

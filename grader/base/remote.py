@@ -1,8 +1,8 @@
-"""A Python process that calls the grader's functions for this one, one call after another.
+"""A Python process that calls the grader's functions for this process, one call after another.
 
-Calls and answers are pickled and go over a socket pair of which only the two have an end; the process ends when its
-parent's end closes, so it never outlives its parent. (multiprocessing's own processes are forked from a parent with
-threads, or import the caller's main module again.) It is `python -m grader.base.remote`.
+Calls and answers are pickled and sent over a socket pair that only these two processes hold. The process ends when its
+parent's end closes, so it never outlives its parent. (The processes of multiprocessing are forked from a parent with
+threads, or import the caller's main module again.) It runs `python -m grader.base.remote`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from grader.base.errors import GraderFault
 
 
 class Lost(Exception):
-    """The process ended before it answered; says how, as SIGKILL or "exit code 1"."""
+    """The process ended before it answered; the message says how, for example SIGKILL or "exit code 1"."""
 
 
 class Remote:
-    """One such process, started at once. `memory_bytes` limits its address space, and what it says of that is not
-    shown; `own_session`: a terminal's Ctrl-C does not reach it."""
+    """One such process, started at once. `memory_bytes` limits its address space and hides its stderr; `own_session`
+    keeps a terminal's Ctrl-C away from it."""
 
     def __init__(self, *, memory_bytes: int | None = None, own_session: bool = False) -> None:
         self._ours, theirs = Pipe()
@@ -38,7 +38,7 @@ class Remote:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "grader.base.remote", str(theirs.fileno()), str(memory_bytes or "")],
             stdin=subprocess.DEVNULL,
-            stdout=2,  # what a library prints is no output of ours
+            stdout=2,  # what libraries print is not part of our output
             stderr=None if memory_bytes is None else subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
             pass_fds=(theirs.fileno(),),
@@ -48,11 +48,11 @@ class Remote:
 
     def begin(self, function: Callable[..., object], *arguments: object, **named: object) -> None:
         """Start a call of a module-level function; `answer` waits for its end."""
-        with contextlib.suppress(OSError):  # it has ended, as `answer` will say
+        with contextlib.suppress(OSError):  # it has ended, which `answer` reports
             self._ours.send((function, arguments, named))
 
     def answer(self, wall_s: float | None = None) -> Any:
-        """What the function returned; what it raised is raised here. Raises Lost, and TimeoutError after `wall_s`."""
+        """Return what the function returned, or raise what it raised. Raises Lost, and TimeoutError after `wall_s`."""
         try:
             in_time = self._ours.poll(wall_s)
             works, result = self._ours.recv() if in_time else (False, TimeoutError())
@@ -64,15 +64,15 @@ class Remote:
         return result
 
     def fileno(self) -> int:
-        """For `select`: it can be read once there is an answer, or the process has ended."""
+        """A descriptor for `select`, readable once there is an answer or the process has ended."""
         return self._ours.fileno()
 
     def terminate(self) -> None:
-        """Ask it to end now."""
+        """Ask the process to end now."""
         self._process.terminate()
 
     def end(self, patience_s: float = 0.0) -> None:
-        """Wait for its end for so long, then kill it."""
+        """Wait at most `patience_s` for the process to end, then kill it."""
         self._ours.close()
         try:
             self._process.wait(patience_s)
@@ -107,5 +107,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches the whole group; the parent decides
     if sys.argv[2]:
         resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
-    with contextlib.suppress(OSError):  # the parent has ended: nothing to answer
+    with contextlib.suppress(OSError):  # the parent has ended, so no answer is needed
         _serve(Connection(int(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""Where the seconds of a grading go, by stage."""
+"""Measures how long each stage of a grading takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 RUN_STAGES = ("compile", "graded runs", "timed runs", "profiled run")
-"""Stages that are the submission's own: all other time is the grader's overhead."""
+"""The stages of the submission itself; all other time is the grader's overhead."""
 
 
 class Stopwatch:
@@ -18,12 +18,12 @@ class Stopwatch:
         self._seconds: dict[str, float] = {}
 
     def add(self, stage: str, seconds: float) -> None:
-        """Seconds measured elsewhere."""
+        """Add seconds that were measured elsewhere."""
         self._seconds[stage] = self._seconds.get(stage, 0.0) + seconds
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Times a block, excluding what is added to any stage inside it."""
+        """Time a block, without the seconds that are added to any stage inside it."""
         began, before = time.monotonic(), sum(self._seconds.values())
         try:
             yield
@@ -32,7 +32,7 @@ class Stopwatch:
             self.add(name, time.monotonic() - began - inner)
 
     def timings(self) -> dict[str, float]:
-        """Seconds by stage in the order they first came, then `other` and `total`."""
+        """Seconds by stage, in the order in which the stages first came, then `other` and `total`."""
         total = time.monotonic() - self._began
         other = max(0.0, total - sum(self._seconds.values()))
         return {name: round(s, 4) for name, s in (self._seconds | {"other": other, "total": total}).items()}

@@ -1,4 +1,4 @@
-"""Makes a request to end reliable, wherever Python is at that moment.
+"""Makes a request to end reliable, whatever Python is doing at that moment.
 
 A signal's exception may be raised in a callback that swallows exceptions: a destructor, or a hook that runs around a
 fork (logging has one). Python then prints a traceback and drops the exception, and with it the request to end.
@@ -16,7 +16,7 @@ _SIGNALS = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
 
 
 def never_drop_a_signal() -> None:
-    """From now on, sends the signal again when a KeyboardInterrupt or SystemExit is dropped."""
+    """From now on, send the signal again whenever Python drops a KeyboardInterrupt or SystemExit."""
     sys.unraisablehook = _ask_again
 
 

@@ -1,4 +1,4 @@
-"""The outcomes of a testcase, and whose fault each is. Only a student's fault costs points."""
+"""The verdicts on a test, and whose fault a failure is. Only the student's faults cost points."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Fault(StrEnum):
-    """Who caused a test not to pass."""
+    """Who is responsible for a test that did not pass."""
 
     STUDENT = "student"
     GRADER = "grader"

@@ -1,8 +1,8 @@
-"""Processes for heavy numpy: one core each.
+"""Processes for heavy numpy work, with one core each.
 
-numpy's BLAS starts as many threads as there are cores, and for the small tiles of an oracle they get in each other's
-way. So the work is done by processes with one BLAS thread each (`grader.ONE_BLAS_THREAD`), fed with one small task at a
-time. Tasks write their results into files at their own offsets; only a number comes back.
+numpy's BLAS starts as many threads as there are cores, and they slow each other down on the small tiles of an oracle.
+So processes with one BLAS thread each (`grader.ONE_BLAS_THREAD`) do the work, one small task at a time. Tasks write
+their results into files at their own offsets and return only a number.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from grader.base.remote import Lost, Remote
 
 Task = TypeVar("Task")
 Work = Callable[[Task], int]
-"""A module-level function. What it returns (bytes done, say) is added to the progress."""
+"""A module-level function. Its result, for example the number of bytes done, is added to the progress."""
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -31,7 +31,7 @@ def run_tasks(
     processes: int,
     done: Callable[[int], None] = lambda amount: None,
 ) -> None:
-    """Runs every task in `processes` processes, or in this one when that is 0.
+    """Run every task in `processes` processes, or in this one if that is 0.
 
     The first error of a task ends the others and is raised here. Ctrl-C ends them too. Raises MachineFault when a
     process ends before its task is done.
@@ -57,7 +57,7 @@ def run_tasks(
     except Lost as lost:
         raise MachineFault(
             "A worker process of the grader ended before its task was done (killed, or out of memory); "
-            "free memory, then give the same command again."
+            "free memory, then repeat the command."
         ) from lost
     finally:
         for worker in crew:

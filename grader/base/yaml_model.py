@@ -1,4 +1,4 @@
-"""Reads a YAML file into a pydantic model; reports an error in one sentence: file, line, key, value, what to do."""
+"""Reads a YAML file into a pydantic model, and reports an error in one sentence: file, line, key, value, what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grader.base.paths import shown
 from grader.base.yaml_text import Location, line_of, read_yaml
 
 _LARGEST_WHOLE = 2**53
-"""Larger whole numbers are typing errors, and some overflow system calls."""
+"""Larger whole numbers are typing errors, and some of them overflow system calls."""
 _SHOWN_CHARACTERS = 60
 
 
@@ -69,13 +69,13 @@ def _mistaken(value: Any, annotation: Any, location: tuple[int | str, ...] = ())
 
 
 def _annotation_at(key: int | str, value: dict[str, Any], annotation: Any) -> Any:
-    """What is expected at `key` of `value`, where `annotation` says what is expected of `value` itself."""
+    """The type expected at `key` of `value`, where `annotation` is the type expected of `value` itself."""
     fields = _fields_of(annotation, value.get("kind"))
     return fields[str(key)].annotation if key in fields else Any if fields else annotation
 
 
 def _fields_of(annotation: Any, kind: Any) -> dict[str, Any]:
-    """The fields of the model in `annotation`; of several, of the one for this `kind`."""
+    """The fields of the model in `annotation`; if it has several models, of the one for this `kind`."""
     models = _models(annotation)
     fitting = [model for model in models if len(models) == 1 or kind in _leaves_of_kind(model)]
     return dict(fitting[0].model_fields) if fitting else {}
@@ -90,7 +90,7 @@ def _leaves_of_kind(model: type[BaseModel]) -> tuple[Any, ...]:
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
-    """The plain types that an annotation is made of."""
+    """The plain types that make up an annotation."""
     arguments = get_args(annotation)
     if get_origin(annotation) is Literal or not arguments:
         yield annotation
@@ -112,25 +112,25 @@ _EXPECTED = {
     "dict_type": "expected keys and values",
     "model_type": "expected keys and values",
     "model_attributes_type": "expected keys and values",
-    "string_type": "expected text (quotes make text of anything)",
+    "string_type": "expected text (quotes turn anything into text)",
     "float_type": "expected a number",
     "float_parsing": "expected a number",
     "int_type": "expected a whole number",
     "int_parsing": "expected a whole number",
     "int_from_float": "expected a whole number",
     "finite_number": "expected a finite number",
-    "timezone_aware": "expected a time with its zone, as 2026-12-01T23:59:00+01:00",
-    "datetime_type": "expected a time, as 2026-12-01T23:59:00+01:00",
-    "datetime_parsing": "expected a time, as 2026-12-01T23:59:00+01:00",
-    "datetime_from_date_parsing": "expected a time, as 2026-12-01T23:59:00+01:00",
+    "timezone_aware": "expected a time with its zone, like 2026-12-01T23:59:00+01:00",
+    "datetime_type": "expected a time, like 2026-12-01T23:59:00+01:00",
+    "datetime_parsing": "expected a time, like 2026-12-01T23:59:00+01:00",
+    "datetime_from_date_parsing": "expected a time, like 2026-12-01T23:59:00+01:00",
 }
-"""Pydantic's Python terms, translated to YAML's."""
+"""Pydantic's messages in Python terms, translated to terms of YAML."""
 
 
 def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tuple[Location, str]:
     """The location of the first problem, and a sentence about it."""
-    # An unknown key first: a misspelled key makes the right one "missing" too. What is neither
-    # `int` nor `float` is a problem of both members of that union, and of the second in better words.
+    # Unknown keys come first, since a misspelled key also makes the right one "missing". A value that is neither `int`
+    # nor `float` is a problem for both members of that union; the second one describes it better.
     problems = sorted(
         error.errors(), key=lambda each: (each["type"] != "extra_forbidden", each["loc"][-1:] == ("int",))
     )
@@ -141,7 +141,7 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
         close = difflib.get_close_matches(str(location[-1]), allowed, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         listing = f"allowed here: {', '.join(allowed)}." if allowed else "remove it."
-        text = f"this key is not known; {hint}{listing}"
+        text = f"this key is unknown; {hint}{listing}"
     elif first["type"] == "missing":
         text = "this key is missing; add it."
     else:
@@ -156,8 +156,8 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
 
 
 def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> tuple[list[int | str], list[str]]:
-    """The keys and numbers of pydantic's `location`, without the names that it gives to the members of unions, and the
-    keys that are allowed next to the last one."""
+    """The keys and numbers in pydantic's `location`, without its names for members of unions, and the keys that are
+    allowed in place of the last one."""
     keys: list[int | str] = []
     allowed: list[str] = []
     value, annotation = content, model
@@ -180,7 +180,7 @@ def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> 
 
 
 def _described(value: Any) -> str:
-    """A value as the user wrote it, shortened."""
+    """A value as the user wrote it, abbreviated."""
     if value is None:
         return "nothing"
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""Reads a YAML file into plain values, with the line of each, and without YAML's traps.
+"""Reads a YAML file into plain values with their lines, and avoids YAML's traps.
 
-A key that is written twice is refused (PyYAML keeps the last and says nothing), `1e-4` is a number (YAML 1.1 makes it a
-string), and a small file that aliases make huge is refused before it is expanded.
+It refuses a key that is written twice (PyYAML silently keeps the last one), reads `1e-4` as a number (YAML 1.1 makes it
+a string), and refuses a small file whose aliases make it huge before it expands them.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import yaml
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 
-_MOST_NODES = 20_000
-"""Keys and values of a file, with aliases expanded."""
-_DEEPEST = 32
+_MAX_NODES = 20_000
+"""The most keys and values in a file, with aliases expanded."""
+_MAX_DEPTH = 32
 
 Location = Sequence[int | str]
 """The keys and numbers that lead from a file's top to a value."""
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """Valid YAML that is not accepted here; `problem` says why."""
+    """Valid YAML that the grader refuses; `problem` says why."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader; ten times as fast where PyYAML was built with libyaml."""
+    """The safe loader, which is ten times as fast if PyYAML was built with libyaml."""
 
 
 _Loader.add_implicit_resolver(
@@ -46,7 +46,7 @@ def _text(path: Path) -> str:
 
 
 def read_yaml(path: Path) -> tuple[Any, Any]:
-    """(root node, content) of a YAML file; both None where it is empty. Raises UsageError with the line."""
+    """Read a YAML file as (root node, content); both are None if it is empty. Raises UsageError with the line."""
     text = _text(path)
     try:
         _refuse_depth(text)
@@ -75,19 +75,21 @@ def _refuse_depth(text: str) -> None:
     event: Any
     for event in yaml.parse(text, _Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise _Refused(problem=f"it is nested more than {_DEEPEST} deep", problem_mark=event.start_mark)
+        if depth > _MAX_DEPTH:
+            raise _Refused(problem=f"it is nested more than {_MAX_DEPTH} deep", problem_mark=event.start_mark)
 
 
 def _size(node: Any, known: dict[int, int]) -> int:
-    """`node` and the nodes below it, with aliases expanded. Refuses too many nodes, and cycles."""
+    """Count `node` and the nodes below it, with aliases expanded. Refuses too many nodes, and cycles."""
     if id(node) in known:
         size = known[id(node)]
     else:
-        known[id(node)] = _MOST_NODES + 1  # until it is counted: met again below itself, it is a cycle
+        known[id(node)] = _MAX_NODES + 1  # until it is counted: a node met again below itself is a cycle
         size = known[id(node)] = 1 + sum(_size(child, known) for child in _children(node))
-    if size > _MOST_NODES:
-        raise _Refused(problem="its aliases expand to too much: write the values out", problem_mark=node.start_mark)
+    if size > _MAX_NODES:
+        raise _Refused(
+            problem="its aliases expand to too many values: write the values out", problem_mark=node.start_mark
+        )
     return size
 
 
@@ -115,7 +117,7 @@ def _refuse_repeated_keys(node: Any) -> None:
 
 
 def line_of(root: Any, location: Location) -> int:
-    """The line, from 1, of the deepest node that `location` leads to; pydantic's tags of unions lead nowhere."""
+    """The line, counted from 1, of the deepest node on the way of `location`. Pydantic's tags of unions are skipped."""
     line, node = root.start_mark.line, root
     for part in location:
         if isinstance(node, yaml.MappingNode):

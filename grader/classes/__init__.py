@@ -1,6 +1,6 @@
-"""A whole class: who handed in what and when, grading it here (`batch`) or on Slurm (`cluster`), and final points.
+"""A whole class: who submitted what and when, grading it here (`batch`) or on Slurm (`cluster`), and final points.
 
-`final_points` puts records, lateness and points entered by hand together; `comparable` says whether results compare;
-`recheck` is the second look before a place on the leaderboard; `similarity` finds submissions that resemble each other.
-May import `store`, `grading` and what is below them.
+`final_points` combines records, lateness and points entered by hand; `comparable` says whether results can be compared;
+`recheck` runs tests again before a result gets a place on the leaderboard; `similarity` finds submissions that resemble
+each other. May import `store`, `grading` and the packages below them.
 """

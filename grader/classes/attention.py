@@ -1,4 +1,4 @@
-"""Whom of a class a person should look at, and why: the same list after `grade`, in the gradebook and on its page."""
+"""The students who need a person's attention, and why: one list for `grade`, the gradebook and the gradebook's page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.store.database import Student
 
 
 class Why(StrEnum):
-    """Why somebody needs attention, the most urgent first."""
+    """Why a student needs attention, the most urgent first."""
 
     NOT_JUDGED = "not judged, through no fault of theirs: the same `grader grade` tries again"
     NOT_GRADED = "not graded yet"
@@ -26,7 +26,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Concern:
-    """`detail` is one line; '' where `why` says it all."""
+    """A student who needs attention. `detail` is one line, or '' where `why` says everything."""
 
     student: Student
     why: Why
@@ -36,8 +36,8 @@ class Concern:
 def needs_attention(
     lines: Sequence[Line], absent: Sequence[Absent] = (), unjudged: Mapping[str, str] | None = None
 ) -> list[Concern]:
-    """Concerns by urgency, then by student's id. `unjudged`: whom a run could not judge, with the reason, where their
-    points are of an earlier one."""
+    """Concerns by urgency, then by student's id. `unjudged`: by student, why a run could not judge them; their points
+    then come from an earlier run."""
     students = students_only(lines)
     rostered = any(line.attempt.student.enrolled for line in students) or any(one.student.enrolled for one in absent)
     found = [Concern(one.student, Why.NOT_GRADED) for one in absent if one.waiting]
@@ -68,18 +68,18 @@ def _of_record(record: Record) -> Iterator[tuple[Why, str]]:
 
 
 def by_reason(concerns: Sequence[Concern]) -> list[tuple[Why, list[Concern]]]:
-    """The same, grouped by why."""
+    """Concerns grouped by their reason."""
     groups = [(why, [concern for concern in concerns if concern.why is why]) for why in Why]
-    return [(why, of_it) for why, of_it in groups if of_it]
+    return [(why, group) for why, group in groups if group]
 
 
 def render(concerns: Sequence[Concern]) -> str:
-    """The list for a terminal; '' where nobody needs attention."""
+    """The list for a terminal; '' where no student needs attention."""
     lines = []
-    for why, of_it in by_reason(concerns):
-        if not any(concern.detail for concern in of_it):
-            lines.append(f"  {why} ({len(of_it)}): {', '.join(concern.student.id for concern in of_it)}")
+    for why, group in by_reason(concerns):
+        if not any(concern.detail for concern in group):
+            lines.append(f"  {why} ({len(group)}): {', '.join(concern.student.id for concern in group)}")
         else:
-            lines.append(f"  {why} ({len(of_it)}):")
-            lines += [f"    {concern.student.id}: {concern.detail}" for concern in of_it]
+            lines.append(f"  {why} ({len(group)}):")
+            lines += [f"    {concern.student.id}: {concern.detail}" for concern in group]
     return "\n".join(["Needs attention:", *lines]) if lines else ""

@@ -1,7 +1,8 @@
-"""Whether the results of a class compare: were all graded under the same rules, on the same testcases and machines?
+"""Finds out whether the results of a class can be compared: all graded under one set of rules, on the same testcases
+and machines.
 
-Grading a class again takes hours and can be interrupted; a few students can be graded again alone. Until all are,
-points of two kinds stand side by side, each right by itself. That is told, with who stands where.
+Grading a class again takes hours and can be interrupted, or an assistant grades only a few students again. Until all
+are graded, points of two kinds stand side by side, each correct by itself. The notes here say so and name the students.
 """
 
 from __future__ import annotations
@@ -14,55 +15,57 @@ from grader.classes.final_points import Line, students_only
 from grader.records.record import Record
 
 RULES_SHOWN = 12
-"""Characters of the rules' SHA-256 that people are shown."""
+"""How many characters of the rules' SHA-256 people see."""
 
-_MOST_NAMED = 30
-"""More students than these are not named when they are the largest group: they are all that are not named elsewhere."""
+_MAX_NAMED = 30
+"""A largest group with more students than this is not listed: it is all the students that no other group lists."""
 
 
 def rules_of(record: Record) -> str:
-    """The rules that a record was graded under, as people are shown them."""
+    """The start of the SHA-256 of the rules that a record was graded under, for people to read."""
     return record.assignment_sha256[:RULES_SHOWN]
 
 
 def mixed(lines: Sequence[Line], rules_now: str = "") -> list[str]:
-    """What keeps the points of `lines` from being compared, in sentences that name the students; none when all is
-    alike. `rules_now` is the SHA-256 of the assignment's rules, '' where it is not known."""
+    """Say in sentences that name the students why the points of `lines` cannot be compared; none where they can.
+    `rules_now` is the SHA-256 of the assignment's current rules, '' where it is not known."""
     students = students_only(lines)
     now = rules_now[:RULES_SHOWN]
     notes = []
-    if groups := _groups(students, rules_of, beside=now):
+    if groups := _groups(students, rules_of, expected=now):
         told = [f"{name}{' (the current rules)' if name == now else ''}: {who}" for name, who in groups]
-        then = "; the same `grader grade` command brings all under the current rules" if now else ""
+        then = "; the same `grader grade` command grades all under the current rules" if now else ""
         notes.append(
-            f"Points were given under different rules and do not compare{then}. Rules {'; rules '.join(told)}."
+            f"Points were given under different rules and cannot be compared{then}. Rules {'; rules '.join(told)}."
         )
-    for what, read in (("GPUs", _gpu), ("processors, which speedups are over", _processor)):
+    for what, read in (("GPUs", _gpu), ("processors, on which the baseline ran", _processor)):
         if groups := _groups(students, read):
             told = [f"{name}: {who}" for name, who in groups]
             notes.append(
-                f"Times were taken on different {what}, and points for them do not compare. {'; '.join(told)}."
+                f"Times were measured on different {what}: points for them cannot be compared. {'; '.join(told)}."
             )
-    if strange := [told for line in students for told in _strange_points(line)]:
+    if strange := [words for line in students for words in _strange_points(line)]:
         notes.append(f"Points entered by hand do not fit the rules: {', '.join(strange)}.")
     if odd := _on_other_inputs(students):
         told = [f"{student} ({', '.join(tests)})" for student, tests in odd.items()]
-        notes.append(f"Some were graded on other inputs than most, since testcases were changed: {', '.join(told)}.")
+        notes.append(f"Some were graded on different inputs than most, because testcases changed: {', '.join(told)}.")
     return notes
 
 
-def _groups(lines: Sequence[Line], read: Callable[[Record], str | None], *, beside: str = "") -> list[tuple[str, str]]:
-    """(what, who) by what `read` says of a record, the most frequent first; none where there is one kind. `beside`
-    counts as a kind though nobody has it."""
+def _groups(
+    lines: Sequence[Line], read: Callable[[Record], str | None], *, expected: str = ""
+) -> list[tuple[str, str]]:
+    """Group the lines by what `read` finds in their records, as (what, students), the largest group first. Return none
+    where all are of one kind; `expected` counts as a kind even if no record has it."""
     groups: dict[str, list[str]] = {}
     for line in lines:
         if (found := read(line.attempt.record)) is not None:
             groups.setdefault(found, []).append(line.attempt.student.id)
-    if len({*groups, beside} - {""}) < 2 or not groups:
+    if len({*groups, expected} - {""}) < 2 or not groups:
         return []
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     return [
-        (what, f"{len(who)} ({'all others' if not place and len(who) > _MOST_NAMED else ', '.join(sorted(who))})")
+        (what, f"{len(who)} ({'all others' if not place and len(who) > _MAX_NAMED else ', '.join(sorted(who))})")
         for place, (what, who) in enumerate(ordered)
     ]
 
@@ -76,16 +79,16 @@ def _processor(record: Record) -> str | None:
 
 
 def _strange_points(line: Line) -> list[str]:
-    """Points that were entered under other rules: of a part that is worth less now, or is there no more."""
+    """Points that were entered under other rules: for a part that is worth less now, or that no longer exists."""
     student = line.attempt.student.id
     parts = ((part.part, line.parts[part.part], part.max) for part in line.attempt.record.parts)
     above = [f"{student} has {got:g} of {most:g} for {part}" for part, got, most in parts if got and got > most]
-    return above + [f"{student} has some for {part}, which is no part any more" for part in line.unused]
+    return above + [f"{student} has some for {part}, which is no longer a part" for part in line.unused]
 
 
 def _on_other_inputs(lines: Sequence[Line]) -> dict[str, list[str]]:
-    """Tests by student whose input was not what most had. Only of passed ones: a test that failed on values drawn for
-    one grading has their input in its record."""
+    """By student, the tests whose input differed from the one that most students had. Only passed tests count: a test
+    that failed on values drawn for one grading has the digest of that input in its record."""
     inputs: dict[str, Counter[str]] = {}
     passed = [
         (line.attempt.student.id, test.name, test.input_digest)

@@ -1,7 +1,7 @@
-"""From records and what assistants entered to final points: which attempt counts, manual parts, lateness.
+"""Computes final points from records and from what assistants entered: which attempt counts, manual parts, lateness.
 
-This is the one place where points are put together after grading. A record's points are never changed: lateness and
-manual points are beside it in the store, so a mistake in either is put right without grading again.
+This is the only place where points are combined after grading. A record's points never change: the store keeps lateness
+and manual points next to it, so a mistake in either can be corrected without grading again.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from grader.store import Attempt, Store
 from grader.store.database import Points, Student
 
 MODEL_PREFIX = "model:"
-"""Ids of model solutions begin with it; they are shown as such and are nobody's grade."""
+"""The ids of model solutions begin with this; they are shown as such and get no grade."""
 
 
 @dataclass(frozen=True)
 class Line:
     """A student's standing. `parts` are points by part, manual ones included; None is not measured, or not entered.
 
-    `points` is the sum of what is known, after the penalty; `total` is that once nothing is missing, else None with
-    `missing` naming the parts. `unused` are parts that points were entered for and the record's rules do not have.
+    `points` is the sum of what is known, after the penalty. `total` is the same once nothing is missing, else None, and
+    `missing` names the parts. `unused` are parts for which points were entered but which the record's rules lack.
     """
 
     attempt: Attempt
@@ -42,7 +42,7 @@ class Line:
 
 
 def gradebook(store: Store, assignment: str, which: Which = Which.LATEST) -> list[Line]:
-    """One line per student, by id: of the attempt that counts."""
+    """One line per student, by id, for the attempt that counts."""
     entered = store.points(assignment)
     lines: dict[str, Line] = {}
     for attempt in store.attempts(assignment):
@@ -56,8 +56,9 @@ def gradebook(store: Store, assignment: str, which: Which = Which.LATEST) -> lis
 
 
 def _reach(line: Line) -> tuple[bool, float]:
-    """By what the best attempt is chosen. Practice never takes the place of a graded result. An attempt that could not
-    be judged counts with all that it may still come to: nobody loses points to a fault of the machine unseen."""
+    """The key by which the best attempt is chosen. Practice never replaces a graded result. An attempt that could not
+    be judged ranks by the most points that it can still reach, so that a fault of the machine cannot cost points
+    unnoticed."""
     record = line.attempt.record
     open_points = [part.max for part in record.parts if line.parts[part.part] is None]
     judged = line.points if not record.infrastructure_failed else sum_of([line.points, *open_points])
@@ -66,8 +67,8 @@ def _reach(line: Line) -> tuple[bool, float]:
 
 @dataclass(frozen=True)
 class Absent:
-    """Somebody of the class without a graded hand-in. `parts` are points that an assistant entered all the same;
-    `waiting`: there is a hand-in, which is not graded yet."""
+    """A student of the class without a graded submission. `parts` are points that an assistant entered nevertheless;
+    `waiting`: there is a submission that is not graded yet."""
 
     student: Student
     parts: dict[str, float]
@@ -80,7 +81,7 @@ class Absent:
 
 
 def absent(store: Store, assignment: str) -> list[Absent]:
-    """Those of the class who are not in `gradebook`, by id."""
+    """The students of the class who are not in `gradebook`, by id."""
     entered = store.points(assignment)
     return [
         Absent(
@@ -95,7 +96,7 @@ def absent(store: Store, assignment: str) -> list[Absent]:
 
 
 def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> Line:
-    """One attempt's points."""
+    """The points of one attempt."""
     record = attempt.record
     parts = {part.part: entered[part.part].points if part.part in entered else part.points for part in record.parts}
     missing = tuple(name for name, points in parts.items() if points is None)
@@ -115,7 +116,7 @@ def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> 
 
 
 def share_words(penalty: float) -> str:
-    """A penalty as people read it, and can compute with: 12.5%."""
+    """A penalty for people to read, exact enough to compute with: 12.5%."""
     return f"{round(100 * penalty, 4):g}%"
 
 
@@ -125,5 +126,5 @@ def days_words(days: int) -> str:
 
 
 def students_only(lines: Iterable[Line]) -> list[Line]:
-    """Without the model solutions."""
+    """The lines without those of model solutions."""
     return [line for line in lines if not line.is_model]

@@ -1,4 +1,4 @@
-"""Points that assistants enter, from a CSV file: a column `id`, one per manual part, and `PART_comment` if wanted."""
+"""Reads assistants' points from a CSV file: a column `id`, one per manual part and, optionally, `PART_comment`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from grader.store.database import Points
 
 
 def read_points(path: Path, assignment: Assignment, students: frozenset[str]) -> list[Points]:
-    """Every entry of the file; an empty cell enters nothing. Raises UsageError with the line of the first that is not
-    right: then nothing is entered."""
+    """Return every entry of the file; an empty cell is no entry. Raises UsageError with the line of the first wrong
+    entry; then nothing is entered."""
     manual = {part.part: part.points for part in assignment.rubric if part.kind == "manual"}
     columns, rows = read_table(path, "The file of points")
     parts = [name for name in columns if name in manual]
@@ -26,7 +26,7 @@ def read_points(path: Path, assignment: Assignment, students: frozenset[str]) ->
     found: list[Points] = []
     for row in rows:
         if row.id not in students:
-            raise UsageError(f"{row.where}: {row.id!r} is nobody in the store; nothing was entered.")
+            raise UsageError(f"{row.where}: the store has no student {row.id!r}; nothing was entered.")
         for part in parts:
             if text := row.values.get(part, ""):
                 points = _number(text, manual[part], f"{row.where}, {part}")
@@ -38,7 +38,7 @@ def _number(text: str, most: float, where: str) -> float:
     try:
         points = float(text.replace(",", "."))
     except ValueError as error:
-        raise UsageError(f"{where}: {text!r} is no number; nothing was entered.") from error
+        raise UsageError(f"{where}: {text!r} is not a number; nothing was entered.") from error
     if not 0 <= points <= most:
         raise UsageError(f"{where}: {text} is not between 0 and {most:g}; nothing was entered.")
     return points

@@ -1,9 +1,9 @@
-"""Results are looked at a second time before they get a place on the leaderboard: on values that nobody has seen.
+"""Runs results a second time, on values that no program has seen, before they get a place on the leaderboard.
 
-What is run again are the tests that the place rests on: those with a GPU time. Each must pass on a second draw, its
-trace must be believed, and on the same GPU model its time must be about what it was when it was graded. A class is not
-graded twice for that: repeating until a time is known well is what timing costs, and one run, three at most, tells
-whether a time repeats. Whoever ends up without a place, `--top` lower down, is not run again at all.
+A recheck runs the tests that decide the place, those with a GPU time. Each must pass on a second draw, its trace must
+be believable, and on the same GPU model its time must be about the same as when it was graded. This costs much less
+than grading the class twice: timing is expensive because it repeats a run until its time is known well, while one run,
+or three at most, shows whether a time repeats. Students who cannot reach a place within `--top` are not run again.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from grader.base.verdict import STUDENT_VERDICTS, Verdict
 from grader.records.record import RecheckedTest, RecheckRecord, Record, TestRecord
 
 SLOWER = 1.25
-"""A time repeats when one of the runs now takes at most so many times the longest run then, warm-up included. GPU times
-repeat within 0.3 % on an H200 (DESIGN.md), so this is generous; who cheats with times does it for more."""
+"""A time repeats when one of the new runs takes at most this many times the longest graded run, warm-up included. GPU
+times repeat within 0.3 % on an H200 (DESIGN.md), so this is generous; cheating with times pays only for more."""
 
 RUNS = 3
 
 Grade = Callable[[Sequence[str]], Record]
-"""Grades the same files on the named testcases of the second draw."""
+"""A function that grades the same files on the named testcases of the second draw."""
 
 
 class Recheck(StrEnum):
-    """Whether a result may have a place."""
+    """The state of a result's recheck, which decides whether it may have a place."""
 
     NOT_NEEDED = "not needed"
     MISSING = "missing"
@@ -36,8 +36,8 @@ class Recheck(StrEnum):
 
 
 def rests_on(record: Record, tests: Collection[str] = ()) -> tuple[str, ...]:
-    """The tests whose results a place by `tests` rests on: of those named, the passed ones with a GPU time. Without
-    names, as for points, those whose times were repeated, else all with a time."""
+    """The tests that decide a place by `tests`: of those named, the ones that passed with a GPU time. Without names, as
+    for points, those whose runs were repeated, else all with a time."""
     passed = [test for test in record.tests if test.verdict is Verdict.PASSED]
     timed = [test for test in passed if test.gpu_ms is not None and not test.timing_refused]
     if tests:
@@ -48,8 +48,8 @@ def rests_on(record: Record, tests: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def state_of(record: Record, tests: Collection[str] = ()) -> Recheck:
-    """How far a record is for a place by `tests`. Points without any GPU time, as from the emulator, need no recheck:
-    the second draw that every grading makes (see `grader.grading.hidden_testcases`) is all there is to look at."""
+    """The state of a record's recheck for a place by `tests`. Points without any GPU time, such as the emulator's, need
+    none: the second draw that every grading makes (see `grader.grading.hidden_testcases`) has checked all there is."""
     needed = rests_on(record, tests)
     if not needed:
         return Recheck.NOT_NEEDED
@@ -61,8 +61,8 @@ def state_of(record: Record, tests: Collection[str] = ()) -> Recheck:
 
 
 def recheck(record: Record, tests: Sequence[str], draw: str, grade: Grade) -> RecheckRecord:
-    """Look at `tests` of a record again; `grade` runs them on the draw called `draw`. Raises MachineFault when the
-    grader or the machine failed: then nothing is known."""
+    """Recheck `tests` of a record; `grade` runs them on the draw called `draw`. Raises MachineFault when the grader or
+    the machine failed, since the result is then unknown."""
     graded = {test.name: test for test in record.tests}
     found: dict[str, TestRecord] = {}
     device, left = "", list(tests)
@@ -90,20 +90,20 @@ def recheck(record: Record, tests: Sequence[str], draw: str, grade: Grade) -> Re
 
 
 def _better(before: TestRecord | None, now: TestRecord) -> TestRecord:
-    """Of two runs on the second draw, what failed or is doubted, else the faster."""
+    """The better evidence of two runs on the second draw: one that failed or is doubted, else the faster one."""
     if before is None or now.gpu_ms is None:
         return now
     return now if before.gpu_ms is not None and now.gpu_ms < before.gpu_ms else before
 
 
 def _longest_ms(graded: TestRecord) -> float:
-    """Of all runs that its time came from, the warm-up included: the run now is a first one too."""
+    """The longest of the runs behind a test's time. It includes the warm-up, since a recheck's run is a first one."""
     runs = graded.timing.runs if graded.timing is not None else ()
     return max(graded.gpu_ms or 0.0, *(run.gpu_ms for run in runs), 0.0)
 
 
 def _slower(now: TestRecord, graded: TestRecord) -> bool:
-    """Whether another run is worth it: all is well but the time."""
+    """Whether another run is worthwhile: only the time is wrong."""
     return not now.flags and now.gpu_ms is not None and now.gpu_ms > SLOWER * _longest_ms(graded)
 
 

@@ -1,9 +1,9 @@
-"""Which hand-ins resemble each other: a hint for a person who then reads both, never a score.
+"""Finds submissions that resemble each other: a hint for a person who then reads both, never a score.
 
-Fingerprints by winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003; the library copydetect), of the code without
-comments, layout and names, so that renaming and reformatting change nothing. What the template hands out, and what more
-than half of a large class has, tells nothing and is taken out. Many copies of one hand-in are one group, not all of
-their pairs.
+It compares fingerprints made by winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003; the library copydetect) of the
+code without comments, layout and names, so that renaming and reformatting change nothing. Code from the template, and
+code that more than half of a large class has, means nothing and is left out. Many copies of one submission make one
+group instead of a long list of pairs.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ NOISE = 25
 _GUARANTEED = 30
 """Matches of this many tokens are always found."""
 _TIME_S, _MEMORY_BYTES = 30, 4 << 30
-"""For each hand-in, and each pair."""
+"""Limits for each submission and for each pair."""
 _COMMON_FROM = 8
-"""From so many hand-ins on, what most of them share is taken for common knowledge."""
+"""With this many submissions or more, code that most of them share counts as common knowledge."""
 SOURCES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"})
 
 
 _ALIKE = 0.8
-"""Hand-ins that share this much of the larger one's fingerprint are put in one group."""
-_LEAST_GROUP = 3
-"""Two alike are a pair; from three on they are a group."""
+"""Submissions that share this much of the larger one's fingerprint go into one group."""
+_MIN_GROUP = 3
+"""Two similar submissions are a pair; three or more are a group."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a hand-in's text, and whether it is found in the other of the pair as well."""
+    """A stretch of a submission's text, and whether the other submission of the pair has it too."""
 
     text: str
     shared: bool
@@ -53,8 +53,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two hand-ins. `first_share` is how much of the first is found in the second, 0 to 1; `tokens` how many characters
-    of the normalised code they share."""
+    """Two submissions. `first_share` is how much of the first is also in the second, 0 to 1; `tokens` is how many
+    characters of the normalised code they share."""
 
     first: str
     second: str
@@ -71,10 +71,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Group:
-    """Three or more hand-ins that are nearly the same, as one thing instead of all their pairs.
+    """Three or more submissions that are nearly the same, reported once instead of pair by pair.
 
-    `members` begins with the one that is most like all others, `shares` says how alike each is to it, 0 to 1, and
-    `widest` is that one beside the member that differs most from it."""
+    `members` begins with the submission most similar to all others, `shares` says how similar each one is to it, 0 to
+    1, and `widest` is the pair of it and the member that differs most from it."""
 
     members: tuple[str, ...]
     shares: tuple[float, ...]
@@ -87,8 +87,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Findings:
-    """Groups, largest first, and the closest pairs, of which a group counts as one hand-in: that of its first member.
-    `count` is how many hand-ins were compared, `left_out` names those that took too long."""
+    """Groups, largest first, and the closest pairs, in which each group is represented by its first member. `count` is
+    how many submissions were compared; `left_out` names those that took too long."""
 
     count: int
     groups: tuple[Group, ...]
@@ -96,11 +96,11 @@ class Findings:
     left_out: tuple[str, ...] = ()
 
 
-def resembling(hand_ins: Mapping[str, str], template: Sequence[str], *, top: int = 20) -> Findings:
-    """What in `hand_ins` (sources by id) resembles what, without what is in `template`: every group, and the `top`
-    closest pairs. Raises UsageError when copydetect is missing."""
-    prints = _Prints(hand_ins, template)
-    groups = tuple(_group(prints, members) for members in _clusters(prints.marks) if len(members) >= _LEAST_GROUP)
+def resembling(submissions: Mapping[str, str], template: Sequence[str], *, top: int = 20) -> Findings:
+    """Find which `submissions` (sources by id) resemble each other, ignoring what is in `template`: every group and the
+    `top` closest pairs. Raises UsageError when copydetect is missing."""
+    prints = _Prints(submissions, template)
+    groups = tuple(_group(prints, members) for members in _clusters(prints.marks) if len(members) >= _MIN_GROUP)
     absorbed = {name for group in groups for name in group.members[1:]}
     pairs = _closest(prints, sorted(prints.marks.keys() - absorbed), top)
     ordered = tuple(sorted(groups, key=lambda group: (-len(group.members), group.members)))
@@ -108,7 +108,7 @@ def resembling(hand_ins: Mapping[str, str], template: Sequence[str], *, top: int
 
 
 def fingerprint(name: str, text: str, known: Sequence[int], *, window: int = _GUARANTEED - NOISE + 1) -> Any:
-    """copydetect's, of one hand-in."""
+    """copydetect's fingerprint of one submission."""
     import copydetect
 
     file = f"{name}.cu"
@@ -125,12 +125,12 @@ def compare(first: Any, second: Any) -> Any:
 
 
 class _Prints:
-    """Fingerprints of hand-ins by id, without the template's and without what is common."""
+    """Fingerprints of submissions by id, without the template's code and without common code."""
 
-    def __init__(self, hand_ins: Mapping[str, str], template: Sequence[str]) -> None:
+    def __init__(self, submissions: Mapping[str, str], template: Sequence[str]) -> None:
         if importlib.util.find_spec("copydetect") is None:
             raise UsageError("`grader similarity` needs copydetect: pip install 'cuda-homework-grader[similarity]'.")
-        self._texts, self._bounded = hand_ins, Bounded(_TIME_S, _MEMORY_BYTES)
+        self._texts, self._bounded = submissions, Bounded(_TIME_S, _MEMORY_BYTES)
         self.left_out: list[str] = []
         known: set[int] = set()
         for text in template:  # every k-gram of the template, not a sample, so that none of it slips through
@@ -140,7 +140,7 @@ class _Prints:
             self._all = self._prints(known | common)
 
     def _prints(self, known: set[int]) -> dict[str, Any]:
-        """Of every hand-in that can be looked through in time: some text is made to take hours."""
+        """The fingerprint of every submission that can be read within the limits: some text is made to take hours."""
         found = {}
         for name, text in self._texts.items():
             if name not in self.left_out:
@@ -152,11 +152,11 @@ class _Prints:
 
     @property
     def marks(self) -> dict[str, set[int]]:
-        """The fingerprint of every hand-in as a set of hashes."""
+        """The fingerprint of every submission as a set of hashes."""
         return {name: print.hashes for name, print in self._all.items()}
 
     def compare(self, first: str, second: str) -> Pair | None:
-        """The exact comparison; None when nothing is shared."""
+        """Compare two submissions exactly; None when they share nothing."""
         try:
             tokens, shares, slices = self._bounded.call(compare, self._all[first], self._all[second])
         except Exceeded:
@@ -169,8 +169,8 @@ class _Prints:
 
 
 def _common(prints: Sequence[set[int]]) -> set[int]:
-    """What more than half of a large class has. Hand-ins that are alike count once: thirty copies of one hand-in are
-    no common knowledge."""
+    """Hashes that more than half of a large class has. Similar submissions count once: thirty copies of one submission
+    are not common knowledge."""
     clusters = _clusters(dict(enumerate(prints)))
     if len(clusters) < _COMMON_FROM:
         return set()
@@ -179,7 +179,7 @@ def _common(prints: Sequence[set[int]]) -> set[int]:
 
 
 def _clusters(marks: Mapping[Name, set[int]]) -> list[list[Name]]:
-    """Hand-ins that are alike, directly or through others, together; each is in one of them, in the given order."""
+    """Group submissions that are similar, directly or through others. Each is in one group, in the given order."""
     names = list(marks)
     leader = {name: name for name in names}
 
@@ -198,7 +198,7 @@ def _clusters(marks: Mapping[Name, set[int]]) -> list[list[Name]]:
 
 
 def _alike(one: set[int], other: set[int]) -> float:
-    """How much two hand-ins have in common: the share of the larger one, 0 to 1."""
+    """How much two submissions have in common, as a share of the larger one, 0 to 1."""
     larger = max(len(one), len(other))
     return len(one & other) / larger if larger else 0.0
 
@@ -215,13 +215,13 @@ def _group(prints: _Prints, members: Sequence[str]) -> Group:
 def _closest(prints: _Prints, names: Sequence[str], top: int) -> tuple[Pair, ...]:
     marks = prints.marks
     ranked = sorted(combinations(names, 2), key=lambda pair: -_likeness(marks[pair[0]], marks[pair[1]]))
-    chosen = ranked[: 4 * top]  # the exact comparison is dear; hashes alone order well enough to choose
+    chosen = ranked[: 4 * top]  # the exact comparison is expensive; hashes alone order well enough to choose
     pairs = [pair for one, other in chosen if (pair := prints.compare(one, other)) is not None]
     return tuple(sorted(pairs, key=lambda pair: (-pair.share, -pair.tokens, pair.first, pair.second))[:top])
 
 
 def _likeness(one: set[int], other: set[int]) -> float:
-    """How much of the smaller is in the other, 0 to 1: a part of a hand-in may be copied too."""
+    """How much of the smaller one is in the other, 0 to 1: someone may copy only a part of a submission."""
     smaller = min(len(one), len(other))
     return len(one & other) / smaller if smaller else 0.0
 
@@ -238,9 +238,9 @@ def _pieces(text: str, slices: Any) -> tuple[Piece, ...]:
 
 def render(found: Findings) -> str:
     """Groups, then the closest pairs, as tables."""
-    left = [f"Not compared, since it takes too long: {', '.join(found.left_out)}."] if found.left_out else []
+    left = [f"Not compared because it takes too long: {', '.join(found.left_out)}."] if found.left_out else []
     if not found.groups and not found.pairs:
-        nothing = f"No two of {found.count} hand-ins share more than the template and what most have."
+        nothing = f"No two of {found.count} submissions share more than the template and what most have in common."
         return "\n\n".join([nothing, *left])
     blocks = left
     if found.groups:
@@ -248,7 +248,7 @@ def render(found: Findings) -> str:
             (len(group.members), f"{group.least:.0%}", textwrap.fill(", ".join(group.members), 90))
             for group in found.groups
         ]
-        blocks.append(tabulate(groups, headers=("group of", "alike at least", "hand-ins"), tablefmt="simple"))
+        blocks.append(tabulate(groups, headers=("group of", "alike at least", "submissions"), tablefmt="simple"))
     if found.pairs:
         pairs = [
             (pair.first, f"{pair.first_share:.0%}", pair.second, f"{pair.second_share:.0%}", pair.tokens)
@@ -257,12 +257,12 @@ def render(found: Findings) -> str:
         headers = ("one", "of it shared", "other", "of it shared", "characters")
         blocks.append(tabulate(pairs, headers=headers, tablefmt="simple"))
     if found.groups and found.pairs:
-        blocks.append("Of each group, the first stands for all in the pairs.")
-    blocks.append("A hint of where to look, not a finding: read both before you think anything.")
+        blocks.append("In the pairs, the first of each group stands for the whole group.")
+    blocks.append("This is a hint where to look, not a finding: read both before you conclude anything.")
     return "\n\n".join(blocks)
 
 
 def joined(files: Sequence[tuple[str, bytes]]) -> str:
-    """The sources of a hand-in as one text, in the order of their names."""
+    """The sources of a submission as one text, in the order of their names."""
     chosen = [(name, content) for name, content in files if Path(name).suffix in SOURCES]
     return "\n".join(spelled_out(content.decode("utf-8", errors="replace")) for _, content in sorted(chosen))

@@ -1,4 +1,4 @@
-"""The commands for classes: `grader store`, `leaderboard`, `site`, …; commands and their options, nothing else."""
+"""The commands for classes: `grader store`, `leaderboard`, `site`, …, with their options and nothing else."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 CLASS_RULE = (
     "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
     "class when two or more subfolders hold .cu files, or when it has no Makefile and all its .cu files, two or "
-    "more, are programs of their own and none has the name to be handed in. --class says that it is a class."
+    "more, are complete programs and none has the file name that the assignment asks for. --class makes it a class."
 )
-"""How a class is told from a submission; `grader.classes.batch.is_class` does it."""
+"""How a class differs from a submission, as `grader.classes.batch.is_class` decides."""
 
 StoreOption = Annotated[
     Path | None,
@@ -20,7 +20,7 @@ StoreOption = Annotated[
 ]
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store, an SQLite file.", show_default=False)]
 AssignmentOption = Annotated[
-    str | None, typer.Option("--assignment", metavar="NAME", help="Which assignment, where a store holds several.")
+    str | None, typer.Option("--assignment", metavar="NAME", help="The assignment, where the store holds several.")
 ]
 BestOption = Annotated[
     bool, typer.Option("--best/--latest", help="Which attempt of a student counts; by default the latest.")
@@ -30,14 +30,13 @@ MetricOption = Annotated[
     str, typer.Option("--metric", metavar="NAME", help="speedup, gpu_ms, wall_s, occupancy, total or a rubric part.")
 ]
 BoardTestsOption = Annotated[
-    str | None, typer.Option("--tests", metavar="t23,t21..t30", help="Over these testcases; by default all in common.")
+    str | None,
+    typer.Option("--tests", metavar="t23,t21..t30", help="Rank on these; by default all testcases in common."),
 ]
-NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="What students are called.")]
+NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="How students are named.")]
 MixOption = Annotated[
     bool,
-    typer.Option(
-        "--mix-gpus", help="Compare times of different GPU models, and speedups over different CPUs, all the same."
-    ),
+    typer.Option("--mix-gpus", help="Compare times of different GPU models and speedups over different CPUs anyway."),
 ]
 
 points = typer.Typer(no_args_is_help=True, help="Points that assistants enter by hand.")
@@ -48,9 +47,9 @@ store = typer.Typer(no_args_is_help=True, help="Look after the store that holds 
 @store.command("export")
 def store_export(
     path: StoreArgument,
-    target: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="Written as JSON lines.", show_default=False)],
+    target: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="A file of JSON lines.", show_default=False)],
 ) -> None:
-    """Write everything as JSON lines: a backup, or what can be saved of a damaged store."""
+    """Write everything as JSON lines, as a backup or to save what is left of a damaged store."""
     from grader.commands import classroom
 
     print(classroom.export(path, target))
@@ -59,9 +58,11 @@ def store_export(
 @store.command("import")
 def store_import(
     path: StoreArgument,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Exports, or what `grade --json` wrote.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Exports, or files that `grade --json` wrote.")
+    ],
 ) -> None:
-    """Import exports and records into a store; what is there already stays, once."""
+    """Import exports and records into a store; entries that it already has are kept and not repeated."""
     from grader.commands import classroom
 
     print(classroom.import_into(path, files))
@@ -69,7 +70,7 @@ def store_import(
 
 @store.command("check")
 def store_check(path: StoreArgument) -> None:
-    """Read everything again; exit 1 when something is damaged."""
+    """Read the whole store; exit 1 when something in it is damaged."""
     from grader.commands import classroom
 
     report, sound = classroom.examine(path)
@@ -89,7 +90,7 @@ def store_vacuum(path: StoreArgument) -> None:
 def leaderboard(
     store: StoreOption = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="terminal|markdown|csv|json|latex", help="How it is written.")
+        str, typer.Option("--format", metavar="terminal|markdown|csv|json|latex", help="The format.")
     ] = "terminal",
     metric: MetricOption = "speedup",
     tests: BoardTestsOption = None,
@@ -98,11 +99,11 @@ def leaderboard(
     best: BestOption = False,
     mix_gpus: MixOption = False,
     recheck: Annotated[
-        bool, typer.Option("--recheck", help="First run who is up for a place again, on a second draw of values.")
+        bool, typer.Option("--recheck", help="First rerun the candidates for a place on a second draw.")
     ] = False,
     assignment: AssignmentOption = None,
 ) -> None:
-    """Rank a class. What the measurement cannot tell apart shares a rank; times get one once they were rechecked."""
+    """Rank a class. Results that the measurement cannot tell apart share a rank; times need a recheck to get one."""
     from grader.commands import classroom
 
     options = classroom.BoardOptions(metric, tests, names, top, mix_gpus)
@@ -125,17 +126,19 @@ def site(
 
 def gradebook(
     store: StoreOption = None,
-    form: Annotated[str, typer.Option("--format", metavar="csv|canvas|moodle", help="Who is to import it.")] = "csv",
+    form: Annotated[
+        str, typer.Option("--format", metavar="csv|canvas|moodle", help="Where it will be imported.")
+    ] = "csv",
     columns: Annotated[
-        str, typer.Option("--columns", metavar="id,total,...", help="csv: these columns, in this order.")
+        str, typer.Option("--columns", metavar="id,total,...", help="For csv: these columns, in this order.")
     ] = "",
     partial: Annotated[
-        bool, typer.Option("--partial", help="canvas, moodle: points so far where there is no total yet.")
+        bool, typer.Option("--partial", help="For canvas and moodle: the points so far where there is no total yet.")
     ] = False,
     best: BestOption = False,
     assignment: AssignmentOption = None,
 ) -> None:
-    """The class's points as CSV: parts, lateness, totals."""
+    """Print the points of a class as CSV: parts, lateness, totals."""
     from grader.commands import classroom
 
     text = classroom.gradebook_csv(store, assignment, form=form, columns=columns, best=best, partial=partial)
@@ -144,11 +147,11 @@ def gradebook(
 
 @points.command("import")
 def points_import(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="id, a column per part, PART_comment.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns: id, one per part, PART_comment.")],
     store: StoreOption = None,
     assignment: AssignmentOption = None,
 ) -> None:
-    """Enter points of manual parts, such as the report's: all of the file or nothing."""
+    """Enter the points of manual parts, such as the report, from a file: all of them or none."""
     from grader.commands import classroom
 
     print(classroom.enter_points(file, store, assignment))
@@ -157,11 +160,13 @@ def points_import(
 @gradescope.command("build")
 def gradescope_build(
     out: Annotated[Path, typer.Argument(metavar="OUT.zip", help="The autograder to upload.", show_default=False)],
-    tests: Annotated[str, typer.Option("--tests", metavar="public|all|t01,...", help="What it runs.")] = "public",
-    engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where.")] = "auto",
+    tests: Annotated[
+        str, typer.Option("--tests", metavar="public|all|t01,...", help="Which testcases it runs.")
+    ] = "public",
+    engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where it runs them.")] = "auto",
     secret: Annotated[
         Path | None,
-        typer.Option("--secret", metavar="FILE", help="The secret of hidden testcases, to go into the zip."),
+        typer.Option("--secret", metavar="FILE", help="The secret of the hidden testcases, for the zip."),
     ] = None,
     assignment: AssignmentOption = None,
 ) -> None:
@@ -178,7 +183,7 @@ def gradescope_run(
     engine: Annotated[str, typer.Option("--engine")] = "auto",
     assignment: AssignmentOption = None,
 ) -> None:
-    """What run_autograder calls inside the container."""
+    """Grade one submission inside the container: run_autograder calls this."""
     from grader.commands import classroom
 
     print(classroom.gradescope_run(root, assignment, tests=tests, engine=engine))
@@ -188,7 +193,7 @@ def handout(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder.", show_default=False)],
     assignment: AssignmentOption = None,
 ) -> None:
-    """Write what a course gives to its students: handout, template, samples, the grader; no solutions, no secret."""
+    """Write the folder that students get: handout, template, samples and the grader; no solutions, no secret."""
     from grader.commands import classroom
 
     print(classroom.handout(out, assignment))
@@ -200,7 +205,7 @@ def diff(
     store: StoreOption = None,
     assignment: AssignmentOption = None,
 ) -> None:
-    """Two results side by side, and what forbids comparing them."""
+    """Show two results side by side, and whatever makes them incomparable."""
     from grader.commands import classroom
 
     print(classroom.difference(first, second, store, assignment))
@@ -208,8 +213,8 @@ def diff(
 
 def rerun(
     student: Annotated[str, typer.Argument(metavar="ID", help="A student in the store, or ID#ATTEMPT.")],
-    twice: Annotated[bool, typer.Option("--twice", help="Two runs, and how they differ.")] = False,
-    engine: Annotated[str | None, typer.Option("--engine", help="By default the engine of the record.")] = None,
+    twice: Annotated[bool, typer.Option("--twice", help="Run twice, and show how the runs differ.")] = False,
+    engine: Annotated[str | None, typer.Option("--engine", help="By default the record's engine.")] = None,
     store: StoreOption = None,
     assignment: AssignmentOption = None,
 ) -> None:
@@ -220,12 +225,12 @@ def rerun(
 
 
 def similarity(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A class's hand-ins.", show_default=False)],
-    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="So many pairs.")] = 20,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The submissions of a class.", show_default=False)],
+    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="How many pairs.")] = 20,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write them side by side here.")] = None,
     assignment: AssignmentOption = None,
 ) -> None:
-    """The hand-ins that resemble each other most: a hint for a person, never a score."""
+    """List the submissions that resemble each other most: a hint for a person, never a score."""
     from grader.commands import classroom
 
     print(classroom.similarity(folder, assignment, top=top, html=html))

@@ -1,4 +1,4 @@
-"""What the commands for a whole class do: each function is one command, from its words to the text it gives."""
+"""The commands for a whole class: each function is one command, from its arguments to the text it prints."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class ClassOptions:
 
     @property
     def policy(self) -> Policy:
-        """Which attempts count, and which are graded again."""
+        """Which attempts count and which are graded again."""
         return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
 
 
 @dataclass(frozen=True)
 class BoardOptions:
-    """What is ranked, and how students are called."""
+    """What is ranked, and how students are named."""
 
     metric: str = "speedup"
     tests: str | None = None
@@ -94,20 +94,20 @@ def wanted(paths: Sequence[Path], assignment: str | None, options: ClassOptions)
     if options.roster is not None or options.rerun is not None or options.cluster is not None:
         raise UsageError(
             f"--roster, --rerun and --cluster are for classes, and {shown(paths[0])} is one submission: give the "
-            "folder that holds all, or say --class."
+            "folder that holds them all, or add --class."
         )
     return False
 
 
 def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) -> tuple[list[Found], list[str]]:
-    """All hand-ins below `paths`, and notes on what was left aside."""
+    """All submissions below `paths`, and notes on files that were left out."""
     found: list[Found] = []
     notes: list[str] = []
     for path in paths:
         if path.is_dir() and (options.as_class or is_class(path, rules)):
             members, aside = find_class(path, rules)
             is_reference = path.resolve() == rules.reference_folder.resolve()
-            found += [one for one in members if one.path.is_file() or not is_reference]  # wrong/ is no model solution
+            found += [one for one in members if one.path.is_file() or not is_reference]  # wrong/ is not a solution
             notes += aside
         elif path.exists():
             found.append(describe(path, rules))
@@ -131,15 +131,17 @@ def grade(
     json: Path | None = None,
     junit: Path | None = None,
 ) -> tuple[str, bool]:
-    """Grade a class into its store; `json` and `junit` get the records that count. Gives a summary, and whether
-    everything could be judged."""
+    """Grade a class into its store, and write the records that count to `json` and `junit`. Return a summary, and
+    whether everything could be judged."""
     if options.cluster not in (None, "slurm"):
-        raise UsageError(f"There is no cluster {options.cluster!r}: --cluster knows slurm.")
+        raise UsageError(f"There is no cluster {options.cluster!r}: --cluster takes slurm.")
     rules = chosen_assignment(assignment, paths[0])
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
-        raise UsageError(f"--rerun: nobody here is called {', '.join(sorted(missing))}; give an id as in the roster.")
+        raise UsageError(
+            f"--rerun: no student here has the id {', '.join(sorted(missing))}; give ids as in the roster."
+        )
     suite = suite_of(rules)
     engines: Sequence[Engine]
     if options.cluster is not None:
@@ -149,7 +151,7 @@ def grade(
     if options.cluster is None and len(engines) == 1 and not engines[0].measures_time:
         engines = tuple(engines) * (options.jobs or max(1, cores() // 2))
     elif options.jobs is not None:
-        raise UsageError("--jobs is for the emulator: on GPUs, each runs one submission at a time.")
+        raise UsageError("--jobs is for the emulator: a GPU always runs one submission at a time.")
     cases = suite.select(tests or ("all" if engines[0].measures_time else "public"))
     files = TestcaseFiles.beside(suite)
     path = options.store or default_store(rules.name)
@@ -175,8 +177,8 @@ def grade(
 
 
 def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions: str) -> dict[str, str]:
-    """Students whose counting attempt no run has judged under these conditions, with the first fault: of this run, or
-    of an earlier one that this one did not look at (--rerun ID)."""
+    """Students whose counting attempt no run could judge under these conditions, each with the first fault. It is of
+    this run, or of an earlier one if this run did not grade the attempt (--rerun ID)."""
     found = dict(outcome.faulted)
     for line in lines:
         record = store.record_under(line.attempt.submission, conditions)
@@ -186,8 +188,8 @@ def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions:
 
 
 def keep(records: Sequence[Record], path: Path) -> None:
-    """Put records of single submissions into a store, late by their files' times. What the store knows of an attempt,
-    from a roster say, stays."""
+    """Put records of single submissions into a store; their files' mtimes say how late they are. What the store already
+    knows about an attempt, for example from a roster, stays."""
     with open_store(path, create=True) as store:
         for record in records:
             number = store.import_submission(_handed_in(record))
@@ -205,7 +207,7 @@ def _handed_in(record: Record) -> HandIn:
 
 
 def summary(outcome: Outcome, store: Path, notes: Sequence[str], concerns: Sequence[attention.Concern]) -> str:
-    """What a run came to, for people."""
+    """A summary of a run, for people."""
     tally = outcome.tally
     counts = ", ".join(f"{count} {what}" for what, count in tally.outcomes.most_common())
     graded = f"{tally.graded} graded now{f' ({counts})' if counts else ''}"
@@ -217,13 +219,13 @@ def summary(outcome: Outcome, store: Path, notes: Sequence[str], concerns: Seque
 
 
 def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]:
-    """The store that is meant and the assignment in it that is."""
+    """The chosen store, and the chosen assignment in it. Raises UsageError where the choice is not clear."""
     if store is None:
         names = [assignment] if assignment else [name for name in assignment_names() if default_store(name).exists()]
         if len(names) != 1:
             raise UsageError(
                 "Which store? Name one with --store: "
-                + (", ".join(str(default_store(name)) for name in names) or "there is none in results/ here")
+                + (", ".join(str(default_store(name)) for name in names) or "results/ here has none")
                 + "."
             )
         store = default_store(names[0])
@@ -233,14 +235,14 @@ def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]
         what = f"records of {', '.join(held)}: name one with --assignment" if held else "no record"
         raise UsageError(f"{shown(store)} holds {what}.")
     if assignment is not None and assignment not in held:
-        raise UsageError(f"{shown(store)} holds no record of {assignment}, but of {', '.join(held) or 'nothing'}.")
+        raise UsageError(f"{shown(store)} holds no record of {assignment}, only of {', '.join(held) or 'nothing'}.")
     return store, assignment or held[0]
 
 
 def leaderboard(
     store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions, recheck: bool = False
 ) -> str:
-    """The leaderboard of a class as text. `recheck`: first rechecks candidates for a place."""
+    """The leaderboard of a class as text. `recheck`: recheck the candidates for a place first."""
     path, name = chosen_store(store, assignment)
     which = Which.BEST if best else Which.LATEST
     with open_store(path) as opened:
@@ -254,13 +256,13 @@ def leaderboard(
 
 
 def tell(notes: Sequence[str]) -> None:
-    """Notes on stderr, since a command's output may go to a file."""
+    """Print notes to stderr, since the output of the command may go to a file."""
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
 
 
 def _rules_now(assignment: str) -> str:
-    """The rules of the assignment as it stands; '' where this course has it no more."""
+    """The checksum of the assignment's current rules; '' where this course no longer has the assignment."""
     return load_assignment(assignment).rules_sha256 if assignment in assignment_names() else ""
 
 
@@ -276,7 +278,7 @@ def _recheck(store: Store, assignment: str, lines: Sequence[Line], options: Boar
 
 
 def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> Board:
-    """Rank a class as the options say."""
+    """Rank a class by the options."""
     tests: tuple[str, ...] = ()
     if options.tests is not None:
         suite = suite_of(load_assignment(assignment))
@@ -299,7 +301,7 @@ def site(out: Path, store: Path | None, assignment: str | None, *, metric: str, 
         built = build_site(opened, name, out, which=which, metric=metric, mix=mix, notes=notes)
     lines = [f"{built.pages} pages of {built.students} students are in {shown(out)}."]
     lines += [f"note: {note}" for note in built.notes]
-    lines.append(f"Publish {shown(out / 'public')}; {shown(out / 'assistants')} names everybody and is for the staff.")
+    lines.append(f"Publish {shown(out / 'public')}; {shown(out / 'assistants')} names all students and is for staff.")
     return "\n".join(lines)
 
 
@@ -335,7 +337,7 @@ def handout(out: Path, assignment: str | None) -> str:
     """Write the folder that students get."""
     rules = chosen_assignment(assignment)
     names = build_handout(out, rules)
-    return f"{shown(out)}: {len(names)} files of {rules.name} to give to students; its README.md says how to begin."
+    return f"{shown(out)}: {len(names)} files of {rules.name} for students; README.md there says how to begin."
 
 
 def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engine: str, secret: Path | None) -> str:
@@ -346,7 +348,7 @@ def gradescope_bundle(target: Path, assignment: str | None, *, tests: str, engin
 
 
 def gradescope_run(root: Path, assignment: str | None, *, tests: str, engine: str) -> str:
-    """Inside Gradescope's container: grade, and leave results.json whatever happens."""
+    """Grade inside Gradescope's container, and write results.json whatever happens."""
     try:
         rules = chosen_assignment(assignment)
         suite = suite_of(rules)
@@ -357,20 +359,20 @@ def gradescope_run(root: Path, assignment: str | None, *, tests: str, engine: st
 
         found = grade_there(root, rules, graded, lambda name: name in suite.cases and suite.cases[name].hidden)
     except Exception as error:
-        found = message(f"The autograder failed. That is not your fault: please tell the course staff. {error}")
+        found = message(f"The autograder failed. That is not your fault: please report it to the course staff. {error}")
         write(root, found)
     return f"score {found['score']:g}: {view.first_line(found['output'])}"
 
 
 def explain(words: str, store: Path | None, assignment: str | None) -> str:
-    """Every number of a student's result back to its inputs."""
+    """Trace every number of a student's result back to its inputs."""
     path, name = chosen_store(store, assignment)
     with open_store(path) as opened:
         return complaints.explain(opened, name, words)
 
 
 def difference(first: str, second: str, store: Path | None, assignment: str | None) -> str:
-    """Two records side by side, each a file or an id of the store."""
+    """Show two records side by side; each is a file or an id in the store."""
     with ExitStack() as opened:
 
         def of_class() -> tuple[Store, str]:
@@ -396,7 +398,7 @@ def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str
 
 
 def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
-    """Which submissions of a class resemble each other."""
+    """List the submissions of a class that resemble each other."""
     rules = chosen_assignment(assignment, folder)
     found, _ = find_class(folder, rules)
     texts: dict[str, str] = {}
@@ -415,10 +417,10 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
     resembling = similar.resembling(texts, template, top=top)
     text = similar.render(resembling)
     if left_out:
-        text += f"\n{len(left_out)} left out, which hold nothing to compare: {', '.join(left_out)}."
+        text += f"\n{len(left_out)} left out because they hold nothing to compare: {', '.join(left_out)}."
     if html is not None:
         report_files.write(html, similarity_page(resembling), "page")
-        text += f"\nSide by side in {shown(html)}."
+        text += f"\nThey are side by side in {shown(html)}."
     return text
 
 
@@ -438,7 +440,7 @@ def import_into(store: Path, files: Sequence[Path]) -> str:
 
 
 def examine(store: Path) -> tuple[str, bool]:
-    """Whether a store is sound, in words."""
+    """Check a store. Return a report, and whether the store is sound."""
     with open_store(store) as opened:
         problems = check_store(opened)
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in opened.counts().items())

@@ -1,4 +1,4 @@
-"""The command `grader`: commands and their options, nothing else."""
+"""The command `grader`: its subcommands and their options, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from grader.records.record import Record
 
 _PROFILED_LAUNCHES = 48
-"""How many launches of a program are profiled, by default, however many it makes."""
+"""How many launches of a program are profiled by default, no matter how many it makes."""
 
 _STOPPED = 128 + signal.SIGINT
-"""The exit code after Ctrl-C, as shells have it."""
+"""The exit code after Ctrl-C, as in shells."""
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS))
 
-# Typer before 0.16 builds on click, later ones on a copy of their own; the exception has one name in both.
+# Typer before 0.16 builds on click, later versions on their own copy of it; the exception has the same name in both.
 _WrongWords: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 app = typer.Typer(
@@ -46,7 +46,8 @@ testcases = typer.Typer(no_args_is_help=True, help="List, generate and verify th
 app.add_typer(testcases, name="testcases")
 
 AssignmentOption = Annotated[
-    str | None, typer.Option("--assignment", metavar="NAME", help="Assignment; by default the one that matches.")
+    str | None,
+    typer.Option("--assignment", metavar="NAME", help="The assignment; by default the one that the files match."),
 ]
 
 
@@ -58,11 +59,16 @@ def every_command(
 
 
 EngineOption = Annotated[
-    str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run; auto takes the GPU if any.")
+    str,
+    typer.Option(
+        "--engine", metavar="auto|cuda|emulator", help="Where programs run; auto takes a GPU if there is one."
+    ),
 ]
 TestsOption = Annotated[
     str | None,
-    typer.Option("--tests", metavar="all|public|t01,t05..t10", help="Testcases; by default all on a GPU, else public."),
+    typer.Option(
+        "--tests", metavar="all|public|t01,t05..t10", help="Testcases; by default all on a GPU, public ones elsewhere."
+    ),
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result record here.")]
 RequireSandboxOption = Annotated[
@@ -89,7 +95,7 @@ def check(
     show: ShowOption = 0,
     verbose: VerboseOption = False,
 ) -> None:
-    """A student's quick look: the public testcases, exit 1 when one fails."""
+    """Check a submission on the public testcases; exit 1 when one fails. Meant for students."""
     from grader import sanitizers
     from grader.commands import submissions
     from grader.report import terminal
@@ -137,24 +143,24 @@ def grade(
     ] = None,
     rerun: Annotated[
         str | None,
-        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: what to grade again."),
+        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: which to grade again."),
     ] = None,
     best: BestOption = False,
     as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: how many at a time.")
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="slurm", help="Class: on the cluster that assignment.yaml names.")
+        str | None, typer.Option("--cluster", metavar="slurm", help="Class: grade on the cluster of assignment.yaml.")
     ] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Show the time of each stage.")] = False,
     show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Grade submissions: verdicts, times, score. Exit 0 when all could be graded, whatever the scores.
+    """Grade submissions: verdicts, times, score. Exit 0 when all of them could be graded, whatever their scores.
 
-    A class is graded into a store; the same command goes on where it was stopped.
+    The results of a class go into a store. After a stop, the same command continues where it was.
     """
     from grader import sandbox
     from grader.commands import submissions
@@ -171,9 +177,7 @@ def grade(
         options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
         if classroom.wanted(paths, assignment, options):
             if html is not None:
-                raise UsageError(
-                    "--html is for single submissions; the pages of a class are made by `grader site OUT`."
-                )
+                raise UsageError("--html is for single submissions; `grader site OUT` makes the pages of a class.")
             summary, judged = classroom.grade(
                 paths, assignment=assignment, tests=tests, engine=engine, options=options, json=json, junit=junit
             )
@@ -223,7 +227,7 @@ def run(
 ) -> None:
     """Build and run any CUDA program; its output and exit code are the program's own.
 
-    What follows the program is the program's, but for --engine and --assignment; after -- those are its own, too.
+    Everything after the program's name is passed to it, except --engine and --assignment; after --, these too.
     """
     from grader.commands import submissions
 
@@ -235,7 +239,8 @@ def run(
 
 
 def _without_options(words: Sequence[str], options: dict[str, str | None]) -> list[str]:
-    """`words` without those of `options`, whose values are noted there, and without the first --, which ends them."""
+    """Return `words` without the options named in `options`, whose values are stored there. The first -- ends the
+    options and is dropped."""
     rest: list[str] = []
     waiting = iter(words)
     for word in waiting:
@@ -266,7 +271,7 @@ def profile(
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
     verbose: VerboseOption = False,
 ) -> None:
-    """Metrics per kernel from Nsight Compute, occupancy and what limits it."""
+    """Show the metrics of each kernel from Nsight Compute, its occupancy and what limits it."""
     from grader.commands import inspection
     from grader.report import profile as profile_report
 
@@ -281,12 +286,12 @@ def profile(
 @app.command()
 def explain(
     record: Annotated[
-        Path, typer.Argument(metavar="RECORD.json|ID", help="What grade --json wrote, or a student's id.")
+        Path, typer.Argument(metavar="RECORD.json|ID", help="A file that grade --json wrote, or a student's id.")
     ],
     other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
     store: StoreOption = None,
 ) -> None:
-    """Where every number of a record comes from; with a second record, how they compare and what forbids it."""
+    """Show where every number of a record comes from; with a second record, how the two compare, or why they cannot."""
     if other is None and not record.is_file() and record.suffix != ".json":
         from grader.commands import classroom
 
@@ -301,7 +306,7 @@ def explain(
 def enter(
     record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="A record of one submission.")],
     given: Annotated[list[str], typer.Argument(metavar="PART=POINTS...", help="report=8.5")],
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; the student reads it.")] = "",
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="The reason, which the student reads.")] = "",
 ) -> None:
     """Enter an assistant's points into a record; grading again into the same file keeps them."""
     from grader.commands import submissions
@@ -314,9 +319,9 @@ def enter(
 def baseline(
     tests: TestsOption = "all",
     assignment: AssignmentOption = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Time again, even what is in the cache.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Time everything again, even what is cached.")] = False,
 ) -> None:
-    """Time the sequential program on this machine, or show the times it has."""
+    """Time the sequential program on this machine, or show its cached times."""
     from grader.commands import course_files
 
     print(course_files.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
@@ -324,7 +329,7 @@ def baseline(
 
 @app.command()
 def assignments() -> None:
-    """What can be graded."""
+    """List the assignments that can be graded."""
     from grader.commands import course_files
 
     print(course_files.list_assignments())
@@ -332,7 +337,7 @@ def assignments() -> None:
 
 @app.command()
 def doctor() -> None:
-    """What this machine has, what is missing, how to get it."""
+    """Show what this machine has, what is missing and how to get it."""
     from grader.commands import submissions
 
     report, usable = submissions.examine_machine()
@@ -343,7 +348,7 @@ def doctor() -> None:
 
 @testcases.command("list")
 def testcases_list(assignment: AssignmentOption = None) -> None:
-    """Shapes, sizes, limits, FLOPs and what is on disk."""
+    """List shapes, sizes, limits, FLOPs and what is on disk."""
     from grader.commands import course_files
 
     print(course_files.list_testcases(assignment))
@@ -355,12 +360,12 @@ def testcases_generate(
         list[str], typer.Argument(metavar="TESTS...", help="Names or groups: t23, t01..t10, public, all.")
     ],
     assignment: AssignmentOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Write again what is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write files again that exist already.")] = False,
     oracle: Annotated[
         str, typer.Option("--oracle", metavar="auto|gpu|numpy", help="What computes the expected outputs.")
     ] = "auto",
 ) -> None:
-    """Write input files and expected outputs; what is there and right is kept."""
+    """Write input files and expected outputs; files that are there and correct are kept."""
     from grader.commands import course_files
 
     print(course_files.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
@@ -370,9 +375,9 @@ def testcases_generate(
 def testcases_verify(
     tests: Annotated[list[str] | None, typer.Argument(metavar="[TESTS]...", help="By default all on disk.")] = None,
     assignment: AssignmentOption = None,
-    full: Annotated[bool, typer.Option("--full", help="Recompute every expected value, not a sample.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Recompute all expected values, not just a sample.")] = False,
 ) -> None:
-    """Read files and expected outputs again; exit 1 when one is not what it should be."""
+    """Check the input files and expected outputs on disk; exit 1 when one is not what it should be."""
     from grader.commands import course_files
 
     report, sound = course_files.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
@@ -385,7 +390,7 @@ class_cli.add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; every failure ends in one sentence on stderr and its exit code."""
+    """Run the command line. Every failure ends in one sentence on stderr and the exit code of its kind."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _make_output_writable()
     interrupts: list[int] = []
@@ -396,7 +401,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     never_drop_a_signal()
     signal.signal(signal.SIGINT, interrupt)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # unwinds: what runs ends, files are whole
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # unwinds: children end, files stay whole
     verbose = "--verbose" in _grader_words(words) or "-v" in _grader_words(words)
     try:
         code = app(args=words, standalone_mode=False)
@@ -411,22 +416,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _complain("the grader failed, not you", error, verbose, 1)
     except (KeyboardInterrupt, typer.Abort):
         code = _STOPPED
-    except BrokenPipeError:  # the reader of our output went away: grader … | head
+    except BrokenPipeError:  # the reader of our output has left: grader … | head
         sys.stderr.close()
         code = 1
     except Exception as error:
         from grader import operators
 
         if isinstance(error, OSError) and error.errno in _FULL:
-            where = error.filename or "what our output goes to"
-            message = f"{where}: {error.strerror}; free some space, or write elsewhere."
+            where = error.filename or "the file that the output goes to"
+            message = f"{where}: {error.strerror}; free some space there, or write elsewhere."
             code = _complain("this machine cannot do that", MachineFault(message), verbose, 1)
         elif place := operators.line_at_fault(error):
             message = f"{place}: {type(error).__name__}: {error}; correct the operator there."
             code = _complain("error", UsageError(message), verbose, 2)
         else:
             message = (
-                f"{type(error).__name__}: {error}; this is a bug, please report it with what `grader -v …` prints."
+                f"{type(error).__name__}: {error}; this is a bug: please report it with the output of `grader -v …`."
             )
             code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
     if interrupts and code == _STOPPED:  # some versions of typer turn the interrupt into an exit code themselves
@@ -435,8 +440,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _make_output_writable() -> None:
-    """Descriptors 0 to 2 are open, since a file that took their place would not reach what we start; and characters
-    that a terminal's encoding lacks are written as a question mark."""
+    """Open descriptors 0 to 2 where they are closed, since a file that took their place would not reach the processes
+    that we start; and let characters that a terminal's encoding lacks be written as question marks."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -446,7 +451,7 @@ def _make_output_writable() -> None:
 
 
 def _grader_words(words: list[str]) -> list[str]:
-    """The words that are the grader's: those behind the command `run` are a program's."""
+    """The words meant for the grader: those after the command `run` are for the student's program."""
     command = next((place for place, word in enumerate(words) if not word.startswith("-")), len(words))
     return words[:command] if words[command : command + 1] == ["run"] else words
 

@@ -1,4 +1,4 @@
-"""For complaints: a record of the store explained, run again, or compared with another."""
+"""Answers to complaints: explain a record of the store, run it again, or compare it with another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.report import explain as explanation
 from grader.store import Attempt, Store
 
 Grade = Callable[[Path, Record], Record]
-"""Grades the files in a folder under the same conditions as a record."""
+"""A function that grades the files in a folder under the same conditions as a record."""
 
 
 def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
@@ -25,7 +25,9 @@ def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
     if path.is_file():
         found = read_records(path)
         if len(found) != 1:
-            raise UsageError(f"{shown(path)} holds {len(found)} records: give a file of one, or an id of the store.")
+            raise UsageError(
+                f"{shown(path)} holds {len(found)} records: give a file that holds one, or an id in the store."
+            )
         return found[0]
     opened, assignment = store()
     attempt = attempt_named(opened, assignment, words)
@@ -33,7 +35,7 @@ def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
 
 
 def _with_entered(store: Store, attempt: Attempt, record: Record) -> Record:
-    """A record of this attempt's student with the points that assistants entered."""
+    """Return `record` with the points that assistants entered for the attempt's student."""
     entered = store.points(record.assignment).get(attempt.student.id, {})
     parts = [
         part.model_copy(update={"points": entered[part.part].points}) if part.part in entered else part
@@ -43,15 +45,17 @@ def _with_entered(store: Store, attempt: Attempt, record: Record) -> Record:
 
 
 def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
-    """`ID` is the student's latest attempt, `ID#2` the second one."""
+    """The attempt that `words` names: `ID` is a student's latest, `ID#2` the second. Raises UsageError."""
     words = student_id(words)
     student, number = words, ""
-    attempts = list(store.attempts(assignment, words))  # an id may hold # too
+    attempts = list(store.attempts(assignment, words))  # an id may contain # itself
     if not attempts and "#" in words:
         student, _, number = words.rpartition("#")
         attempts = list(store.attempts(assignment, student))
     if not attempts:
-        raise UsageError(f"{words!r} is not a file, and {shown(store.path)} has nobody called that in {assignment}.")
+        raise UsageError(
+            f"{words!r} is not a file, and {shown(store.path)} has no student with that id in {assignment}."
+        )
     if not number:
         return attempts[-1]
     chosen = [attempt for attempt in attempts if str(attempt.number) == number]
@@ -61,26 +65,26 @@ def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
 
 
 def explain(store: Store, assignment: str, words: str) -> str:
-    """Every number of an attempt back to its inputs, and what the store adds to the record: lateness, manual points."""
+    """Trace every number of an attempt back to its inputs, with what the store adds: lateness and manual points."""
     attempt = attempt_named(store, assignment, words)
     entered = store.points(assignment).get(attempt.student.id, {})
     attempts = sum(1 for _ in store.attempts(assignment, attempt.student.id))
-    return f"{explanation.explain(attempt.record)}\n\n{_beside(standing(attempt, entered, attempts))}"
+    return f"{explanation.explain(attempt.record)}\n\n{_store_words(standing(attempt, entered, attempts))}"
 
 
-def _beside(line: Line) -> str:
+def _store_words(line: Line) -> str:
     attempt = line.attempt
-    when = attempt.handed_in.isoformat(timespec="minutes") if attempt.handed_in else "at a time that is not known"
+    when = attempt.handed_in.isoformat(timespec="minutes") if attempt.handed_in else "at an unknown time"
     days = attempt.days_late
     late = f"{days_words(days)}, which costs {share_words(attempt.penalty)}" if days else "on time"
     lines = [f"In the store: attempt {attempt.number} of {line.attempts}, handed in {when}, {late}."]
     for name, points in line.parts.items():
         comment = f" ({line.comments[name]})" if name in line.comments else ""
-        lines.append(f"  {name}: {'not known' if points is None else f'{points:g}'}{comment}")
+        lines.append(f"  {name}: {'unknown' if points is None else f'{points:g}'}{comment}")
     known = " + ".join(f"{points:g}" for points in line.parts.values() if points is not None) or "0"
     lines.append(f"  ({known}) x (1 - {attempt.penalty:g}) = {line.points:g}")
     if line.total is None:
-        why = f"{', '.join(line.missing)} missing" if line.missing else "practice, or a fault of the machine"
+        why = f"{', '.join(line.missing)} missing" if line.missing else "it is practice, or the machine failed"
         lines.append(f"  There is no total: {why}.")
     return "\n".join(lines)
 
@@ -99,8 +103,8 @@ def rerun(store: Store, assignment: str, words: str, grade: Grade, *, twice: boo
 
 @contextmanager
 def unpacked(store: Store, attempt: Attempt) -> Iterator[Path]:
-    """An attempt's files as they were handed in, in a folder of the student's name. Raises UsageError where the store
-    has none."""
+    """Unpack an attempt's files, as they were handed in, into a folder with the student's name. Raises UsageError where
+    the store has none."""
     files = store.sources(attempt.submission)
     if not files:
         raise UsageError(

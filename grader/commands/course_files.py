@@ -1,4 +1,4 @@
-"""What the commands for a course's own files do: its assignments, their testcases and sequential programs."""
+"""The commands for a course's own files: its assignments, their testcases and sequential programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grader.timing.baseline import baseline_of
 
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
-    """Time the sequential program on the chosen testcases, or show the times that are kept."""
+    """Time the sequential program on the chosen testcases, or show the cached times."""
     rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     rows = []
@@ -75,7 +75,7 @@ def list_testcases(assignment: str | None) -> str:
 
 
 def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracle: str = "auto") -> str:
-    """Write the files of the chosen testcases; a sentence on what was done."""
+    """Write the files of the chosen testcases. Return a sentence on what was done."""
     rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     cases = suite.select(tests)
@@ -85,13 +85,13 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracl
         kept = [case for case in cases if case not in made]
         damaged = [case for case in kept if catalogue.changed_files(case, files)]
         ensure(damaged, suite, files, progress, oracle=oracle, force=True)
-    again = f" ({', '.join(case.name for case in damaged)} again, since a file had changed)" if damaged else ""
+    again = f" ({', '.join(case.name for case in damaged)} again because a file had changed)" if damaged else ""
     written = len(made) + len(damaged)
     return f"{written} written{again}, {len(cases) - written} already there, in {shown(files.folder)}."
 
 
 def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
-    """Read files again; a report, and whether all are what they should be."""
+    """Check files on disk. Return a report, and whether all are what they should be."""
     rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)

@@ -1,4 +1,4 @@
-"""What this machine has, what is missing, and how to get it; each finding is tried, not guessed."""
+"""Finds out what this machine has, what is missing and how to get it, by trying rather than guessing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PROBE_SAYS = "1056 cudaSuccess"  # 2 blocks of sum over 32 threads of (1 + thre
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. `needed`: without it nothing can be graded here. `remedy` says what to do when not ok."""
+    """One thing that was examined. `needed`: nothing can be graded without it. `remedy`: what to do if not `ok`."""
 
     what: str
     ok: bool
@@ -51,7 +51,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Look at everything."""
+    """Examine the whole machine."""
     return list(_findings())
 
 
@@ -68,7 +68,7 @@ def render(findings: list[Finding]) -> str:
 
 
 def _findings() -> Iterator[Finding]:
-    """What programs run on comes first."""
+    """All findings. Those about what programs run on come first."""
     try:
         toolkit = find_toolkit()
     except MachineFault as fault:
@@ -91,7 +91,7 @@ def _findings() -> Iterator[Finding]:
 
 
 def _confinement(course: Path | None) -> Iterator[Finding]:
-    """One line, and one for each promise that is not held."""
+    """One finding for the confinement, and one for each promise that does not hold."""
     promises = list(try_promises(course))
     held = sum(promise.held is True for promise in promises)
     found = f"{sandbox.confinement()}; {held} of {len(promises)} promises tried and held (docs/integrity.md)"
@@ -120,8 +120,8 @@ def _space(folder: Path, what: str) -> Finding:
 
 def _emulator(toolkit: Toolkit) -> Finding:
     remedy = (
-        "see the message; `make setup` installs what it needs; where g++ is newer than nvcc supports, install an older "
-        "one and set NVCC_CCBIN=g++-14, say"
+        "see the message; `make setup` installs what it needs; if g++ is too new for nvcc, install an older one and "
+        "set NVCC_CCBIN, for example to g++-14"
     )
     found = _tried("emulator", EmulatorEngine(toolkit, "sm_80"), remedy)
     return replace(found, needed=find_gpu() is None)
@@ -130,14 +130,14 @@ def _emulator(toolkit: Toolkit) -> Finding:
 def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
     gpu = find_gpu()
     if gpu is None:
-        remedy = "fine for checking work: the emulator runs it; times and occupancy need an NVIDIA GPU and its driver"
+        remedy = "checks work without one, on the emulator; times and occupancy need an NVIDIA GPU and its driver"
         yield Finding("GPU", False, f"no NVIDIA GPU: {no_gpu_reason()}", remedy)
         return
     yield Finding("GPU", True, f"{gpu.name}, driver {gpu.driver}, {gpu.memory_bytes / 2**30:.0f} GiB")
     engine = CudaEngine(toolkit, gpu)
     yield _tried("CUDA programs", engine, "check the driver with nvidia-smi")
     cupti = toolkit.cupti()
-    remedy = "GPU times are not measured without it: install the toolkit's CUPTI or pip install nvidia-cuda-cupti"
+    remedy = "without it no GPU times are measured: install the toolkit's CUPTI or pip install nvidia-cuda-cupti"
     yield Finding("CUPTI", cupti is not None, str(cupti.library) if cupti else "not found", remedy)
     if cupti is not None:
         yield _check("GPU tracer", lambda: str(engine.tracer), "see the message; report it as a bug")
@@ -167,7 +167,7 @@ def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
         outcome = sandbox.run(job, sandbox.Limits(wall_s=60))
         if outcome.stdout.strip() != _PROBE_SAYS:
             said = (outcome.stdout + outcome.stderr).strip()[:300] or "nothing"
-            raise GraderFault(f"a three-line kernel ended with {outcome.ending} and said: {said}")
+            raise GraderFault(f"a three-line kernel ended with {outcome.ending} and printed: {said}")
         return f"{engine.device}: compiled and ran a kernel in {time.monotonic() - began:.1f} s"
 
 

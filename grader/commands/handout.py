@@ -3,8 +3,8 @@
     README.md            how to begin, then the assignment's handout
     NAME.cu, Makefile …  the template, as in student_template/NAME/
     assignment/          the rules
-    testcases/           what testcases there are, and the files of the public ones
-    grader/              the grader as a wheel, and setup.sh, which installs it into .venv
+    testcases/           the list of testcases, and the files of the public ones
+    grader/              the grader as a wheel, and setup.sh to install it into .venv
 
 The model solutions, the baseline, the secret and everything drawn from it stay behind; so do the kernels that compute
 expected outputs on a GPU, which are solutions too.
@@ -47,8 +47,8 @@ sh grader/setup.sh               # once: installs the grader into .venv, with nv
 
 
 def build_handout(out: Path, rules: Assignment) -> list[str]:
-    """Write the folder `out`, whole or not at all; gives the names of its files. Raises UsageError where something is
-    there already."""
+    """Write the folder `out`, whole or not at all, and return the names of its files. Raises UsageError where `out`
+    exists and is not empty."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise UsageError(f"{shown(out)} exists already: name a new folder for the handout.")
     content = dict(_content(rules))
@@ -69,7 +69,7 @@ def _content(rules: Assignment) -> Iterator[tuple[str, bytes]]:
     root, main = course_root(), rules.submission.main
     template = root / "student_template" / rules.name
     if not (template / main).is_file():
-        raise UsageError(f"There is no {shown(template / main)}: a handout needs a template to start from.")
+        raise UsageError(f"{shown(template / main)} is missing: students need a template to start from.")
     handout = (root / "assignment" / rules.name / "README.md").read_text(encoding="utf-8")
     handout = handout.replace(f"`student_template/{rules.name}/`", f"`{main}`")
     yield "README.md", (_BEGIN.format(main=main) + handout).encode()
@@ -90,7 +90,7 @@ def _samples(rules: Assignment) -> Iterator[Path]:
 
 
 def _wheel() -> tuple[str, bytes]:
-    """Name and content of the grader as a wheel, PEP 427."""
+    """The name and content of the grader as a wheel (PEP 427)."""
     package, installed = Path(grader.__file__).parent, distribution(_DISTRIBUTION)
     name = f"{_DISTRIBUTION.replace('-', '_')}-{installed.version}"
     content = {

@@ -1,4 +1,4 @@
-"""The commands that look closer at one submission: its profile, and what sanitizers find in it."""
+"""The commands that examine one submission: its profile, and what sanitizers find in it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from grader.programs.trace import Trace
 from grader.records.record import Record
 from grader.sanitizers import Check, Report, by_place, run_check, with_lines, without_echoes
 
-_BESIDE = (
+_EXTRA_METRICS = (
     "shared_load_bank_conflicts",
     "shared_store_bank_conflicts",
     "gld_sectors_per_request",
@@ -68,7 +68,9 @@ def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subj
     suite = suite_of(rules)
     cases = suite.select(test)
     if len(cases) != 1:
-        raise UsageError(f"One testcase is looked at here; {test!r} names {len(cases)}: choose one, t23 for example.")
+        raise UsageError(
+            f"{test!r} names {len(cases)} testcases, and only one can be examined: choose one, for example t23."
+        )
     submission = read_submission(path, rules, any_name=True)
     files = TestcaseFiles.beside(suite)
     return _Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
@@ -102,7 +104,7 @@ def _traced(subject: _Subject, program: Path) -> Trace:
 
 
 def _nothing_to_see(subject: _Subject, why: str) -> UsageError:
-    return UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to look at: {why}.")
+    return UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to examine: {why}.")
 
 
 # ---- profile ----------------------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ def profile_program(path: Path, test: str, *, assignment: str | None, engine: st
         _make_files(subject)
     program = _built(subject, subject.submission).program
     assert program is not None
-    names = dict.fromkeys((*(subject.rules.metrics or ("achieved_occupancy",)), *_BESIDE))
+    names = dict.fromkeys((*(subject.rules.metrics or ("achieved_occupancy",)), *_EXTRA_METRICS))
     metrics = named_metrics(tuple(names))
     if isinstance(subject.engine, CudaEngine):
         return _profile_on_gpu(subject, subject.engine, program, metrics, launches)
@@ -125,7 +127,7 @@ def profile_program(path: Path, test: str, *, assignment: str | None, engine: st
 
 
 def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
-    """What the emulator counts; the assignment's other metrics are left out and named."""
+    """A profile of what the emulator can count; a note names the assignment's other metrics."""
     rules, who = subject.rules, subject.submission.id
     with shown_progress() as progress:
         counted = counted_run(subject.engine, program, subject.case, rules.limits, progress, who)
@@ -136,7 +138,7 @@ def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> P
     kernels = counted_kernels(trace, theory_of(find_toolkit(), limits))
     missing = [metric.name for metric in metrics if metric.name not in COUNTED]
     units_name = subject.case.operator.units_name
-    stopped = f"Cut off {counted.cut_off}: the numbers are of what ran until then."
+    stopped = f"Cut off {counted.cut_off}: the numbers cover what ran until then."
     times = counted.whole / counted.units
     part = (
         f"Counted on {counted.units:,} of {counted.whole:,} {units_name} of the same size: the whole testcase has "
@@ -145,15 +147,15 @@ def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> P
     notes = [
         *([stopped] if counted.cut_off else []),
         *([part] if counted.units < counted.whole else []),
-        "Counted by the emulator, exactly, for the PTX that nvcc made of the program: a GPU executes what the "
-        "assembler makes of that, with somewhat other instruction counts (docs/counters.md).",
-        f"not measured: {', '.join(missing)}: only a GPU's clock tells these (see grader doctor).",
+        "The emulator counted exactly what the program's PTX does. A GPU runs the machine code that the assembler "
+        "makes from it, with slightly different instruction counts (docs/counters.md).",
+        f"not measured: {', '.join(missing)}: only a GPU can measure these (see grader doctor).",
     ]
     return _study(subject, named_metrics(COUNTED), kernels, notes, None)
 
 
 def counted_kernels(trace: Trace, theory: Theory | None) -> tuple[KernelProfile, ...]:
-    """The profiles of a program that counted, with what its source lines cost and what to do about them."""
+    """The profiles of a counted run's kernels, with the cost of each source line and advice on it."""
     profiles = kernel_profiles(trace, counted_launches(trace), named_metrics(COUNTED), theory)
     return tuple(
         replace(
@@ -196,7 +198,7 @@ def _profile_on_gpu(
                 limits=subject.rules.limits,
             )
         except NotProfiled as why:
-            notes.append(f"not measured: {why} Below is what the trace and the launches say.")
+            notes.append(f"not measured: {why} Below is what the trace and the launches show.")
         else:
             if chosen is not None:
                 notes.append(
@@ -231,7 +233,7 @@ def _study(
 
 
 def sample_to_sanitize(record: Record) -> str:
-    """The name of the testcase to look at closely."""
+    """The name of the testcase to examine with the sanitizers."""
     return case_to_look_at(record.tests, suite_of(load_assignment(record.assignment)).cases).name
 
 
@@ -257,17 +259,17 @@ def sanitize_program(
 
 
 def _emulators_findings(subject: _Subject, checks: Sequence[Check]) -> tuple[Report, ...]:
-    """What the emulator reports in its trace, by tool, of a program built with these checks."""
+    """What the emulator reports, check by check, about a program built with these checks."""
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
     program = _built(subject, subject.submission).program
     assert program is not None
-    told = without_echoes(_traced(subject, program).diagnostics)
+    diagnostics = without_echoes(_traced(subject, program).diagnostics)
     return tuple(
         Report(
             check,
-            by_place(diagnostic for diagnostic in told if diagnostic.tool == check),
-            sum(diagnostic.tool == check and diagnostic.severity != "note" for diagnostic in told),
+            by_place(diagnostic for diagnostic in diagnostics if diagnostic.tool == check),
+            sum(diagnostic.tool == check and diagnostic.severity != "note" for diagnostic in diagnostics),
         )
         for check in checks
     )

@@ -1,4 +1,4 @@
-"""Records written to files for others to read: a page, JUnit XML."""
+"""Writes records to files for others to read: a page, JUnit XML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_junit(records: Sequence[Record], path: Path) -> None:
 
 
 def write(path: Path, text: str, what: str) -> None:
-    """Write `text`; `what` names it. Raises MachineFault."""
+    """Write `text` to `path`. Raises MachineFault, which calls the file `what`."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Rechecks those of a class who are up for a place on the leaderboard (see `grader.classes.recheck`), best first.
+"""Rechecks a class's candidates for a place on the leaderboard (see `grader.classes.recheck`), best first.
 
-One draw serves all: its values are named in every record, and nobody can know them before it is made. Its files are
-made as they are needed, beside the usual ones, and removed at the end. Each recheck is stored at once.
+All candidates share one draw, which every record names and which cannot be known before it is made. Its files are
+made when they are needed, next to the usual ones, and removed at the end. Each recheck is stored at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from grader.timing.baseline import baselines_of
 
 @dataclass(frozen=True)
 class SecondDraw:
-    """The testcases of an assignment on values of their own, and the engine that runs them."""
+    """The testcases of an assignment with newly drawn values, and the engine that runs them."""
 
     rules: Assignment
     suite: Suite
@@ -45,7 +45,7 @@ class SecondDraw:
 
     @property
     def name(self) -> str:
-        """Names the draw in records."""
+        """The name of the draw in records."""
         return f"fresh {self.suite.nonce}"
 
     def grade(self, folder: Path, tests: Sequence[str]) -> Record:
@@ -66,14 +66,16 @@ def _to_ourselves(engine: Engine, progress: Progress) -> contextlib.AbstractCont
 
 @contextlib.contextmanager
 def second_draw(rules: Assignment, engine: Engine, progress: Progress) -> Iterator[SecondDraw]:
-    """A new draw, whose files are removed when the block ends."""
+    """Make a new draw; its files are removed when the block ends."""
     suite = suite_of(rules).redrawn(secrets.token_hex(8))
     once = rules.model_copy(update={"hidden_inputs": HiddenInputs(show=rules.hidden_inputs.show)})
     place = TestcaseFiles.beside(suite).folder
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MachineFault(f"{place} cannot be made: {error.strerror}; the second draw's files go there.") from error
+        raise MachineFault(
+            f"{place} cannot be made: {error.strerror}. The files of the second draw go there."
+        ) from error
     with scratch_folder("recheck", place) as folder:
         yield SecondDraw(once, suite, TestcaseFiles(folder), engine, progress)
 
@@ -85,9 +87,9 @@ def recheck_leaders(
     top: int | None,
     draw: SecondDraw,
 ) -> None:
-    """Recheck `attempts` in the order of `board`, until `top` students have a place or all have been looked at. What
-    cannot be rechecked now is said in a line, and left. Raises UsageError on a machine of another kind than the one
-    that graded."""
+    """Recheck `attempts` in the order of `board`, until `top` students have a place or no attempt is left. An attempt
+    that cannot be rechecked now gets a line of explanation and is skipped. Raises UsageError on a different kind of
+    machine than the one that graded."""
     by_student = {attempt.student.id: attempt for attempt in attempts}
     waiting = sum(row.recheck is Recheck.MISSING for row in board.rows)
     placed = done = 0
@@ -108,7 +110,7 @@ def _recheck_one(
     tests: Sequence[str],
     draw: SecondDraw,
 ) -> bool:
-    """Whether the attempt passed; its recheck is stored, whatever it found."""
+    """Recheck an attempt and store the result. Return whether it passed."""
     record, student = attempt.record, attempt.student.id
     if record.engine.name != draw.engine.name:
         raise UsageError(

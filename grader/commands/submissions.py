@@ -1,5 +1,5 @@
-"""What the commands for single submissions do: each function is one command of `cli`, from its words to the text or
-records it gives."""
+"""The commands for single submissions: each function is one command of `cli`, from its arguments to the text or the
+records that it returns."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def grade_paths(
     show: int = 0,
     quick: bool = False,
 ) -> list[Record]:
-    """Grade every submission named; records are written to `json` after each, so that a later failure loses none.
-    Points that a person entered into records that `json` holds already are kept. `show`: rows and columns of every
-    output tensor to keep in the records. `quick`: a student's own look, as `Grading` has it."""
+    """Grade every submission in `paths`. All records so far are written to `json` after each submission, so that a
+    later failure loses none; points that a person entered into records in `json` are kept. `show`: how many rows and
+    columns of every output tensor the records keep. `quick`: see `Grading`."""
     if require_sandbox:
         sandbox.require()
     rules = chosen_assignment(assignment, paths[0])
@@ -70,21 +70,21 @@ def grade_paths(
 
 
 def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
-    """Write `PART=POINTS` words into the record at `path`. Raises UsageError for words it cannot use."""
+    """Enter points, given as `PART=POINTS`, into the record at `path`. Raises UsageError for unusable words."""
     wanted: dict[str, float] = {}
     for word in given:
         part, _, number = word.partition("=")
         try:
             wanted[part] = float(number)
         except ValueError as error:
-            raise UsageError(f"{word!r}: write PART=POINTS, report=8.5 for example.") from error
+            raise UsageError(f"{word!r}: write PART=POINTS, for example report=8.5.") from error
     record = points.enter(read_record(path), wanted, note)
     write_records([record], path)
     return record
 
 
 def explain_records(path: Path, other: Path | None) -> str:
-    """Where the numbers of the records in `path` come from; with `other`, how its first record compares."""
+    """Explain where the numbers of the records in `path` come from; with `other`, compare the first record of each."""
     records = read_records(path)
     if other is None:
         return f"\n\n{'=' * explanation.WIDTH}\n".join(explanation.explain(record) for record in records)
@@ -106,13 +106,13 @@ def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignm
         for note in submission.notes:
             print(f"grader: {note}", file=sys.stderr)
     folder = program if program.is_dir() else program.parent
-    called = f"{folder}/{Path(submission.sources[0]).stem}"  # as if it had been compiled next to its source
+    called = f"{folder}/{Path(submission.sources[0]).stem}"  # as if it were compiled next to its source
     return running.pass_through(chosen, built.program, arguments, called)
 
 
 def examine_machine() -> tuple[str, bool]:
-    """What this machine has; whether something can be graded here."""
-    from grader.commands import doctor  # it imports the GPU oracle, which grading needs seldom
+    """Report what this machine has, and whether anything can be graded on it."""
+    from grader.commands import doctor  # it imports the GPU oracle, which grading seldom needs
 
     findings = doctor.examine()
     return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)

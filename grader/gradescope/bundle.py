@@ -1,7 +1,7 @@
 """The zip that an instructor uploads as a Gradescope autograder: this checkout's code and course, and two scripts.
 
-https://gradescope-autograders.readthedocs.io/en/latest/specs/: the zip is unpacked to /autograder/source, setup.sh runs
-once when the container is built, run_autograder for every submission.
+Gradescope unpacks the zip to /autograder/source, runs setup.sh once when it builds the container, and runs
+run_autograder for every submission (https://gradescope-autograders.readthedocs.io/en/latest/specs/).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")
 
 
 def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: str, secret: Path | None) -> list[str]:
-    """Write the zip to `target`; the same checkout gives the same bytes. Gives the names in it.
+    """Write the zip to `target`; the same checkout gives the same bytes. Return the names of the files in it.
 
-    Hidden testcases need the course's secret, which is then in the zip (`secret`): raises UsageError without it.
+    Hidden testcases need the course's secret (`secret`), which is then in the zip. Raises UsageError without it.
     """
     suite = suite_of(assignment)
     hidden = [case.name for case in suite.select(tests) if case.hidden]
     if hidden and secret is None:
         raise UsageError(
             f"--tests {tests} names hidden testcases ({hidden[0]} …), which only the course's secret determines: give "
-            "its file with --secret (it becomes part of the zip), or take --tests public."
+            "its file with --secret (it becomes part of the zip), or choose --tests public."
         )
     words = {"@ASSIGNMENT@": assignment.name, "@TESTS@": ",".join(tests.split()), "@ENGINE@": engine}
     content: dict[str, bytes] = {}
@@ -49,7 +49,7 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
     except OSError as error:
         read = error.filename is not None and Path(error.filename).parent != target.parent
         where = shown(Path(error.filename)) if read else shown(target)
-        raise MachineFault(f"The bundle could not be made: {where}: {error.strerror}.") from error
+        raise MachineFault(f"The zip could not be made: {where}: {error.strerror}.") from error
     return sorted(content)
 
 

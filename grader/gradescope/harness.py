@@ -1,4 +1,4 @@
-"""What runs in Gradescope's container: grade what lies in ROOT/submission, always leave ROOT/results/results.json."""
+"""Runs in Gradescope's container: grades the files in ROOT/submission and always writes ROOT/results/results.json."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from grader.report import gradescope
 
 _PLACES = "autograder|gradescope|home|opt|root|tmp|usr|var"
 _PATH = re.compile(rf"(?<![\w.])/(?:{_PLACES})/(?:[^\s:;,'\"()/]+/)*([^\s:;,'\"()/]*)")
-"""A file in the container; the group is its name."""
+"""The path of a file in the container; the group is the file's name."""
 
 
 def grade_there(
     root: Path, assignment: Assignment, grade: Callable[[Path], Record], hidden: Callable[[str], bool]
 ) -> dict[str, Any]:
-    """Grade ROOT/submission with `grade` and write the results, whatever happens. Gives what was written."""
+    """Grade ROOT/submission with `grade` and write the results, whatever happens. Return what was written."""
     began = time.monotonic()
     kept = 0.0
     try:
@@ -37,15 +37,15 @@ def grade_there(
         found = gradescope.message(str(error), graded=True)
     except Exception as error:
         found = gradescope.message(
-            "The autograder failed. That is not your fault: please tell the course staff, with these words. "
-            f"The score of your last graded run is kept. {type(error).__name__}: {error}",
+            "The autograder failed. That is not your fault: please report this message to the course "
+            f"staff. You keep the score of your last graded run. {type(error).__name__}: {error}",
             score=kept,
         )
     return write(root, found)
 
 
 def write(root: Path, results: dict[str, Any]) -> dict[str, Any]:
-    """Put results.json in place, whole, without paths of the container; gives what was written."""
+    """Write results.json, whole or not at all and without paths of the container. Return what was written."""
     results = {key: _without_paths(value, root) for key, value in results.items()}
     folder = root / "results"
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def write(root: Path, results: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_paths(value: Any, root: Path) -> Any:
-    """`value` without paths of the container, which tell a student nothing: of what was handed in the name alone."""
+    """`value` without paths of the container, which mean nothing to students: submitted files keep only their names."""
     if isinstance(value, str):
         value = value.replace(f"{root / 'submission'}/", "").replace(str(root / "submission"), "your submission")
         return _PATH.sub(r"\1", value)
@@ -65,7 +65,7 @@ def _without_paths(value: Any, root: Path) -> Any:
 
 
 def _metadata(root: Path) -> dict[str, Any]:
-    """submission_metadata.json; when it is missing or odd, as in a trial run, nothing is known of earlier runs."""
+    """Read submission_metadata.json. Where it is missing or malformed, as in a trial run, no earlier runs are known."""
     try:
         found = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""Reports: each module draws one form of a Record, and from the Record alone.
+"""Reports: each module renders records in one form, and uses nothing but the records.
 
-`terminal`, `junit` and `gradescope` write results, `explain` where a number comes from, `profile` what a profile holds,
-`leaderboard` and `gradebook` what a class came to. May import `classes`, for what a class adds to records, and what is
-below it; grades nothing.
+`terminal`, `junit` and `gradescope` render results, `explain` shows where a number comes from, `profile` renders a
+profile, and `leaderboard` and `gradebook` the results of a class. May import `classes`, for what a class adds to
+records, and the packages below it; nothing is graded here.
 """

@@ -1,4 +1,4 @@
-"""Why tests failed, each cause once, with the tests that fail of it: the same in every report of a record."""
+"""Groups failed tests by their cause, in the same way for every report of a record."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from grader.base.verdict import Fault, Verdict
 from grader.records.record import TestRecord
 
 _DIFFERS = re.compile(r"(?<![:\w])-?(?:0x[0-9a-f]+|\d[\d,.]*)")
-"""Numbers that differ between tests that fail alike: sizes, threads. A number after a colon is a line's."""
+"""Numbers that differ between tests with the same failure: sizes, threads. A number after a colon is a line number."""
 _DISTANCE = re.compile(r"\b(?:just|[\d,]+ bytes) (?=past )")
 _WHOSE = {Fault.GRADER: "not your fault: the grader's", Fault.MACHINE: "not your fault: the machine's"}
 
 
 @dataclass(frozen=True)
 class Cause:
-    """`sentence` says what is wrong; `known` whether that is why, or only what came of it: nothing explains it then."""
+    """A cause of failed tests. `known`: `sentence` explains the failure, and does not only describe it."""
 
     sentence: str
     tests: tuple[TestRecord, ...]
@@ -33,7 +33,7 @@ class Cause:
 
     @property
     def whose(self) -> str:
-        """Whose fault it is where it is not the student's, in words."""
+        """In words, whose fault it is if it is not the student's."""
         return _WHOSE.get(self.first.fault, "") if self.first.fault else ""
 
 
@@ -43,13 +43,13 @@ def names_of(names: Sequence[str]) -> str:
 
 
 def alike(text: str) -> str:
-    """`text` without the numbers that differ between tests: the same for what is alike."""
+    """`text` without the numbers that differ between tests, so that similar failures have the same text."""
     return _DIFFERS.sub("#", _DISTANCE.sub("", text))
 
 
 def causes(tests: Iterable[TestRecord]) -> list[Cause]:
-    """The causes of failed tests, the known ones first. Tests that nothing explains by itself fail of the first that is
-    known, as far as anybody knows."""
+    """The causes of failed tests, the known ones first. A wrong answer without an explanation of its own is attributed
+    to the first known cause."""
     groups: dict[tuple[object, ...], list[TestRecord]] = {}
     for test in tests:
         if test.verdict is not Verdict.PASSED:
@@ -68,13 +68,13 @@ def causes(tests: Iterable[TestRecord]) -> list[Cause]:
 
 
 def consequence(test: TestRecord) -> str:
-    """What a test's reason says beyond its cause: which values are wrong, by how much."""
+    """The part of a test's reason that follows its cause: which values are wrong, and by how much."""
     return test.reason.removeprefix(test.cause).strip() if test.cause else test.reason
 
 
 def reasons(tests: Sequence[TestRecord]) -> dict[str, str]:
-    """By test, what a list of tests says of each: the cause in full at the first test that fails of it, its name at the
-    others, and what came of it there."""
+    """The sentence for each test in a list of tests. The first test with a cause states it in full; the others refer to
+    that test and add their own consequence."""
     said: dict[str, str] = {}
     for cause in causes(tests):
         said[cause.first.name] = cause.first.reason

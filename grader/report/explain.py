@@ -1,7 +1,7 @@
-"""Where every number of a record comes from: total to parts, parts to tests, tests to runs; each recomputed.
+"""Explains where every number of a record comes from: total, parts, tests, runs. It recomputes each of them.
 
-A number that does not follow from its inputs is said so. Two records are compared with what could make their
-numbers incomparable: another baseline, another GPU, other rules.
+The report marks numbers that do not follow from their inputs. A comparison of two records begins with what could make
+their numbers incomparable: another baseline, another GPU, other rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CLOSE = 1e-6
 
 
 def explain(record: Record) -> str:
-    """The whole account."""
+    """Explain a whole record."""
     prepared = record.machine.gpu_prepared
     lines = [
         f"{record.submission.id} · {record.assignment} · {record.created} · grader {record.grader}",
@@ -70,7 +70,7 @@ def _test(test: TestRecord) -> Iterator[str]:
         floor = test.floor
         share = f"; {floor.tflops:.2f} TFLOP/s, {floor.share:.1%} of what is possible" if floor.share else ""
         agrees = _agrees(max(term.ms for term in floor.terms), floor.ms, _CLOSE * floor.ms)
-        yield f"  the least time possible is {floor.ms:.4g} ms, for {floor.limit}{share}{agrees}"
+        yield f"  the least possible time is {floor.ms:.4g} ms, for {floor.limit}{share}{agrees}"
         for term in floor.terms:
             yield from _wrapped(f"{term.name}: {term.ms:.4g} ms, from {term.source}", "    ")
     if test.speedup is not None and test.baseline is not None and test.gpu_ms:
@@ -92,7 +92,7 @@ def _reference(test: TestRecord, ratio: float, reference_ms: float) -> Iterator[
 
 def _time(test: TestRecord) -> Iterator[str]:
     if test.gpu_ms is None or test.timing is None:
-        yield f"  GPU time {test.gpu_ms:.6g} ms, of one run; wall time {test.wall_s} s, limit {test.limit_s} s"
+        yield f"  GPU time {test.gpu_ms:.6g} ms, from one run; wall time {test.wall_s} s, limit {test.limit_s} s"
     else:
         yield from _timing("GPU time", test.gpu_ms, test.timing)
 
@@ -106,8 +106,8 @@ def _timing(what: str, gpu_ms: float, timing: TimingRecord) -> Iterator[str]:
     )
     agrees = _agrees(median(counted), gpu_ms, _CLOSE * gpu_ms) if counted else ""
     if (again := median_interval(counted)) is not None and timing.low_ms is not None and timing.high_ms is not None:
-        for end, told in ((again.low, timing.low_ms), (again.high, timing.high_ms)):
-            agrees = agrees or _agrees(end, told, _CLOSE * told)
+        for end, recorded in ((again.low, timing.low_ms), (again.high, timing.high_ms)):
+            agrees = agrees or _agrees(end, recorded, _CLOSE * recorded)
     yield f"  {what} {gpu_ms:.6g} ms: median of {len(counted)} runs{interval}{agrees}"
     yield from _wrapped(f"stopped: {timing.stopped}; rule: {timing.rule}", "    ")
     for run in timing.runs:
@@ -134,7 +134,7 @@ def _profile(profile: ProfileRecord) -> Iterator[str]:
 def _agrees(computed: float, recorded: float, tolerance: float) -> str:
     if abs(computed - recorded) <= tolerance:
         return ""
-    return f"  [DOES NOT FOLLOW: recomputed it is {computed:.6g}; the record was changed or is of another grader]"
+    return f"  [DOES NOT FOLLOW: the recomputed value is {computed:.6g}; the record was edited or is of another grader]"
 
 
 def _wrapped(text: str, indent: str) -> Iterator[str]:
@@ -142,7 +142,7 @@ def _wrapped(text: str, indent: str) -> Iterator[str]:
 
 
 def render_timings(record: Record) -> str:
-    """Where the seconds of the grading went, and the grader's overhead."""
+    """How long each stage of the grading took, and the grader's overhead."""
     timings = record.timings
     lines = ["seconds by stage:"]
     lines += [f"  {stage:<32} {seconds:9.3f}" for stage, seconds in timings.items()]
@@ -156,13 +156,23 @@ def render_timings(record: Record) -> str:
 
 
 def differences(first: Record, second: Record) -> list[str]:
-    """What makes the numbers of two records incomparable, a sentence each; empty when nothing does."""
+    """Sentences on what makes the numbers of two records incomparable; none if nothing does."""
     found = []
     pairs = (
-        ("rules", first.assignment_sha256[:12], second.assignment_sha256[:12], "points were given by other rules"),
+        ("rules", first.assignment_sha256[:12], second.assignment_sha256[:12], "the points follow different rules"),
         ("GPU", first.engine.device, second.engine.device, "GPU times cannot be compared"),
-        ("driver", first.engine.facts.get("driver"), second.engine.facts.get("driver"), "GPU times may differ by it"),
-        ("compiler", first.engine.facts.get("compiler"), second.engine.facts.get("compiler"), "times may differ by it"),
+        (
+            "driver",
+            first.engine.facts.get("driver"),
+            second.engine.facts.get("driver"),
+            "GPU times may differ because of it",
+        ),
+        (
+            "compiler",
+            first.engine.facts.get("compiler"),
+            second.engine.facts.get("compiler"),
+            "times may differ because of it",
+        ),
     )
     for what, one, other, therefore in pairs:
         if one != other:
@@ -171,7 +181,7 @@ def differences(first: Record, second: Record) -> list[str]:
     for test in second.tests:
         one_ref, other_ref = references.get(test.name), test.reference
         if one_ref is not None and other_ref is not None and one_ref.sha256 != other_ref.sha256:
-            found.append(f"another reference solution from {test.name} on; ratios to it do not compare.")
+            found.append(f"another reference solution from {test.name} on; ratios to it cannot be compared.")
             break
     baselines = {test.name: test.baseline for test in first.tests if test.baseline}
     for test in second.tests:
@@ -179,24 +189,26 @@ def differences(first: Record, second: Record) -> list[str]:
         if one_base is None or other_base is None or one_base == other_base:
             continue
         if one_base.source_sha256 != other_base.source_sha256:
-            found.append(f"another baseline from {test.name} on: another sequential program; speedups do not compare.")
+            found.append(
+                f"another baseline from {test.name} on: another sequential program; speedups cannot be compared."
+            )
         elif one_base.cpu != other_base.cpu:
             found.append(
                 f"another baseline from {test.name} on: timed on {one_base.cpu} and on {other_base.cpu}; "
-                "speedups do not compare."
+                "speedups cannot be compared."
             )
         else:
             change = other_base.seconds / one_base.seconds - 1
             found.append(
                 f"another baseline from {test.name} on: {one_base.seconds:.4g} s and {other_base.seconds:.4g} s "
-                f"({change:+.1%}), timed anew; speedups differ by that much before the submission does."
+                f"({change:+.1%}), timed again; speedups differ by that much even if the submission does not."
             )
         break
     return found
 
 
 def compare(first: Record, second: Record, *, headings: tuple[str, str]) -> str:
-    """Two records side by side, after warnings about what cannot be compared."""
+    """Show two records side by side, after warnings about what cannot be compared."""
     lines = [f"warning: {text}" for text in differences(first, second)]
     lines += [""] if lines else []
     lines.append(f"{'':12} {headings[0]:>20} {headings[1]:>20}")

@@ -1,8 +1,8 @@
-"""The gradebook as CSV: for spreadsheets with columns of one's choice, for Canvas and Moodle as they import it.
+"""The gradebook as CSV: for spreadsheets with any choice of columns, and in the formats that Canvas and Moodle import.
 
 Canvas: https://community.canvaslms.com/t5/Instructor-Guide/How-do-I-import-grades-in-the-Gradebook/ta-p/807: a row of
 headers beginning Student, ID, SIS User ID, SIS Login ID, Section, then assignments; a row `Points Possible`; students.
-Moodle: any CSV with a column that identifies the user (ID number) and one per grade item; feedback beside it.
+Moodle: any CSV with a column that identifies the user (ID number) and one per grade item; feedback in another.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def render(
     partial: bool = False,
     absent: Sequence[Absent] = (),
 ) -> str:
-    """The gradebook of `lines`, and of the `absent`, who have no graded hand-in. `title` names the grade item. In
-    Canvas's and Moodle's form a student without a total has an empty cell, which they take for no grade, unless
-    `partial` asks for the points so far; who is not in them keeps what they have there: of the absent, those without
-    points are left out of both."""
+    """Render the gradebook of `lines`, and of the `absent`, who have no graded submission. `title` names the grade
+    item. For Canvas and Moodle, a student without a total gets an empty cell, which both read as no grade, unless
+    `partial` asks for the points so far. Both leave the grades of students who are not in the file as they are, so
+    absent students without points are left out."""
     if form not in FORMATS:
         raise UsageError(f"There is no gradebook format {form!r}: choose one of {', '.join(FORMATS)}.")
     if columns and form != "csv":
@@ -68,11 +68,11 @@ def render(
 
 
 def all_empty(lines: Sequence[Line], form: str) -> str:
-    """What to say of an import without a single grade."""
+    """A note for a file without a single grade."""
     missing = Counter(part for line in lines for part in line.missing)
     why = f" ({', '.join(missing)} not entered or not measured)" if missing else ""
     return (
-        f"Every grade in this {form} file is empty, since nobody has a total{why}: --partial gives the points so far."
+        f"All grades in this {form} file are empty because no student has a total{why}; --partial writes points so far."
     )
 
 
@@ -96,7 +96,7 @@ def _cell_of_absent(one: Absent, name: str) -> object:
     of_all = {
         "attempts": "" if one.waiting else 0,
         "points": "" if one.points is None else one.points,
-        "missing": "the hand-in is not graded yet" if one.waiting else "",
+        "missing": "the submission is not graded yet" if one.waiting else "",
     }
     return of_all.get(name, one.parts.get(name, ""))
 

@@ -1,8 +1,8 @@
 """A record as Gradescope's results.json.
 
-The format is https://gradescope-autograders.readthedocs.io/en/latest/specs/ (Output Format). The rubric's parts are the
-entries with a score; testcases follow with a status only, since what a failed one costs depends on how many failed. A
-part that was not measured has no score at all, and the words say so.
+The format is https://gradescope-autograders.readthedocs.io/en/latest/specs/ (Output Format). The rubric's parts are
+entries with a score. Testcases follow with a status only, since the cost of a failed one depends on how many failed. A
+part that was not measured has no score at all, and its text says so.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _OUTPUT_CHARACTERS = 8000
 
 
 def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], bool], seconds: float) -> dict[str, Any]:
-    """results.json of a graded submission. `hidden` says which testcases are not shown at once; `seconds` is how long
-    grading took."""
+    """The results.json of a graded submission. `hidden` says which testcases students do not see at once; `seconds` is
+    how long grading took."""
     manual = {part.part for part in assignment.rubric if part.kind == "manual"}
     entries: list[dict[str, Any]] = []
     for number, part in enumerate((part for part in record.parts if part.part not in manual), start=1):
@@ -33,7 +33,7 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
             entry |= {"score": part.points, "max_score": part.max}
         entries.append(entry)
     said: dict[str, str] = {}
-    for secret in (False, True):  # a test that is shown refers to none that is not
+    for secret in (False, True):  # a shown test never refers to a hidden one
         said |= reasons([test for test in record.tests if hidden(test.name) == secret])
     entries += [_test(test, said.get(test.name, ""), assignment.gradescope, hidden(test.name)) for test in record.tests]
     known = [part for part in record.parts if part.points is not None and part.part not in manual]
@@ -48,7 +48,7 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
         "extra_data": {
             "grader": record.grader,
             "sha256": record.submission.sha256,
-            "graded": not record.infrastructure_failed,  # a fault of the machine takes nobody's run away
+            "graded": not record.infrastructure_failed,  # a fault of the machine does not use up a run
         },
     }
     if assignment.gradescope.leaderboard and (board := _leaderboard(record)):
@@ -78,7 +78,7 @@ def _summary(record: Record) -> str:
         lines.append(record.tests[0].reason if record.tests else "It was not built.")
         lines.append(record.build.log[:_OUTPUT_CHARACTERS])
     if record.practice:
-        lines.append("These are practice tests: the final grade comes from others.")
+        lines.append("These are practice tests: the final grade comes from other tests.")
     missing = [what for what in record.not_measured if "entered by an assistant" not in what]
     lines += [f"Not measured here: {what.replace(': not measured: ', ': ')}" for what in missing]
     lines += record.notes
@@ -86,7 +86,7 @@ def _summary(record: Record) -> str:
 
 
 def _leaderboard(record: Record) -> list[dict[str, Any]]:
-    """Geometric-mean speedup, when every test passed and was timed; else passed tests alone."""
+    """The number of passed tests and, if every test passed and was timed, the geometric-mean speedup."""
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     board: list[dict[str, Any]] = [{"name": "tests passed", "value": passed, "order": "desc"}]
     speedups = [timing.speedup(test) for test in record.tests]
@@ -97,7 +97,7 @@ def _leaderboard(record: Record) -> list[dict[str, Any]]:
 
 
 def message(text: str, *, score: float = 0.0, graded: bool = False) -> dict[str, Any]:
-    """results.json where there is no record: nothing to grade, too many runs, or the grader failed."""
+    """A results.json without a record: nothing to grade, too many runs, or the grader failed."""
     return {
         "score": score,
         "output": text[:_OUTPUT_CHARACTERS],
@@ -110,8 +110,8 @@ def message(text: str, *, score: float = 0.0, graded: bool = False) -> dict[str,
 
 
 def kept_score(metadata: dict[str, Any]) -> float:
-    """What a student keeps when a run fails through no fault of theirs: the score of the last that was graded, else 0.
-    Gradescope takes the newest run's score, so a failure would cost it."""
+    """The score of a student whose run fails through no fault of theirs: that of their last graded run, else 0. Without
+    it a failure would cost the score, since Gradescope takes that of the newest run."""
     return next((score for _, score in reversed(_graded(metadata))), 0.0)
 
 
@@ -125,8 +125,8 @@ def _graded(metadata: dict[str, Any]) -> list[tuple[datetime, float]]:
 
 
 def refusal(metadata: dict[str, Any], rules: Gradescope) -> dict[str, Any] | None:
-    """results.json for a student who had all graded runs of the window, keeping the score of the last; None when this
-    run may go on. `metadata` is submission_metadata.json; runs that were refused or failed do not count."""
+    """The results.json for a student who has used all graded runs of the window, with the score of the last one; None
+    if this run may go ahead. `metadata` is submission_metadata.json; runs that were refused or failed do not count."""
     if rules.runs is None:
         return None
     now = datetime.fromisoformat(metadata["created_at"])
@@ -136,6 +136,6 @@ def refusal(metadata: dict[str, Any], rules: Gradescope) -> dict[str, Any] | Non
     again = earlier[-rules.runs][0] + timedelta(hours=rules.window_hours)
     return message(
         f"This submission was not graded: {rules.runs} runs within {rules.window_hours:g} hours are allowed, and you "
-        f"had {len(earlier)}. The score of the last is kept. You can hand in again from {again:%Y-%m-%d %H:%M %Z}.",
+        f"had {len(earlier)}. You keep the score of the last. You can hand in again from {again:%Y-%m-%d %H:%M %Z}.",
         score=earlier[-1][1],
     )

@@ -1,7 +1,8 @@
-"""Records as JUnit XML, as GitHub, GitLab and Jenkins read it: a suite per submission, a case per testcase.
+"""Records as JUnit XML for GitHub, GitLab and Jenkins: a suite per submission, a case per testcase.
 
-A student's failure is a `failure`; a fault of the grader or the machine is an `error`, so that a pipeline tells them
-apart. The format follows the Jenkins JUnit plugin's schema (https://github.com/jenkinsci/xunit-plugin, junit-10.xsd).
+A student's failure is a `failure`; a fault of the grader or the machine is an `error`, so that a pipeline can
+distinguish them. The format follows the schema of the Jenkins JUnit plugin
+(https://github.com/jenkinsci/xunit-plugin, junit-10.xsd).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from grader.records.record import Record, TestRecord
 from grader.report.causes import reasons
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold in any form: a program may print it all the same."""
+"""Characters that XML 1.0 cannot contain in any form, but that a program may print."""
 
 
 def render(records: Sequence[Record]) -> str:
@@ -38,7 +39,7 @@ def _suite(record: Record) -> ElementTree.Element:
         failures=str(kinds.count("failure")),
         errors=str(kinds.count("error")),
         skipped=str(kinds.count("skipped")),
-        time=f"{sum(round(test.wall_s or 0, 3) for test in record.tests):.3f}",  # of what the cases show
+        time=f"{sum(round(test.wall_s or 0, 3) for test in record.tests):.3f}",  # the sum of the cases'
         timestamp=datetime.fromisoformat(record.created).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
         hostname=_legal(record.machine.host),
     )
@@ -53,9 +54,9 @@ def _suite(record: Record) -> ElementTree.Element:
         if kind == "skipped":
             ElementTree.SubElement(case, "skipped", message=_legal(test.reason))
         elif kind:
-            told = ElementTree.SubElement(case, kind, message=_legal(said[test.name]), type=test.verdict.value)
+            outcome = ElementTree.SubElement(case, kind, message=_legal(said[test.name]), type=test.verdict.value)
             is_first = test is record.tests[0]
-            told.text = _legal(record.build.log if not record.build.ok and is_first else said[test.name])
+            outcome.text = _legal(record.build.log if not record.build.ok and is_first else said[test.name])
         if test.output.strip():
             ElementTree.SubElement(case, "system-out").text = _legal(test.output)
     return suite

@@ -1,10 +1,10 @@
-"""The leaderboard: who ranks where by one metric, and as terminal table, Markdown, CSV, JSON or LaTeX.
+"""The leaderboard: ranks students by one metric, and renders a terminal table, Markdown, CSV, JSON or LaTeX.
 
-Entries whose intervals overlap share a rank, and so do all that are linked by such overlaps: what the measurement
-cannot tell apart is not ranked apart. A value without an interval overlaps what holds it.
+Entries whose intervals overlap share a rank, and so do all entries linked by such overlaps: values that the measurement
+cannot distinguish get the same rank. A value without an interval overlaps any interval that contains it.
 
-A place is given for what was run again on a second draw (see `grader.classes.recheck`). What was not is shown where
-its value puts it, without a rank; what did not pass is left out and told apart.
+Only a result that passed a recheck on a second draw gets a place (see `grader.classes.recheck`). One without a recheck
+is listed by its value but has no rank; one that did not pass is listed separately.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FORMATS = ("terminal", "markdown", "csv", "json", "latex")
 
 
 class Names(StrEnum):
-    """How students are called: nicknames where the roster has one, made-up names, or ids."""
+    """How students are named: by their nickname if the roster has one, by a made-up name, or by id."""
 
     NICKNAME = "nickname"
     ANONYMOUS = "anonymous"
@@ -45,8 +45,8 @@ class Names(StrEnum):
 class Row:
     """One row. `mark` is empty for a student, else what the row is: a model solution or the CPU baseline.
 
-    `rank` is None for marked rows, which compete with nobody, and where the recheck is missing. `floor` is the share
-    of the GPU's floor, 0 to 1.
+    `rank` is None for marked rows, which do not compete, and where the recheck is missing. `floor` says how near the
+    time is to the GPU's floor, as a share from 0 to 1.
     """
 
     rank: int | None
@@ -63,8 +63,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Board:
-    """A leaderboard: `metric` over `tests`, best first; `unranked` counts students without a value, `refused` are
-    (name, why) of those whose recheck did not pass."""
+    """A leaderboard of `metric` over `tests`, best first. `unranked` counts students without a value; `refused` has the
+    name and the reason of each student whose recheck did not pass."""
 
     assignment: str
     metric: str
@@ -74,11 +74,11 @@ class Board:
     unranked: int
     refused: tuple[tuple[str, str], ...] = ()
     unwitnessed: int = 0
-    """Ranked GPU times that no clock outside the program saw."""
+    """How many ranked GPU times no clock outside the program confirmed."""
 
     @property
     def unchecked(self) -> int:
-        """How many rows wait for their recheck."""
+        """The number of rows that wait for a recheck."""
         return sum(row.recheck is Recheck.MISSING for row in self.rows)
 
     @property
@@ -99,13 +99,13 @@ _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] 
     "gpu_ms": (timing.gpu_ms, "ms", False),
     "wall_s": (timing.wall_s, "s", False),
 }
-"""Metrics of single tests: how to read one, its unit, whether more is better."""
+"""Metrics of single tests: a function that reads it, the unit, and whether more is better."""
 
 _GPU_TIMES = ("speedup", "gpu_ms")
 
 
 def _spans(names: Sequence[str]) -> list[str]:
-    """t21, t22, t23, t25 → t21..t23, t25: a span holds all that lies between its ends."""
+    """t21, t22, t23, t25 → t21..t23, t25: a span contains all testcases between its ends."""
     spans: list[list[str]] = []
     for name in names:
         if spans and _number_of(name) == _number_of(spans[-1][-1], following=1):
@@ -116,13 +116,13 @@ def _spans(names: Sequence[str]) -> list[str]:
 
 
 def _number_of(name: str, *, following: int = 0) -> tuple[str, int] | None:
-    """(letters, number) of a testcase's name, `following` later; None where it has another form."""
+    """The letters and the number of a testcase's name, with `following` added; None for names of another form."""
     form = re.fullmatch(r"(\D+)(\d+)", name)
     return (form[1], int(form[2]) + following) if form else None
 
 
 def metrics_of(lines: Sequence[Line]) -> tuple[str, ...]:
-    """What can be ranked by in these records."""
+    """The metrics by which these records can be ranked."""
     parts = (part.part for line in lines for part in line.attempt.record.parts)
     return tuple(dict.fromkeys([*_PER_TEST, "occupancy", "total", *parts]))
 
@@ -136,11 +136,11 @@ def leaderboard(
     top: int | None = None,
     mix_devices: bool = False,
 ) -> Board:
-    """Rank `lines` by `metric`, over the named tests or, without names, over all that every ranked record has. `top`:
-    so many students' rows, those that wait for their recheck included.
+    """Rank `lines` by `metric`, over the named tests or, without names, over all that every ranked record has. `top`
+    limits the number of students' rows, including those that wait for a recheck.
 
-    Raises UsageError for an unknown metric, when nobody has a value, and when values of several GPU models would be
-    compared without `mix_devices`.
+    Raises UsageError for an unknown metric, when no student has a value, and when values of several GPU models would
+    be compared without `mix_devices`.
     """
     if not lines:
         raise UsageError("There is nothing to rank: the store holds no graded submission of this assignment.")
@@ -152,8 +152,8 @@ def leaderboard(
     chosen, valued = values_of(lines, metric, tests)
     if not valued:
         raise UsageError(
-            f"Nobody has a {metric}{f' on {chosen[0]}' if len(chosen) == 1 else ''}: it was not measured. Rank by "
-            f"something that was, such as --metric correctness."
+            f"No student has a {metric}{f' on {chosen[0]}' if len(chosen) == 1 else ''}: it was not measured. Rank by "
+            f"something else, such as --metric correctness."
         )
     _refuse_mixed([line.attempt.record for line, _ in valued], metric, chosen, mix_devices)
     students = [(line, value) for line, value in valued if not line.is_model]
@@ -190,7 +190,7 @@ def _unwitnessed(record: Record, tests: Sequence[str]) -> int:
 def values_of(
     lines: Sequence[Line], metric: str, tests: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], list[tuple[Line, Measured]]]:
-    """(tests that count, every line that has a value with it): over the named tests, else over all in common."""
+    """The tests that count, and every line that has a value, with it. Without names, all common tests count."""
     chosen = tuple(tests) if tests or metric not in _PER_TEST else _common_tests(lines, metric)
     return chosen, [(line, value) for line in lines if (value := _value(line, metric, chosen)) is not None]
 
@@ -201,7 +201,7 @@ def _why_refused(line: Line) -> str:
 
 
 def _common_tests(lines: Sequence[Line], metric: str) -> tuple[str, ...]:
-    """The tests that everyone with any value has a record of, in order; failed ones count in `_value`."""
+    """The tests, in order, that every record with any value contains. `_value` decides what failed ones count."""
     read = _PER_TEST[metric][0]
     records = [line.attempt.record for line in lines]
     timed = [record for record in records if any(read(test) is not None for test in record.tests)]
@@ -230,7 +230,7 @@ def _value(line: Line, metric: str, tests: Sequence[str]) -> Measured | None:
         value = read(test) if test is not None else None
         lost = test is not None and (test.verdict in STUDENT_VERDICTS or timing.refused(test))
         if metric == "speedup" and len(tests) > 1 and (lost or (value is not None and value.value < 1)):
-            value = Measured(1.0, 1.0, 1.0)  # as the rubric counts it: failed, not believed or slow: not accelerated
+            value = Measured(1.0, 1.0, 1.0)  # as in the rubric: failed, not believed or slow means not accelerated
         if value is None or value.value <= 0:
             return None
         values.append(value)
@@ -249,7 +249,7 @@ def _refuse_mixed(records: Sequence[Record], metric: str, tests: Sequence[str], 
     if metric in _PER_TEST and len(devices) > 1 and not mix:
         raise UsageError(
             f"These {metric} values come from different GPU models ({', '.join(devices)}) and cannot be compared: "
-            "grade all on one model, or say --mix-gpus."
+            "grade all on one model, or add --mix-gpus."
         )
     used = [test.baseline for record in records for test in record.tests if test.baseline and test.name in tests]
     cpus = sorted({baseline.cpu for baseline in used})
@@ -257,16 +257,16 @@ def _refuse_mixed(records: Sequence[Record], metric: str, tests: Sequence[str], 
     if metric == "speedup" and (len(cpus) > 1 or len(programs) > 1) and not mix:
         what = f"on different CPUs ({', '.join(cpus)})" if len(cpus) > 1 else "with different sequential programs"
         raise UsageError(
-            f"These speedups are over times taken {what} and cannot be compared: rank by --metric gpu_ms, grade all on "
-            "one model, or say --mix-gpus."
+            f"These speedups rest on baselines timed {what} and cannot be compared: rank by --metric gpu_ms, grade all "
+            "on one model, or add --mix-gpus."
         )
 
 
 def _ranks(values: Sequence[Measured]) -> list[int]:
-    """Ranks of values in order. A rank is shared along a chain of overlaps; the next counts all before it.
+    """Rank values in order. All values in a chain of overlaps share a rank; the next rank counts all values before it.
 
-    What overlaps something before it shares the rank of all from there on: the values between lie between the two, so
-    each overlaps one of them.
+    A value that overlaps an earlier one shares the rank of all values from that one on: those in between lie between
+    the two, so each overlaps one of them.
     """
     ranks: list[int] = []
     for place, value in enumerate(values):
@@ -295,7 +295,7 @@ def _row(line: Line, value: Measured, rank: int | None, tests: Sequence[str], na
 
 
 def display_name(line: Line, names: Names) -> str:
-    """What a student is called in public."""
+    """The name of a student in public."""
     student = line.attempt.student
     if line.is_model:
         return student.id.removeprefix(MODEL_PREFIX)
@@ -321,7 +321,7 @@ def _baseline_rows(records: Sequence[Record], metric: str, tests: Sequence[str])
 
 
 def render(board: Board, form: str = "terminal") -> str:
-    """The board as text."""
+    """Render the board as text."""
     if form not in FORMATS:
         raise UsageError(f"There is no format {form!r}: choose one of {', '.join(FORMATS)}.")
     if form == "json":
@@ -345,7 +345,7 @@ def render(board: Board, form: str = "terminal") -> str:
 
 
 def _closing(board: Board, form: str) -> Iterator[str]:
-    """What is said below a table. Why a recheck did not pass is for the staff: it is not in what is published."""
+    """The notes below a table. Why a recheck did not pass is only for the staff, so published forms leave it out."""
     if board.unranked:
         yield f"{board.unranked} not ranked: a test failed, was not measured or could not be judged."
     if form != "terminal":
@@ -354,19 +354,19 @@ def _closing(board: Board, form: str) -> Iterator[str]:
         times = "GPU time has" if board.unwitnessed == 1 else "GPU times have"
         yield (
             f"{board.unwitnessed} {times} no witness outside the program: the GPU has no counters that the grader can "
-            "read, or the test was run once only. Look at the leaders' code."
+            "read, or the test ran only once. Look at the leaders' code."
         )
     if board.unchecked:
         yield (
-            f"{board.unchecked} without a place: not run again on a second draw yet. The same command with --recheck "
-            "does that."
+            f"{board.unchecked} without a place, because they have not been rechecked on a second draw. Repeat the "
+            "command with --recheck."
         )
     for name, why in board.refused:
         yield f"{name} has no place: {why} Look at the code; `grader grade … --rerun ID` grades it again."
 
 
 def table(board: Board) -> tuple[list[str], list[list[str]]]:
-    """Headers and cells; columns that are empty throughout are left out."""
+    """The headers and the cells; columns that are completely empty are left out."""
     columns: dict[str, list[str]] = {
         "rank": [str(row.rank) if row.rank is not None else "" for row in board.rows],
         "name": [_called(row) for row in board.rows],
@@ -391,20 +391,21 @@ def _value_header(board: Board) -> str:
 
 
 def number(value: float) -> str:
-    """Four significant digits, without an exponent."""
+    """Format with four significant digits and without an exponent."""
     digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:,.{min(digits, 6)}f}"
 
 
 def interval(measured: Measured) -> str:
-    """`low–high`, or nothing."""
+    """Format an interval as `low–high`; '' without one."""
     if measured.low is None or measured.high is None:
         return ""
     return f"{number(measured.low)}–{number(measured.high)}"
 
 
 def _escaped(cell: str, form: str) -> str:
-    """A nickname is anybody's text: in Markdown it must not become markup. tabulate escapes for LaTeX itself."""
+    """Escape a cell: students choose their nicknames, which must not become Markdown markup. For LaTeX, tabulate does
+    it."""
     if form != "markdown":
         return cell
     return "".join(f"\\{char}" if char in "\\`*_[]<>|#~" else char for char in cell)

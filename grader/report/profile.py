@@ -17,11 +17,11 @@ from grader.programs.trace import AccessEvent
 
 WIDTH = 110
 _SHOWN_AT_ZERO = frozenset({"shared_load_bank_conflicts", "shared_store_bank_conflicts", "divergent_branch"})
-"""Of what the emulator counts; its other counters have no line where the kernel has nothing of the kind."""
+"""Counters of the emulator that are shown even at zero; the others have no line then."""
 
 
 def render(study: ProfileStudy) -> str:
-    """The homework's table for each kernel, with what limits its occupancy and what its warps wait for."""
+    """The table of the homework for each kernel, with what limits its occupancy and what its warps wait for."""
     shape = shape_words(study.shape)
     time = f" · {study.gpu_ms:,.3f} ms of GPU time" if study.gpu_ms is not None else ""
     blocks = [f"{study.submission} · {study.test} ({shape}) · {study.device}{time}"]
@@ -29,7 +29,7 @@ def render(study: ProfileStudy) -> str:
     blocks += [textwrap.fill(note, WIDTH) for note in study.notes]
     if study.kernels and any(kernel.profiled for kernel in study.kernels):
         blocks.append(
-            textwrap.fill("Occupancy is a means: enough warps to hide latency are enough, and speed is the end.", WIDTH)
+            textwrap.fill("Occupancy is a means to speed, not an end: enough warps to hide latency are enough.", WIDTH)
         )
     return "\n\n".join(blocks)
 
@@ -66,14 +66,14 @@ def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
 
 
 def _number(value: float) -> str:
-    """Four significant digits; no decimals from 10,000 up, nor of whole numbers from 100 up."""
+    """Format with four significant digits, and without decimals from 10,000 on or for whole numbers from 100 on."""
     if value == 0 or abs(value) >= 10_000 or (abs(value) >= 100 and value == round(value)):
         return f"{value:,.0f}"
     return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
 
 
 def as_csv(study: ProfileStudy) -> str:
-    """One line per kernel and metric."""
+    """The profile as CSV, with one line per kernel and metric."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("kernel", "launches", "profiled", "share", "metric", "ncu", "unit", "min", "max", "avg"))
@@ -87,7 +87,7 @@ def as_csv(study: ProfileStudy) -> str:
 
 
 def as_json(study: ProfileStudy) -> str:
-    """The whole profile; what was not measured is null or absent from `metrics`."""
+    """The whole profile as JSON; what was not measured is null, or absent from `metrics`."""
     kernels = [
         {
             "name": kernel.name,

@@ -1,7 +1,7 @@
-"""A record as text that a student reads top to bottom: the table, a reason per failing test, the score.
+"""A record as text that a student reads from top to bottom: the causes of failures, the table, the score.
 
-Compilers quote what a student wrote, and programs print it: what a terminal would obey does not reach it, or a report
-of their own could stand over this one.
+Compilers quote what a student wrote, and programs print it. Control characters in such text are spelled out: a terminal
+that obeyed them could show a forged report over this one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from grader.report.causes import alike, causes, consequence
 
 WIDTH = 100
 MAX_CAUSES = 3
-"""So many kinds of failure are told apart; more help nobody."""
+"""How many causes a report lists without --verbose; more would not help."""
 _LINE = re.compile(r" (?=Look at \S+:\d+: `)")
-"""A line of the source is quoted on a line of its own."""
+"""The place before a quoted source line, which goes on a separate line."""
 
 _WORDS = {
     Verdict.PASSED: "passed",
@@ -40,14 +40,15 @@ _WORDS = {
 
 
 def render(record: Record, *, verbose: bool = False) -> str:
-    """The whole report. `verbose` adds the compiler's log and what failing programs printed."""
+    """Render the whole report. `verbose` adds the compiler's log and the output of failing programs."""
     blocks = [_heading(record), *_causes(record, verbose), *_build(record, verbose), *_results(record, verbose)]
     blocks += [*_warnings(record), _score(record), *_notes(record)]
     return spelled_out("\n\n".join(block for block in blocks if block))
 
 
 def render_check(record: Record, *, verbose: bool = False) -> str:
-    """A student's quick look: what is wrong, a line for each test, and a closing sentence in place of the score."""
+    """Render the report of `grader check`: what is wrong, a line for each test, and a sentence in place of the
+    score."""
     blocks = [_title(record), *_causes(record, verbose), *_build(record, verbose)]
     blocks += [*_results(record, verbose, brief=True), *_warnings(record), summary(record)]
     return spelled_out("\n\n".join(block for block in blocks if block))
@@ -63,7 +64,7 @@ def _results(record: Record, verbose: bool, *, brief: bool = False) -> Iterator[
 
 
 def summary(record: Record) -> str:
-    """One sentence: how many passed."""
+    """Say in one sentence how many tests passed."""
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     total = len(record.tests)
     if not record.build.ok:
@@ -74,7 +75,7 @@ def summary(record: Record) -> str:
 
 
 def lacks_a_cause(record: Record) -> bool:
-    """Whether the program was built, ran, and failed a test by a fault of its own that nothing has explained yet."""
+    """Whether the program was built, ran and failed a test through its own fault, and nothing has explained why yet."""
     looked = record.closer_look is not None and not record.closer_look.problem
     return not looked and record.build.ok and any(test.fault is Fault.STUDENT for test in record.tests)
 
@@ -108,7 +109,7 @@ def _build(record: Record, verbose: bool) -> Iterator[str]:
 
 
 def _causes(record: Record, verbose: bool) -> Iterator[str]:
-    """What is wrong, once, with what came of it on the first test: it matters most, so it stands first."""
+    """Every cause once, with its consequence in the first test. This matters most, so it comes first."""
     look, harmless = record.closer_look, _harmless(record)
     if harmless:
         seen = _looked_at(look) if look is not None and harmless == look.cause else ""
@@ -123,11 +124,11 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
             lines.append(textwrap.fill(f"{cause.first.name}: {came}", WIDTH))
         yield "\n".join(lines)
     if not verbose and len(found) > MAX_CAUSES:
-        yield f"Other tests fail of {len(found) - MAX_CAUSES} other causes: --verbose names them."
+        yield f"Other tests fail for {len(found) - MAX_CAUSES} other reasons: --verbose lists them."
 
 
 def _harmless(record: Record) -> str:
-    """The mistake to lead with where tests passed with it and nothing else is known to be wrong; '' where none is."""
+    """The mistake to lead with if tests passed in spite of it and nothing else is known to be wrong; else ''."""
     look = record.closer_look
     if look is not None and look.cause and any(look.cause in test.warnings for test in record.tests):
         return look.cause
@@ -142,7 +143,7 @@ def _looked_at(look: CloserLookRecord) -> str:
 
 
 def _table(tests: Sequence[TestRecord], brief: bool) -> str:
-    """A line for each test; `brief` leaves out what was measured of none."""
+    """A line for each test; `brief` leaves out columns without any value."""
     floors = any(test.floor is not None for test in tests)
     rows = [(*_row(test), *(_floor_cells(test) if floors else ())) for test in tests]
     headers = ["test", "shape", "verdict", "wrong values", "max error", "wall s", "GPU ms", "speedup"]
@@ -162,7 +163,7 @@ def _table(tests: Sequence[TestRecord], brief: bool) -> str:
 
 
 def _not_run(tests: Sequence[TestRecord]) -> Iterator[str]:
-    """Why tests were not run, once for all that share a reason."""
+    """Why tests were not run, once for all tests with the same reason."""
     left: dict[str, list[str]] = {}
     for test in tests:
         if test.verdict is Verdict.NOT_RUN:
@@ -173,7 +174,7 @@ def _not_run(tests: Sequence[TestRecord]) -> Iterator[str]:
 
 
 def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
-    """GPU time by phase, for assignments that have phases, where it was measured."""
+    """The GPU time of each phase, if the assignment has phases and it was measured."""
     names = list(dict.fromkeys(name for test in tests for name in test.phases_ms))
     rows = [
         (test.name, *(_number(test.phases_ms.get(name), "{:,.4f}") for name in names), _number(test.gpu_ms, "{:,.4f}"))
@@ -184,7 +185,7 @@ def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
         headers = ("ms of GPU time", *names, "total")
         aligned = ["left"] + ["right"] * (len(names) + 1)
         table = tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
-        yield f"{table}\nPhases are told by the kernels' names (`phases` in assignment.yaml), in the graded run."
+        yield f"{table}\nKernels' names give their phases (`phases` in assignment.yaml); times are of the graded run."
 
 
 def _corners(tests: Sequence[TestRecord]) -> Iterator[str]:
@@ -211,7 +212,7 @@ def _row(test: TestRecord) -> tuple[str, ...]:
 
 
 def _floor_cells(test: TestRecord) -> tuple[str, str, str]:
-    """Achieved rates, by the least work and the least traffic there can be, and how near the time is to the floor."""
+    """Achieved rates, computed from the least possible work and traffic, and how near the time is to the floor."""
     if test.floor is None:
         return "-", "-", "-"
     rates = _number(test.floor.tflops, "{:.2f}"), _number(test.floor.gbytes_per_s, "{:,.0f}")
@@ -219,12 +220,12 @@ def _floor_cells(test: TestRecord) -> tuple[str, str, str]:
 
 
 def _percent(share: float | None) -> str:
-    """How near a time is to the least possible: 100 % is as fast as the GPU can be."""
+    """Format how near a time is to the floor: 100 % is as fast as the GPU can be."""
     return "-" if share is None else f"{share:.1%}"
 
 
 def _printed(tests: Sequence[TestRecord]) -> Iterator[str]:
-    """What failing programs printed, the same words once."""
+    """The output of failing programs, each text once."""
     seen: dict[str, list[str]] = {}
     for test in tests:
         if test.verdict is not Verdict.PASSED and test.output.strip():
@@ -238,21 +239,21 @@ def _warnings(record: Record) -> Iterator[str]:
     look, harmless = record.closer_look, alike(_harmless(record))
     for test in record.tests:
         for warning in test.warnings:
-            if not harmless or alike(warning.removeprefix(BUT)) != harmless:  # that stands above
+            if not harmless or alike(warning.removeprefix(BUT)) != harmless:  # it is shown above
                 seen.setdefault(alike(warning), (warning, []))[1].append(test.name)
     lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.values()]
-    lines += [f"flag, for a person to look at: {flag}" for flag in record.flags]
+    lines += [f"flag, for a person to check: {flag}" for flag in record.flags]
     lines += [f"note: {note}" for note in (*record.notes, record.hidden_inputs, *_looked(look, record.tests)) if note]
     if lines:
         yield "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="      ") for line in lines)
 
 
 def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Iterator[str]:
-    """What became of the second run where neither it nor the output's values gave a cause to lead with."""
+    """What the closer look found, where neither it nor the output's values gave a cause to lead with."""
     if look is None or look.cause or any(test.cause for test in tests):
         return
     if look.problem:
-        yield f"{look.test} was run again for a cause, which did not work ({look.problem.rstrip('.')})."
+        yield f"{look.test} was run again to find a cause, but that failed ({look.problem.rstrip('.')})."
     else:
         yield f"{look.test} was run again with checks in {look.seconds:.1f} s: no race and no other cause was found."
 
@@ -272,8 +273,8 @@ def _score(record: Record) -> str:
         )
     elif record.infrastructure_failed:
         closing = (
-            f"So far {points:g} of {most:g} points; no total, since a test could not be judged, through no fault of "
-            "yours."
+            f"So far {points:g} of {most:g} points; no total, since a test could not be judged, through no fault "
+            "of yours."
         )
     elif record.scores.total is None:
         closing = f"So far {points:g} of {most:g} points; no total, since a part of the score was not measured."
@@ -307,7 +308,7 @@ def _notes(record: Record) -> Iterator[str]:
     floored = next((test.floor for test in record.tests if test.floor is not None), None)
     if floored is not None:
         yield textwrap.fill(
-            "The floor is the least time the GPU could need: the largest of FLOPs, exponentials and bytes, each over "
-            "its peak rate.",
+            "The floor is the least time that the GPU could need: the largest of FLOPs, exponentials and bytes, each "
+            "divided by its peak rate.",
             WIDTH,
         )

@@ -21,12 +21,12 @@ _GCC = re.compile(
 PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d{1,9})")
 
 _AROUND = 4
-"""So many lines on both sides of a message are shown with it."""
+"""How many lines before and after a message are shown with it."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """What was said about one line. `kind` is error, warning or note."""
+    """A message about one line. `kind` is error, warning or note."""
 
     file: str
     line: int
@@ -45,7 +45,7 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a submission, with its messages. `id` begins the addresses of its lines on a page."""
+    """A file of a submission, with its messages. The addresses of its lines on a page begin with `id`."""
 
     id: str
     name: str
@@ -57,13 +57,13 @@ class SourceFile:
 
     @property
     def pieces(self) -> list[tuple[bool, tuple[SourceLine, ...]]]:
-        """Its lines in order, cut where lines with a message or near one (True) and others (False) meet."""
+        """The lines in order, split into pieces that are near a message (True) and pieces that are not (False)."""
         near = {line.number + by for line in self.lines if line.messages for by in range(-_AROUND, _AROUND + 1)}
         return [(shown, tuple(lines)) for shown, lines in groupby(self.lines, lambda line: line.number in near)]
 
 
 def messages_of(record: Record) -> tuple[Message, ...]:
-    """Every message that names a line: the compiler's, why tests failed, and warnings, each once."""
+    """Every message that names a line, once: the compiler's messages, reasons of failed tests, and warnings."""
     found = list(_from_compiler(record.build.log))
     if record.build.ok:
         for cause in causes(record.tests):
@@ -74,7 +74,7 @@ def messages_of(record: Record) -> tuple[Message, ...]:
 
 
 def warnings_of(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:
-    """Every kind of warning once, after the names of the tests that have it."""
+    """Every kind of warning once, with the names of its tests in front."""
     seen: dict[str, tuple[str, list[str]]] = {}
     for test in tests:
         for warning in test.warnings:
@@ -83,7 +83,7 @@ def warnings_of(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:
 
 
 def _at_places(kind: str, tests: str, text: str) -> Iterator[Message]:
-    """The text at the first line that it names; at others, where to read it."""
+    """The text at the first line that it names; at its other lines, a reference to the first."""
     first, *others = (*PLACE.finditer(text), None)
     if first:
         yield Message(first["file"], int(first["line"]), kind, f"{tests}: {text}")
@@ -120,7 +120,7 @@ def _from_compiler(log: str) -> Iterator[Message]:
 
 
 def annotated(files: Sequence[tuple[str, bytes]], messages: Sequence[Message]) -> tuple[SourceFile, ...]:
-    """`files` line by line, each message at its line."""
+    """`files` line by line, with each message at its line."""
     names = [name for name, _ in files]
     by_place: dict[tuple[str, int], list[Message]] = {}
     for message in messages:
@@ -142,7 +142,7 @@ def annotated(files: Sequence[tuple[str, bytes]], messages: Sequence[Message]) -
 
 
 def _name_in(names: Sequence[str], said: str) -> str:
-    """The file that is meant: the one of this path, else the only one of its name; '' where that is nobody's guess."""
+    """The file that `said` means: the one with this path, else the only one with this name; '' where there is none."""
     path = said.removeprefix("./")
     same = [name for name in names if name == path]
     same = same or [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]

@@ -1,8 +1,8 @@
 """Charts as inline SVG.
 
-They are drawn here and not by a plotting library because they are part of the page: their colours are the page's own
-(CSS classes, so they follow light and dark and print), each mark has a title that a pointer or a screen reader finds,
-and two hundred pages of them take a second. A table next to every chart has its numbers.
+This module draws them itself, without a plotting library, because they are part of the page. Their colours are CSS
+classes of the page, so they follow light mode, dark mode and print. Every mark has a title for pointers and screen
+readers, and two hundred pages of them take a second. A table next to every chart has its numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 440, 270
-"""Small enough for letters of 13 px to be read on a telephone, which shows a picture at four fifths of its size."""
+"""Small enough to read letters of 13 px on a phone, which shows a picture at four fifths of its size."""
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 46
 _BAR = Markup('<rect class="bar" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
 _MARK = Markup('<circle class="mark" cx="{}" cy="{}" r="4"><title>{}</title></circle>')
@@ -23,7 +23,7 @@ _GRID = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>')
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: what it is of, how high, and the words of its title."""
+    """One bar: its label, its height and the text of its title."""
 
     label: str
     value: float
@@ -32,7 +32,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Point:
-    """One mark of a scatter."""
+    """One mark of a scatter plot."""
 
     x: float
     y: float
@@ -41,7 +41,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Axis:
-    """Maps values to pixels from `start` to `stop`; of a y axis that is from the bottom to the top."""
+    """Maps values to pixels from `start` to `stop`; on a y axis that is from bottom to top."""
 
     low: float
     high: float
@@ -68,7 +68,7 @@ class Axis:
 
 
 def bars(items: Sequence[Bar], *, label: str, x_label: str, y_label: str, most: float | None = None) -> Markup:
-    """Upright bars from zero."""
+    """Vertical bars from zero."""
     if not items:
         return Markup("")
     y = Axis(0, most or max((bar.value for bar in items), default=1) or 1, HEIGHT - BOTTOM, TOP)
@@ -84,7 +84,7 @@ def bars(items: Sequence[Bar], *, label: str, x_label: str, y_label: str, most: 
 
 
 def scatter(points: Sequence[Point], *, label: str, x_label: str, y_label: str) -> Markup:
-    """Marks over a logarithmic y axis, which takes positive values only."""
+    """Marks over a logarithmic y axis, which only takes positive values."""
     usable = [point for point in points if point.y > 0]
     if not usable:
         return Markup("")
@@ -97,7 +97,7 @@ def scatter(points: Sequence[Point], *, label: str, x_label: str, y_label: str) 
 
 
 def frame(y: Axis, x_label: str, y_label: str) -> list[Markup]:
-    """Grid lines, the numbers of the y axis, and what both axes are."""
+    """Grid lines, the numbers of the y axis, and the labels of both axes."""
     parts = []
     for tick in y.ticks():
         at = y.at(tick)
@@ -113,7 +113,7 @@ def frame(y: Axis, x_label: str, y_label: str) -> list[Markup]:
 
 
 def svg(label: str, parts: Sequence[Markup], *, description: str = "", height: int = HEIGHT) -> Markup:
-    """A picture whose name is `label`; `description` says in words what it shows."""
+    """A picture with the accessible name `label`; `description` says in words what it shows."""
     body = Markup("").join(parts)
     described = Markup("<desc>{}</desc>").format(description) if description else Markup("")
     return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}</svg>').format(
@@ -122,12 +122,12 @@ def svg(label: str, parts: Sequence[Markup], *, description: str = "", height: i
 
 
 def text(x: float, y: float, words: str, anchor: str) -> Markup:
-    """A label; `anchor` says which end of it is at `x`: start, middle or end."""
+    """A label; `anchor` says which part of it is at `x`: start, middle or end."""
     return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, escape(words))
 
 
 def span(values: Sequence[float], log: bool) -> tuple[float, float]:
-    """The ends of an axis that holds `values`: powers of ten if it is logarithmic, else from zero."""
+    """The ends of an axis for `values`: powers of ten if it is logarithmic, else from zero."""
     low, high = min(values), max(values)
     if log:
         first = math.floor(math.log10(low))
@@ -141,7 +141,7 @@ def _step(rough: float) -> float:
 
 
 def number(value: float) -> str:
-    """A value at an axis."""
+    """Format a value for an axis."""
     if abs(value) >= 10_000:
         return f"{value / 1000:,.4g}k"
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.3g}"

@@ -1,12 +1,12 @@
 """The site of a class.
 
-    OUT/public/index.html                leaderboard and statistics; names nobody who has no nickname
-    OUT/public/students/PAGE/            one student's pages, linked from nowhere public: PAGE is 128 random bits
+    OUT/public/index.html                leaderboard and statistics; students without a nickname stay anonymous
+    OUT/public/students/PAGE/            one student's pages, without a public link: PAGE is 128 random bits
     OUT/assistants/index.html            who needs attention, and the gradebook, with links to students' pages
     OUT/assistants/links.csv             id, name, mail address and page of every student, for a mail merge
 
-OUT/public can be put on any web server as it is, or opened from disk; OUT/assistants is for the staff. The site is
-built next to OUT and moved into place, so a reader never sees half of it.
+Any web server can serve OUT/public as it is, and it can be opened from disk; OUT/assistants is for the staff. The site
+is built next to OUT and then moved into place, so a reader never sees half of it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from grader.store import Store
 
 _MARKER = ".grader-site"
 _CONDITIONS = ("device", "driver", "date")
-"""Columns of the leaderboard that are one line where all students have the same."""
+"""Columns of the leaderboard that become one line if all students have the same value."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """What was written, and what could not be shown (a leaderboard without times, say)."""
+    """What was written, and notes on what could not be shown (for example a leaderboard without times)."""
 
     students: int
     pages: int
@@ -55,7 +55,7 @@ def build_site(
     mix: bool = False,
     notes: Sequence[str] = (),
 ) -> Built:
-    """Write the site to `out`, replacing an older one there; `notes` are for the assistants' page. Raises UsageError
+    """Write the site to `out`, in place of an older one there; `notes` are for the assistants' page. Raises UsageError
     when something else is in the way."""
     _refuse_strangers(out)
     lines = gradebook(store, assignment, which)
@@ -78,7 +78,7 @@ def build_site(
 def _refuse_strangers(out: Path) -> None:
     if out.is_dir() and any(out.iterdir()) and not (out / _MARKER).exists():
         raise UsageError(
-            f"{shown(out)} holds files that are no site of this grader, which would be replaced: name an empty or new "
+            f"{shown(out)} holds files that are not a site of this grader and would be lost: name an empty or new "
             "folder."
         )
     if out.exists() and not out.is_dir():
@@ -98,7 +98,7 @@ def _write(
         folder.mkdir(parents=True)
         for name in ("style.css", "site.js"):
             (folder / name).write_text(asset(name), encoding="utf-8")
-    (out / _MARKER).write_text("Written by `grader site`; it is replaced as a whole.\n")
+    (out / _MARKER).write_text("Written by `grader site`, which replaces all of it.\n")
     _page(public / "index.html", "public.html.j2", board=_shown(boards[Names.NICKNAME]), **common)
     others = absent(store, assignment)
     parts, missing = _parts(lines, others)
@@ -123,7 +123,8 @@ def _write(
 
 
 def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], list[str]]:
-    """Parts that somebody has points in, and parts that nobody has: of all records, since rules can have changed."""
+    """Parts for which some student has points, and parts for which none has, over all records, since rules may
+    change."""
     points: list[Mapping[str, float | None]] = [*(line.parts for line in lines), *(one.parts for one in others)]
     parts = dict.fromkeys(part for each in points for part in each)
     known = [part for part in parts if any(each.get(part) is not None for each in points)]
@@ -131,11 +132,11 @@ def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], 
 
 
 def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:
-    """The leaderboard; None, with a note, when there is nothing that could be ranked fairly."""
+    """The leaderboard; None, with a note, when nothing can be ranked fairly."""
     try:
         return leaderboard(lines, metric=metric, names=names, mix_devices=mix)
     except UsageError as error:
-        notes.append(f"There is no leaderboard on the pages: {error}")
+        notes.append(f"The pages have no leaderboard: {error}")
         return None
 
 
@@ -162,7 +163,7 @@ def _shown(board: Board | None) -> dict[str, object] | None:
 
 
 def _student(store: Store, assignment: str, line: Line, public: Path, written: str) -> int:
-    """A student's pages: one per attempt, index.html being the attempt that counts."""
+    """Write a student's pages, one per attempt; index.html is the attempt that counts."""
     folder = public / "students" / line.attempt.student.page
     folder.mkdir(parents=True)
     entered = store.points(assignment).get(line.attempt.student.id, {})
@@ -184,7 +185,7 @@ def _student(store: Store, assignment: str, line: Line, public: Path, written: s
 
 
 def _page(path: Path, template: str, root: str = ".", **values: Any) -> None:
-    """`root` leads from the page to the folder that holds style.css."""
+    """Write a page. `root` is the path from it to the folder that holds style.css."""
     path.write_text(environment().get_template(template).render(root=root, **values), encoding="utf-8")
 
 

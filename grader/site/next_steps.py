@@ -1,4 +1,4 @@
-"""What a student should do next: what went wrong, each cause once, or where points and time are to be gained."""
+"""Says what a student should do next: the causes of failures, each once, or where to gain points and time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from grader.report.leaderboard import number
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next about some tests, or about a part of the points. `kind`: bad is the student's to mend, warn is
-    nobody's or a person's to look at, tip would bring more points. `detail` is what came of it on the first test."""
+    """What to do next about some tests, or about a part of the points. `kind`: bad is for the student to fix, warn is
+    not the student's fault or needs a person's attention, tip can bring more points. `detail` is the consequence in the
+    first test."""
 
     kind: str
     about: str
@@ -25,12 +26,12 @@ class Step:
 
 
 def next_steps(record: Record, parts: Mapping[str, float | None]) -> list[Step]:
-    """What went wrong; where nothing did, what there is to gain. `parts` are the points that count, by part."""
+    """What went wrong or, if nothing did, what there is to gain. `parts` are the points that count, by part."""
     return _failures(record) or [*_lost_points(record, parts), *_slowest(record)]
 
 
 def _failures(record: Record) -> list[Step]:
-    """What went wrong, each cause once, and what a person has to look at."""
+    """What went wrong, each cause once, and what a person has to check."""
     found = causes(record.tests)
     ran = [cause for cause in found if cause.first.verdict is not Verdict.NOT_RUN]
     steps = [
@@ -50,7 +51,7 @@ def _lost_points(record: Record, parts: Mapping[str, float | None]) -> Iterator[
     known = [(part, points) for part in measured if (points := parts[part.part]) is not None]
     part, points = max(known, key=lambda each: each[0].max - each[1], default=(None, 0))
     if part is not None and points < part.max:
-        yield Step("tip", part.part, f"Most points are to be gained here: it has {points:g} of {part.max:g}.")
+        yield Step("tip", part.part, f"Here you can gain the most points: it has {points:g} of {part.max:g}.")
 
 
 def _slowest(record: Record) -> Iterator[Step]:
@@ -60,6 +61,6 @@ def _slowest(record: Record) -> Iterator[Step]:
         yield Step(
             "tip",
             test.name,
-            f"It is farthest from what the GPU can do: it takes {number(test.gpu_ms or 0)} ms, where "
-            f"{number(test.floor.ms)} ms is the least possible, for {test.floor.limit} ({share:.0%}).",
+            f"It is farthest from what the GPU can do: it takes {number(test.gpu_ms or 0)} ms, and the least possible "
+            f"time is {number(test.floor.ms)} ms, for {test.floor.limit} ({share:.0%}).",
         )

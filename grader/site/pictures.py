@@ -1,7 +1,7 @@
-"""A submission's timing and roofline pictures, drawn from its record.
+"""Draws a submission's timing and roofline pictures from its record.
 
-What tells two things apart is their shape as well as their colour: a dot is measured, a dash is a limit, a diamond is
-the reference solution.
+Marks differ in shape as well as in colour: a dot is a measured value, a dash is a limit, a diamond is the reference
+solution.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _UNITS = {
     "bf16x3": "FP32 as three BF16 products",
 }
 _LETTER_WIDTH, _LETTER_HEIGHT = 7.4, 14
-"""Sizes of letters in pixels; the reader's font decides, so these are on the safe side."""
+"""Sizes of letters in pixels, on the safe side since the reader chooses the font."""
 
 
 # ---- times ------------------------------------------------------------------------------------------------------
 
 
 def times(tests: Sequence[TestRecord]) -> Markup:
-    """GPU time of every timed test on a logarithmic axis, with its interval, the least time possible and the reference
+    """GPU time of every timed test on a logarithmic axis, with its interval, the least possible time and the reference
     solution's time; empty when nothing was timed."""
     timed = [test for test in tests if test.gpu_ms]
     if not timed:
@@ -69,7 +69,7 @@ _MEASURED, _FLOOR, _REFERENCE, _CROSSED = (
     ("reference", "reference solution"),
     ("crossed", "does not count"),
 )
-"""Kinds of marks (CSS class, words of the legend)."""
+"""Kinds of marks: the CSS class and the text of the legend."""
 
 
 def _milliseconds(test: TestRecord) -> Iterable[float]:
@@ -78,14 +78,14 @@ def _milliseconds(test: TestRecord) -> Iterable[float]:
 
 
 def _crossed(test: TestRecord) -> str:
-    """Why a time says nothing about speed; '' when it does."""
+    """Why a time says nothing about speed; '' if it does."""
     if test.verdict is not Verdict.PASSED:
         return "but it failed"
     return "not believed" if timing.refused(test) else ""
 
 
 def _test(test: TestRecord, y: Axis, x: float, half: float) -> list[Markup]:
-    """The marks of one test at `x`; dashes are `half` as wide to each side."""
+    """The marks of one test at `x`; dashes extend `half` to each side."""
     assert test.gpu_ms
     parts = []
     if test.floor:
@@ -109,7 +109,7 @@ def _test(test: TestRecord, y: Axis, x: float, half: float) -> list[Markup]:
 
 
 def roofline(found: Roofline | None) -> Markup:
-    """Achieved arithmetic over intensity under the device's roofs; empty when there is none."""
+    """Achieved arithmetic over intensity, under the roofs of the device; empty when nothing was measured."""
     if found is None:
         return Markup("")
     limits = [mark.limit_tflops for mark in found.marks if mark.limit_tflops]
@@ -132,7 +132,7 @@ def roofline(found: Roofline | None) -> Markup:
 
 
 def _words(found: Roofline, x: Axis, y: Axis) -> list[Markup]:
-    """What the lines are, then the marks' names where there is room left."""
+    """The names of the lines, then those of marks where there is room left."""
     parts = [_beside_the_slope(found, x, y, f"device memory: {found.bandwidth / 1e12:.2f} TB/s")]
     taken = [(x.at(mark.intensity) - 5, x.at(mark.intensity) + 5, y.at(mark.tflops) + 4) for mark in found.marks]
     right = WIDTH - RIGHT - 4
@@ -144,7 +144,7 @@ def _words(found: Roofline, x: Axis, y: Axis) -> list[Markup]:
 
 
 def _roof(corners: Sequence[tuple[float, float]], x: Axis, y: Axis, title: str) -> Markup:
-    """A roof from where it enters the picture at the bottom."""
+    """A roof, drawn from where it enters the picture at the bottom."""
     (first, low), *rest = corners
     if low < y.low:
         first, low = first * y.low / low, y.low
@@ -153,7 +153,7 @@ def _roof(corners: Sequence[tuple[float, float]], x: Axis, y: Axis, title: str) 
 
 
 def _beside_the_slope(found: Roofline, x: Axis, y: Axis, words: str) -> Markup:
-    """A label along the memory's slope, in the middle of what is seen of it."""
+    """A label along the slope of the memory roof, in the middle of its visible part."""
     ridge = max(roof.flops for roof in found.roofs) / found.bandwidth
     middle = math.sqrt(max(x.low, y.low * 1e12 / found.bandwidth) * ridge)
     label = '<text transform="translate({} {}) rotate({:.1f})" text-anchor="middle">{}</text>'
@@ -162,7 +162,7 @@ def _beside_the_slope(found: Roofline, x: Axis, y: Axis, words: str) -> Markup:
 
 
 def _slope_degrees(x: Axis, y: Axis) -> float:
-    """The angle of a line of slope one in two logarithmic axes, in SVG's sense."""
+    """The angle, in SVG's sense, of a line of slope one between two logarithmic axes."""
     across = (x.stop - x.start) / math.log10(x.high / x.low)
     up = (y.start - y.stop) / math.log10(y.high / y.low)
     return -math.degrees(math.atan2(up, across))
@@ -182,8 +182,8 @@ def _achieved(mark: Mark, x: Axis, y: Axis) -> list[Markup]:
 
 
 def _names(marks: Sequence[Mark], x: Axis, y: Axis, taken: list[tuple[float, float, float]]) -> list[Markup]:
-    """Names next to marks, where there is room; the others have only their titles. `taken` are lines of text
-    that are there already, as (left, right, y), and grows."""
+    """Names next to marks, where there is room; the others have only their titles. `taken` lists the
+    lines of text that are already there, as (left, right, y); new ones are added to it."""
     parts = []
     for mark in marks:
         at, reached, width = x.at(mark.intensity), y.at(mark.tflops), len(mark.name) * _LETTER_WIDTH
@@ -214,7 +214,7 @@ def _mark(kind: str, x: float, y: float, title: str, half: float = 7) -> Markup:
 
 
 def _legend(kinds: Iterable[tuple[str, str]]) -> list[Markup]:
-    """What each kind of mark is, in as many rows as it takes."""
+    """A legend of the kinds of marks, in as many rows as it takes."""
     parts, left, base = list[Markup](), LEFT + 8.0, 14
     for kind, words in kinds:
         width = 30 + len(words) * _LETTER_WIDTH

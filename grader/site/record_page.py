@@ -1,4 +1,4 @@
-"""One record as the page that a student reads: verdict and points, what to do next, then the tables."""
+"""Renders one record as the page that a student reads: verdict and points, what to do next, then the tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Report:
-    """What the template shows of one record. `verdict` is (kind as of a step, words)."""
+    """The parts of one record that the template shows. `verdict` is the kind, as in `Step`, and the text."""
 
     record: Record
     title: str
@@ -72,7 +72,7 @@ def report_of(
     line: Line | None = None,
     history: Sequence[tuple[int, str, Line]] = (),
 ) -> Report:
-    """Put a record's parts in the order and words of the page."""
+    """Arrange a record for the page."""
     parts = line.parts if line else {part.part: part.points for part in record.parts}
     return Report(
         record=record,
@@ -98,7 +98,7 @@ def report_of(
 def _verdict(record: Record) -> tuple[str, str]:
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     if record.infrastructure_failed:
-        return "warn", "Not judged yet, and not through your fault"
+        return "warn", "Not judged yet, through no fault of yours"
     if not record.build.ok:
         return "bad", "It was not built"
     if passed < len(record.tests):
@@ -107,17 +107,17 @@ def _verdict(record: Record) -> tuple[str, str]:
 
 
 def _standing(record: Record, parts: Mapping[str, float | None], line: Line | None) -> str:
-    """What the points are still to be read with; '' where they are final."""
+    """What to know when reading the points; '' where they are final."""
     if record.practice:
-        return "Practice, on other testcases than the graded ones: there is no final total."
-    said = ["So far. A test could not be judged, and is run again."] if record.infrastructure_failed else []
+        return "Practice on testcases other than the graded ones: there is no final total."
+    said = ["So far. A test could not be judged and will be run again."] if record.infrastructure_failed else []
     waiting = [f"{part.part} ({missing_words(part)})" for part in record.parts if parts[part.part] is None]
     if waiting:
         said.append(f"{'' if said else 'So far. '}Still missing: {', '.join(waiting)}.")
     if line and line.attempt.days_late:
         days = line.attempt.days_late
         late = f"{days} day{'s' * (days > 1)} late"
-        said.append(f"Handed in {late}: {share_words(line.attempt.penalty)} of the points are taken off.")
+        said.append(f"Handed in {late}: {share_words(line.attempt.penalty)} of the points are deducted.")
     return " ".join(said)
 
 
@@ -134,7 +134,7 @@ def _speedup_chart(tests: Sequence[TestRecord]) -> Markup:
 
 @functools.cache
 def environment() -> jinja2.Environment:
-    """The templates; every value is escaped."""
+    """The environment of the templates, which escape every value."""
     env = jinja2.Environment(
         loader=jinja2.PackageLoader("grader.site"),
         autoescape=True,
@@ -156,17 +156,17 @@ def environment() -> jinja2.Environment:
 
 
 def asset(name: str) -> str:
-    """A file of the package's templates folder as text: style.css, site.js."""
+    """The text of a file in the templates folder: style.css or site.js."""
     return (files("grader.site") / "templates" / name).read_text(encoding="utf-8")
 
 
 def similarity_page(found: Findings) -> str:
-    """Similar hand-ins side by side, as one page."""
+    """One page with similar submissions side by side."""
     return environment().get_template("similarity.html.j2").render(found=found, style=Markup(asset("style.css")))
 
 
 def report_page(records: Sequence[Record]) -> str:
-    """One self-contained page with the reports of `records`; what `grade --html` writes."""
+    """One self-contained page with the reports of `records`, for `grade --html`."""
     return (
         environment()
         .get_template("records.html.j2")

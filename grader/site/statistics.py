@@ -1,4 +1,4 @@
-"""What a class's records say together: scores, pass rates, speedup against occupancy, what went wrong most."""
+"""Statistics over the records of a class: scores, pass rates, speedup against occupancy, the most common failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"(?<!\w)[-+]?\d[\d,.]*(?:e[-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Failure:
-    """A way of failing: the sentence (numbers left out), how many students it befell, and in how many tests."""
+    """A kind of failure: its sentence without numbers, how many students had it, and in how many tests."""
 
     verdict: str
     sentence: str
@@ -31,7 +31,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures and the tables that say the same."""
+    """Charts, and the tables with the same numbers."""
 
     graded: int
     score_chart: Markup
@@ -45,7 +45,7 @@ class Statistics:
 
 
 def statistics(lines: Sequence[Line]) -> Statistics:
-    """Over the attempts that count; what was not measured, or failed through the machine, is left out."""
+    """Statistics over the attempts that count, without what was not measured or failed because of the machine."""
     judged = [line for line in lines if not line.attempt.record.infrastructure_failed]
     shares = sorted(line.points / most for line in judged if (most := _measured_max(line)))
     bins = Counter(min(_BINS - 1, int(share * _BINS)) for share in shares)
@@ -101,7 +101,7 @@ def _pass_rates(lines: Sequence[Line]) -> list[tuple[str, int, int]]:
 
 
 def _occupancy(lines: Sequence[Line]) -> Markup:
-    """Speedups as the leaderboard has them: over the same tests for all, a failed one counted as no speedup."""
+    """Speedups as on the leaderboard: over the same tests for all, where a failed test counts as no speedup."""
     points = []
     for line, mean in values_of(lines, "speedup")[1]:
         if (achieved := line.attempt.record.occupancy) is not None:
@@ -116,7 +116,8 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
 
 
 def _failures(lines: Sequence[Line]) -> list[Failure]:
-    """Sentences with their numbers taken out: what differs between students is not the kind of failure."""
+    """Failures counted by their sentence without numbers, since numbers differ between students with the same
+    failure."""
     students: dict[tuple[str, str], set[str]] = {}
     tests: Counter[tuple[str, str]] = Counter()
     for line in lines:

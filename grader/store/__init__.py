@@ -1,6 +1,6 @@
-"""The store: one SQLite file that keeps a class's submissions, records and points. See `database` for its theory.
+"""The store: one SQLite file that keeps a class's submissions, records and points. `database` explains how it works.
 
-May import `records`, `operators` and `base`; knows neither how a class is graded nor how it is reported.
+May import `records`, `operators` and `base`; it knows neither how a class is graded nor how it is reported.
 """
 
 from grader.store.database import Attempt, HandIn, State, Store, default_store, open_store

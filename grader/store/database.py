@@ -1,15 +1,15 @@
-"""One SQLite file that keeps a class: students, submissions, records, points entered by hand.
+"""One SQLite file that keeps a class: students, submissions, records and points entered by hand.
 
-Theory of operation. Every method that writes is one transaction, on disk when it returns (synchronous = FULL), so a
-grader killed at any moment leaves a store as it was after some whole number of results. Between transactions the file
-is all there is: people copy it, also while a class is graded, and a write-ahead log would leave the newest results, or
-all of them, in a second file. Readers and writers wait up to a minute for their turn. What a row is identified by is
-unique in the schema, so doing a thing twice changes nothing. One grader at a time grades a class into it
-(`one_grader`). The file must be on a local disk: SQLite's locks do not hold over NFS.
+Theory of operation. Every method that writes is one transaction, which is on disk when the method returns (synchronous
+= FULL). A grader killed at any moment therefore leaves a store in which every result is complete or absent. Between
+transactions the one file holds everything: people copy it, even while a class is graded, and a write-ahead log would
+leave the newest results, or all of them, in a second file. Readers and writers wait up to a minute for their turn. The
+schema makes every row's key unique, so that writing the same thing twice changes nothing. Only one grader at a time
+grades a class into a store (`one_grader`). The file must be on a local disk: SQLite's locks do not hold over NFS.
 
-A submission is an attempt: one student's files with one content. A record belongs to an attempt and to conditions,
-which are what makes two gradings comparable. Records are kept as the JSON that docs/record.md describes; all else
-about them is drawn from that.
+A submission is an attempt: one student's files with one content. A record belongs to an attempt and to conditions; two
+gradings under the same conditions can be compared. Records are kept as the JSON that docs/record.md describes, and
+everything else about them is derived from it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from grader.store.faults import _BUSY_S, translate_sqlite_errors
 
 
 class State(StrEnum):
-    """How far an attempt is under some conditions."""
+    """The state of an attempt under some conditions."""
 
     UNGRADED = "ungraded"
     FAULTED = "faulted"
@@ -55,7 +55,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class HandIn:
-    """What is known about an attempt when it is found. `files` are names and contents, kept for pages and reruns."""
+    """What is known about an attempt when it is found. `files` are names and contents, stored for pages and reruns."""
 
     assignment: str
     student: str
@@ -69,7 +69,7 @@ class HandIn:
 
 @dataclass(frozen=True)
 class Student:
-    """A student as the roster has them; `page` names their page and tells nothing. `enrolled`: on a roster."""
+    """A student as in the roster. `page` names their page without revealing who they are. `enrolled`: on a roster."""
 
     id: str
     name: str
@@ -82,7 +82,7 @@ class Student:
 
 @dataclass(frozen=True)
 class Points:
-    """What an assistant entered for one part."""
+    """The points that an assistant entered for one part."""
 
     student: str
     part: str
@@ -92,9 +92,9 @@ class Points:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt with the record that counts for it: the newest on the graded testcases without a fault of grader or
-    machine; else the newest there, else the same of practice. `number` counts a student's attempts
-    from 1 in the order they were handed in."""
+    """One attempt with the record that counts for it: the newest record on the graded testcases without a fault of the
+    grader or the machine, else the newest on them with one, else the same among practice records. `number` counts a
+    student's attempts from 1 in the order in which they were handed in."""
 
     submission: int
     student: Student
@@ -108,13 +108,13 @@ class Attempt:
 
 
 def default_store(assignment: str) -> Path:
-    """Where a class's store is when none is named: results/ASSIGNMENT.sqlite, below the working directory."""
+    """The default path of a class's store: results/ASSIGNMENT.sqlite below the working directory."""
     return Path("results") / f"{assignment}.sqlite"
 
 
 @contextmanager
 def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
-    """The store at `path`. Raises UsageError when it is missing (unless `create`), damaged or another program's."""
+    """Open the store at `path`. Raises UsageError if it is missing (unless `create`), damaged or another program's."""
     if not path.exists():
         if not create:
             raise UsageError(
@@ -137,7 +137,7 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
 
 
 class Store:
-    """An open store. Not for several threads; open one per process."""
+    """An open store, for one thread of one process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -151,7 +151,7 @@ class Store:
 
     def _open(self) -> None:
         db = self._db
-        db.execute("BEGIN")  # one state of the file for all three: another grader may be making the tables now
+        db.execute("BEGIN")  # all three from one state of the file: another grader may be creating the tables
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         application, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _HEADER)
         db.execute("COMMIT")
@@ -159,7 +159,7 @@ class Store:
             raise UsageError(f"{shown(self.path)} is a database of another program, not a store of this grader.")
         if version > len(schema.MIGRATIONS):
             raise UsageError(
-                f"The store {shown(self.path)} has schema {version}, and this grader knows up to "
+                f"The store {shown(self.path)} has schema {version}, and this grader knows only up to "
                 f"{len(schema.MIGRATIONS)}: use the newer grader that made it."
             )
         db.execute("PRAGMA foreign_keys = ON")
@@ -174,21 +174,21 @@ class Store:
 
     @contextmanager
     def one_grader(self) -> Iterator[None]:
-        """No other process grades into this store while the block runs; readers and short writes go on. The lock is
-        flock(2) on a file next to the store, so the kernel drops it however this process ends. (Closing the store's own
-        file would drop SQLite's locks.) Raises UsageError that names the process that grades."""
+        """Keep other processes from grading into this store while the block runs; readers and short writes continue.
+        The lock is flock(2) on a file next to the store, so the kernel drops it however this process ends. (Closing the
+        store's own file would drop SQLite's locks.) Raises UsageError with the process that is grading."""
         name = self.path.with_name(self.path.name + "-grader")
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise UsageError(f"{shown(name)} cannot be opened: {error.strerror}; it marks who grades.") from error
+            raise UsageError(f"{shown(name)} cannot be opened: {error.strerror}; this file locks the store.") from error
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
                 raise UsageError(
-                    f"{holder} grades into the store {shown(self.path)} now: wait until it ends, or name another store "
+                    f"{holder} is grading into the store {shown(self.path)}: wait until it ends, or name another store "
                     "with --store."
                 ) from None
             os.ftruncate(descriptor, 0)
@@ -199,7 +199,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of the block's writes, or none."""
+        """Commit all of the block's writes, or none."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -221,12 +221,12 @@ class Store:
         email: str = "",
         enrolled: bool = False,
     ) -> None:
-        """Add a student, or what the roster knows of one; what is empty leaves what is there."""
+        """Add a student, or update one from the roster; empty values leave the stored ones."""
         with translate_sqlite_errors(self.path), self.transaction():
             self._add_student(student, name, nickname, section, email, enrolled)
 
     def import_student(self, student: Student) -> None:
-        """Add a student from elsewhere; what this store knows of one stays."""
+        """Add a student from another store; what this store already knows stays."""
         with translate_sqlite_errors(self.path), self.transaction():
             self._db.execute(
                 "INSERT INTO students (student, name, nickname, section, page, email, enrolled) "
@@ -258,7 +258,8 @@ class Store:
         )
 
     def add_submission(self, handed: HandIn) -> int:
-        """Add an attempt, or find it; its number in this store. Time and lateness are set to what is known now."""
+        """Add an attempt, or find it, and return its number in this store. Time and lateness get their current
+        values."""
         return self._enter(
             handed,
             "path = excluded.path, handed_in = coalesce(excluded.handed_in, handed_in), "
@@ -266,8 +267,8 @@ class Store:
         )
 
     def import_submission(self, handed: HandIn) -> int:
-        """As `add_submission`, of an attempt from elsewhere: what this store knows of it stays. Without a time, nothing
-        is known of how late it was."""
+        """Like `add_submission`, for an attempt from elsewhere: what this store already knows about it stays. Without a
+        time, nothing is known about its lateness."""
         return self._enter(
             handed,
             "days_late = iif(handed_in IS NULL, excluded.days_late, days_late), "
@@ -276,7 +277,7 @@ class Store:
         )
 
     def _enter(self, handed: HandIn, known: str) -> int:
-        """`known`: what to set of an attempt that is there already, in SQL."""
+        """Add or update an attempt. `known` says in SQL what to update of one that the store already has."""
         time = handed.handed_in.astimezone(UTC).isoformat(timespec="seconds") if handed.handed_in else None
         with translate_sqlite_errors(self.path), self.transaction():
             self._add_student(handed.student)
@@ -301,7 +302,7 @@ class Store:
         return int(number)
 
     def penalty_of(self, handed: HandIn) -> float | None:
-        """The penalty of this attempt as it was entered last; None where it is new."""
+        """The penalty that was last entered for this attempt; None where the attempt is new."""
         with translate_sqlite_errors(self.path):
             row = self._db.execute(
                 "SELECT penalty FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?",
@@ -310,7 +311,7 @@ class Store:
         return None if row is None else float(row[0])
 
     def add_record(self, submission: int, conditions: str, record: Record) -> bool:
-        """Keep a record; False when this very record is there already."""
+        """Store a record. Return False if the store already has this very record."""
         text = record.model_dump_json(by_alias=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
         with translate_sqlite_errors(self.path), self.transaction():
@@ -322,8 +323,8 @@ class Store:
         return bool(added)
 
     def bring_forward(self, submission: int, conditions: str) -> None:
-        """Make the record that counts under `conditions` the newest of its attempt: whoever grades under them again,
-        with everything graded already, means these records and not those of other rules or an engine in between."""
+        """Make the record that counts under `conditions` the newest of its attempt. A person who grades under them
+        again, although everything is graded, wants these records and not those of other rules or engines in between."""
         with translate_sqlite_errors(self.path), self.transaction():
             self._db.execute(
                 "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
@@ -333,7 +334,7 @@ class Store:
             )
 
     def add_recheck(self, attempt: Attempt, recheck: RecheckRecord) -> None:
-        """Keep a recheck of an attempt's record: in a copy of the record, which counts from now on."""
+        """Store a recheck of an attempt's record, in a copy of the record that counts from now on."""
         with translate_sqlite_errors(self.path):
             (conditions,) = self._db.execute(
                 "SELECT conditions FROM records WHERE id = ?", (attempt.record_id,)
@@ -348,7 +349,7 @@ class Store:
                 self._enter_points("REPLACE", assignment, entry, now)
 
     def import_points(self, assignment: str, entry: Points, entered: str) -> None:
-        """Enter points from elsewhere; an entry that is here stays."""
+        """Enter points from elsewhere; an entry that the store already has stays."""
         with translate_sqlite_errors(self.path), self.transaction():
             self._enter_points("IGNORE", assignment, entry, entered)
 
@@ -362,7 +363,7 @@ class Store:
     # ---- reading ----
 
     def state(self, submission: int, conditions: str) -> State:
-        """How far an attempt is; what counts is the same record as in `Attempt`."""
+        """The state of an attempt, by the same record as in `Attempt`."""
         record = self.record_under(submission, conditions)
         if record is None:
             return State.UNGRADED
@@ -388,7 +389,7 @@ class Store:
         return int(row[0]) if row else None
 
     def assignments(self) -> tuple[str, ...]:
-        """Which assignments it holds records of."""
+        """The assignments of which the store holds records."""
         query = "SELECT DISTINCT assignment FROM submissions JOIN records ON submission = submissions.id ORDER BY 1"
         with translate_sqlite_errors(self.path):
             return tuple(row[0] for row in self._db.execute(query))
@@ -447,11 +448,11 @@ class Store:
         return found
 
     def execute(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
-        """For reading; used by `upkeep` and `exchange`."""
+        """Run a query that only reads, for `upkeep` and `exchange`."""
         return self._db.execute(query, parameters)
 
     def without_result(self, assignment: str) -> list[tuple[Student, bool]]:
-        """Those of the class without a graded hand-in, by id, and whether they have one that is not graded yet."""
+        """Students without a graded submission, by id, and whether each has one that is not graded yet."""
         query = f"""
             SELECT EXISTS (SELECT 1 FROM submissions WHERE assignment = ?1 AND student = p.student), {_STUDENT}
             FROM students AS p WHERE NOT EXISTS (
@@ -463,12 +464,12 @@ class Store:
             return [(Student(*row[1:]), bool(row[0])) for row in self._db.execute(query, (assignment,))]
 
     def students(self) -> frozenset[str]:
-        """Ids of everybody in the store: who handed in anything, and who is on a roster that was given."""
+        """The ids of all students in the store: those with a submission, and those on a roster."""
         with translate_sqlite_errors(self.path):
             return frozenset(row[0] for row in self._db.execute("SELECT student FROM students"))
 
     def counts(self) -> dict[str, int]:
-        """Rows by table."""
+        """The number of rows of each table."""
         tables = ("students", "submissions", "records", "manual_points")
         with translate_sqlite_errors(self.path):
             return {name: self._db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
@@ -476,6 +477,6 @@ class Store:
 
 _HEADER = ("application_id", "user_version")
 _STUDENT = "p.student, p.name, p.nickname, p.section, p.page, p.email, p.enrolled"
-"""What a `Student` is made of."""
+"""The columns of a `Student`."""
 _PRACTICE = "CASE WHEN json_valid(r.json) THEN json_extract(r.json, '$.practice') END"
-"""Whether a record is of practice: such a one gives no total, and takes nobody's away."""
+"""Whether a record is of practice. It then gives no total, and does not replace a record that does."""

@@ -1,8 +1,8 @@
-"""A store as JSON lines and back: for backups, for moving between machines.
+"""Writes a store as JSON lines and reads it back, for backups and for moving between machines.
 
-The first line is a header; each other line is one row that names what it belongs to by its natural key, never by a
-row number. So what is there already stays, and importing twice changes nothing; a record that is new here counts as the
-newest of its attempt.
+The first line is a header. Every other line is one row, which names what it belongs to by its natural key and never by
+a row number. So rows that a store already has stay, and importing twice changes nothing. A record that is new to the
+store counts as the newest of its attempt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMAT = "grader-store-1"
 
 _Name = Annotated[str, Field(min_length=1)]
 _PageName = Annotated[str, Field(pattern=r"^[\w-]{16,}$")]
-"""Part of a page's address, and of a path on disk."""
+"""A part of a page's address and of a path on disk."""
 
 _QUERIES = {
     "student": "SELECT student, name, nickname, section, page, email, enrolled FROM students ORDER BY rowid",
@@ -42,7 +42,8 @@ _QUERIES = {
 
 
 def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]:
-    """Write everything to `target`, whole or not at all. Gives rows by kind, and what a damaged file lost."""
+    """Write everything to `target`, whole or not at all. Return the number of rows by kind, and what was lost to
+    damage."""
     if target.resolve() in {store.path.resolve().with_name(store.path.name + end) for end in ("", "-journal")}:
         raise UsageError(f"{shown(target)} is the store itself, which its export would replace: name another file.")
     if target.is_dir():
@@ -62,7 +63,7 @@ def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]
 
 
 def _rows(store: Store, kind: str, lost: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a kind; where the file is damaged, those before the damage."""
+    """The rows of one kind; in a damaged file, those before the damage."""
     try:
         cursor = store.execute(_QUERIES[kind])
         names = [column[0] for column in cursor.description]
@@ -85,8 +86,8 @@ def _sources(store: Store, submission: int, lost: list[str]) -> dict[str, str]:
 
 
 def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
-    """Import exports, and files that `grade --json` wrote. Gives (records added, records that were there already).
-    Raises UsageError naming the file and the line that is not understood; the lines before it are kept."""
+    """Import exports, and files that `grade --json` wrote. Return (records added, records that the store already had).
+    Raises UsageError with the file and the line that cannot be understood; the lines before it are kept."""
     added = known = 0
     for path in paths:
         for where, line in _lines(path):
@@ -107,7 +108,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
                         yield f"line {number}", json.loads(line)
                     except (ValueError, RecursionError) as error:
                         raise UsageError(
-                            f"{shown(path)}, line {number}: this is not JSON: is the file whole?"
+                            f"{shown(path)}, line {number}: this is not JSON: is the file complete?"
                         ) from error
                 return
             try:
@@ -166,7 +167,7 @@ class _SubmissionRow(_Row):
 
 
 class _RecordRow(_Row):
-    """Of an export, `text` and what it belongs to; of `grade --json`, the record alone."""
+    """A record: from an export, `text` and what it belongs to; from `grade --json`, only `record`."""
 
     kind: Literal["record"]
     student: _Name | None = None
@@ -183,7 +184,7 @@ class _PointsRow(_Row):
     points: float = Field(ge=0)
     comment: str
     entered: str = ""
-    """Older exports do not have it."""
+    """Missing in older exports."""
 
 
 _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = TypeAdapter(
@@ -192,7 +193,7 @@ _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = 
 
 
 def _import(store: Store, path: Path, where: str, content: Any) -> bool | None:
-    """Keep a row; of a record, whether it is new. Raises UsageError for one that is none."""
+    """Store a row. Return whether a record is new, None for other rows. Raises UsageError for what is not a row."""
     try:
         match _ANY_ROW.validate_python(content):
             case _StudentRow() as row:
@@ -228,16 +229,16 @@ def _import_record(store: Store, row: _RecordRow) -> bool:
 
 
 def conditions_of(record: Record) -> str:
-    """What makes gradings comparable: the rules as applied, the testcases, the engine."""
+    """The conditions that make gradings comparable: the rules as applied, the testcases, the engine."""
     tests = [(test.name, test.shape) for test in record.tests]
     return conditions(record.assignment_sha256, tests, record.engine.name)
 
 
 def conditions(rules_sha256: str, tests: Sequence[tuple[str, Shape]], engine: str) -> str:
-    """As `conditions_of`, before there is a record. A testcase is its name and shape: what is changed in either is
-    another one."""
-    told = [f"{name} {json.dumps(shape)}" for name, shape in tests]
-    digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *told]).encode()).hexdigest()
+    """Like `conditions_of`, before there is a record. A testcase is identified by its name and shape: if either
+    changes, it is another testcase."""
+    cases = [f"{name} {json.dumps(shape)}" for name, shape in tests]
+    digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *cases]).encode()).hexdigest()
     return f"{engine}-{digest[:16]}"
 
 

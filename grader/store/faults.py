@@ -1,4 +1,4 @@
-"""SQLite's errors as sentences: what happened to which file, and what to do."""
+"""Translates SQLite's errors to sentences: what happened to which file, and what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUSY_S = 60
 
 @contextlib.contextmanager
 def translate_sqlite_errors(path: Path) -> Iterator[None]:
-    """Turns sqlite3's errors of the block into UsageError, MachineFault or GraderFault about `path`."""
+    """Turn sqlite3's errors in the block into a UsageError, MachineFault or GraderFault about `path`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -28,23 +28,23 @@ def _sentence(path: Path, error: sqlite3.Error) -> Exception:
     primary = code & 0xFF
     if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return UsageError(
-            f"The store {where} is damaged or is no store ({error}). It is left as it is: move it aside, then read "
-            "what can be saved with `grader store export`, or import your last export into a new one."
+            f"The store {where} is damaged or is not a store ({error}). It was not changed: move it aside, then save "
+            "what can be read with `grader store export`, or import your last export into a new one."
         )
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return UsageError(
-            f"The store {where} cannot be written ({error}): the file and its folder ({shown(path.parent)}) must be "
-            "there and writable by you; choose another place with --store."
+            f"The store {where} cannot be written ({error}): the file and its folder ({shown(path.parent)}) must "
+            "exist and be writable by you; choose another place with --store."
         )
     if primary == sqlite3.SQLITE_FULL or (primary == sqlite3.SQLITE_IOERR and "WRITE" in name):
         return MachineFault(
             f"The disk that holds the store {where} is full ({error}). What was stored before is safe; free some "
-            "space and give the same command again, it goes on where it stopped."
+            "space and repeat the command: it continues where it stopped."
         )
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return MachineFault(
             f"The store {where} was locked by another program for {_BUSY_S} s: end that program, then try again."
         )
     if primary == sqlite3.SQLITE_IOERR:
-        return MachineFault(f"The store {where} cannot be read or written ({error}, {name}): look at its disk.")
+        return MachineFault(f"The store {where} cannot be read or written ({error}, {name}): check its disk.")
     return GraderFault(f"The store {where}: {error} ({name}).")

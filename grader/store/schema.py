@@ -1,7 +1,7 @@
-"""The store's tables and how an older file becomes a newer one.
+"""The tables of the store, and the migration of older files.
 
-`PRAGMA user_version` holds the number of migrations that a file has had. A migration is never edited once it has been
-released: a new one is appended. Each runs in one transaction with its number, so a file is never half migrated.
+`PRAGMA user_version` holds the number of migrations that were applied to a file. A migration is never edited after its
+release; a new one is appended instead. Each runs in one transaction with its number, so a file is never half migrated.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 
 APPLICATION_ID = 0x47524452
-"""'GRDR' in SQLite's header: tells a store from any other SQLite file."""
+"""'GRDR' in SQLite's header, which distinguishes a store from other SQLite files."""
 
 MIGRATIONS = (
     """
@@ -78,12 +78,12 @@ MIGRATIONS = (
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """How many migrations the file has had; 0 for an empty one."""
+    """How many migrations were applied to the file; 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the file up to the last migration. Two processes may do so at once: the second finds it done."""
+    """Apply the missing migrations. Two processes may do so at once: the second one finds them applied."""
     while (have := version_of(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -100,7 +100,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _statements(script: str) -> list[str]:
-    """The script's statements one by one: executescript would commit the transaction first."""
+    """The statements of a script, one by one: executescript would commit the transaction first."""
     found, pending = [], ""
     for line in script.splitlines(keepends=True):
         pending += line

@@ -1,4 +1,4 @@
-"""Looking after a store: is everything in it sound, and making it small again."""
+"""Maintains a store: checks that everything in it is sound, and makes the file smaller."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from grader.store.faults import translate_sqlite_errors
 
 
 def check_store(store: Store) -> list[str]:
-    """Every problem found as a sentence; empty when the store is sound. Reads everything, changes nothing."""
+    """Check a store, without changing it. Return every problem as a sentence; none when the store is sound."""
     problems: list[str] = []
     try:
         for (message,) in store.execute("PRAGMA integrity_check"):
             if message != "ok":
                 problems.append(f"SQLite says: {message}.")
         for table, row, parent, _ in store.execute("PRAGMA foreign_key_check"):
-            problems.append(f"{table}, row {row}: what it belongs to in {parent} is missing.")
+            problems.append(f"{table}, row {row}: the row of {parent} that it belongs to is missing.")
         for number, digest, text in store.execute("SELECT id, digest, json FROM records"):
             if hashlib.sha256(text.encode()).hexdigest() != digest:
                 problems.append(f"Record {number} was changed after it was stored: its SHA-256 is not the stored one.")
@@ -40,7 +40,7 @@ def check_store(store: Store) -> list[str]:
 
 
 def vacuum_store(store: Store) -> tuple[int, int]:
-    """Rewrite the file without free space. Gives its size in bytes before and after."""
+    """Rewrite the file without free space. Return its size in bytes before and after."""
     before = store.path.stat().st_size
     with translate_sqlite_errors(store.path):
         store.execute("VACUUM")

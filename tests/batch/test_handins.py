@@ -64,7 +64,7 @@ def test_a_student_without_any_program_is_found_too_and_archives_are_named(write
     folder = write("class/dave.rar", "").parent
     found, notes = find_class(folder, rules)
     assert [one.student for one in found] == ["alice", "bob", "carol"]
-    assert notes == ["dave.rar is left aside: unpack it into a folder of its name to have it graded."]
+    assert notes == ["dave.rar is left out: unpack it into a folder of the same name to have it graded."]
 
 
 def test_ids_come_from_names_by_the_assignments_pattern(write: Write, rules: Assignment) -> None:
@@ -110,8 +110,8 @@ def test_the_roster_knows_names_times_and_extensions(write: Write) -> None:
         ("", "has no column id"),
         ("id\nalice\nbob\nalice\n", r"line 4: 'alice' is already on line 2"),
         ("id,name\n,Alice\n", "line 2: the id is empty"),
-        ("id,due\nalice,tomorrow\n", "line 2, due: 'tomorrow' is no time"),
-        ("id,extension_days\nalice,two\n", "'two' is no number"),
+        ("id,due\nalice,tomorrow\n", "line 2, due: 'tomorrow' is not a time"),
+        ("id,extension_days\nalice,two\n", "'two' is not a number"),
     ],
 )
 def test_a_wrong_roster_is_told_with_its_line(write: Write, text: str, message: str) -> None:
@@ -180,7 +180,7 @@ def test_a_linked_file_is_left_aside_as_a_linked_folder_is(rules: Assignment, tm
     (tmp_path / "mallory.cu").symlink_to("alice.cu")
     found, notes = find_class(tmp_path, rules)
     assert [one.student for one in found] == ["alice", "bob"]
-    assert notes == ["mallory.cu is left aside: it is a link; put the files themselves there."]
+    assert notes == ["mallory.cu is left out: it is a link; put the files themselves there."]
 
 
 def test_a_link_is_no_hand_in_even_when_it_is_called_like_one(write: Write, rules: Assignment) -> None:
@@ -190,7 +190,7 @@ def test_a_link_is_no_hand_in_even_when_it_is_called_like_one(write: Write, rule
     assert is_class(folder, rules)
     found, notes = find_class(folder, rules)
     assert [one.student for one in found] == ["alice", "bob"]
-    assert notes == ["mallory.cu is left aside: it is a link; put the files themselves there."]
+    assert notes == ["mallory.cu is left out: it is a link; put the files themselves there."]
 
 
 def test_a_hand_in_of_a_thousand_nested_folders_is_found_with_the_others(
@@ -233,5 +233,5 @@ def test_a_time_that_no_calendar_has_is_the_epoch(
 
 @pytest.mark.parametrize("words", ["", " , "])
 def test_a_rerun_of_nobody_is_refused(words: str) -> None:
-    with pytest.raises(UsageError, match="names nobody: give failed, machine-faults, all, or ids"):
+    with pytest.raises(UsageError, match="names no student: give failed, machine-faults, all, or ids"):
         Policy(rerun=words)

@@ -106,7 +106,7 @@ def test_a_roster_says_who_is_missing_and_its_extensions_are_not_forgotten_in_si
     setup = replace(setup, assignment=setup.assignment.model_copy(update={"deadline": due}))
     roster = {"alice": Student("alice", nickname="fox", extension_days=2), "carol": Student("carol")}
     first = graded(setup, store, folder, roster=roster)
-    assert "1 of the roster handed in nothing: carol." in first.notes
+    assert "On the roster without a submission (1): carol." in first.notes
     concerns = needs_attention(gradebook(store, "hw4"), absent(store, "hw4"))
     assert [concern.why for concern in concerns if concern.student.id == "alice"] == [Why.NOT_BUILT]
     assert [concern.student.id for concern in concerns if concern.why is Why.NOT_ON_ROSTER] == ["bob"]
@@ -114,10 +114,8 @@ def test_a_roster_says_who_is_missing_and_its_extensions_are_not_forgotten_in_si
     assert {attempt.student.id: attempt.penalty for attempt in store.attempts("hw4")} == {"alice": 0, "bob": 0.2}
     assert not [note for note in first.notes if "lateness" in note]
     again = graded(setup, store, folder)
-    assert [note for note in again.notes if "lateness" in note] == [
-        "1 lose more for lateness than when they were graded before (alice): if a roster gave them more time, give the "
-        "same command with that --roster."
-    ]
+    (note,) = [note for note in again.notes if "lateness" in note]
+    assert "(1: alice)" in note and "--roster" in note
 
 
 def test_every_kind_of_hand_in_gets_its_own_record(setup: Setup, store: Store, tmp_path: Path) -> None:
@@ -187,7 +185,7 @@ def test_several_hand_ins_of_one_student_are_attempts(setup: Setup, store: Store
     for number, name in enumerate(("alice 1", "alice 2")):
         os.utime(folder / name / "hw4.cu", (1000 * number, 1000 * number))
     outcome = graded(setup, store, folder)
-    assert "Several hand-ins of one student (1: alice) are attempts, and the latest counts." in outcome.notes
+    assert "Several submissions of one student (1: alice) are attempts, and the latest counts." in outcome.notes
     assert records(store)["alice"].tests[0].verdict is Verdict.COMPILE_ERROR
     graded(setup, store, folder, policy=Policy(Which.BEST))
     assert [attempt.number for attempt in store.attempts("hw4", "alice")] == [1, 2]
@@ -226,7 +224,7 @@ def test_what_could_not_be_judged_is_tried_twice_then_kept_and_listed_apart(
         file.seek(0)
         log = file.read()
     assert outcome.faulted == (("bob", "The compiler is gone."),)
-    assert log.count("bob: The compiler is gone. It is tried again.") == 1
+    assert log.count("bob: The compiler is gone.") == 1
     assert records(store)["bob"].tests[0].fault is Fault.MACHINE
     assert records(store)["alice"].tests[0].verdict is Verdict.NO_OUTPUT
 
@@ -265,7 +263,7 @@ def test_a_machine_that_fails_every_time_stops_the_class_after_three_and_keeps_t
     marker.write_text("always")
     monkeypatch.setenv("FLAKY", str(marker))
     folder = a_class(tmp_path / "class", **{f"student{number}": RIGHT for number in range(8)})
-    with pytest.raises(MachineFault, match=r"3 submissions in a row .*The GPU is gone.* goes on with the rest"):
+    with pytest.raises(MachineFault, match=r"3 submissions in a row .*The GPU is gone.* continues with the rest"):
         graded(setup, store, folder, engines=[Flaky()])
     marker.unlink()
     outcome = graded(setup, store, folder, engines=[Flaky()])

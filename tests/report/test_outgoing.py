@@ -269,7 +269,7 @@ def test_points_for_who_handed_in_nothing_stand_with_the_others() -> None:
 def test_a_hand_in_that_is_not_graded_yet_is_no_missing_one() -> None:
     bob = Absent(Student("bob", "", "", "", "page"), {}, {}, waiting=True)
     _, row = read(gradebook.render([line_of(made_record("alice"))], title="t", absent=[bob]))
-    assert (row["id"], row["missing"]) == ("bob", "the hand-in is not graded yet")
+    assert (row["id"], row["missing"]) == ("bob", "the submission is not graded yet")
 
 
 def test_rules_stand_in_the_spreadsheet_where_there_are_several() -> None:
@@ -331,8 +331,8 @@ def test_points_are_read_with_comments(tmp_path: Path, hw4: Assignment) -> None:
     [
         ("id,correctness\na,60\n", "expected a column id and one of report"),
         ("id,report\na,11\n", "line 2, report: 11 is not between 0 and 10; nothing was entered"),
-        ("id,report\na,good\n", "'good' is no number"),
-        ("id,report\nc,1\n", "'c' is nobody in the store"),
+        ("id,report\na,good\n", "'good' is not a number"),
+        ("id,report\nc,1\n", "the store has no student 'c'"),
         ("id,report\na,1\na,2\n", "line 3: 'a' is already on line 2"),
     ],
 )

@@ -145,7 +145,7 @@ def test_an_older_site_is_replaced_and_other_files_are_not(site: Path, tmp_path:
         assert not (tmp_path / "out/public/stale.html").exists()
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine/thesis.tex").touch()
-        with pytest.raises(UsageError, match="mine holds files that are no site"):
+        with pytest.raises(UsageError, match="mine holds files that are not a site"):
             build_site(store, "hw4", tmp_path / "mine")
     assert (tmp_path / "mine/thesis.tex").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "out"]

@@ -129,7 +129,10 @@ def test_one_grader_at_a_time_grades_into_a_store_while_others_read_it(tmp_path:
     assert other.stdout is not None
     assert other.stdout.readline() == b"grades\n"
     with open_store(path) as store:
-        with pytest.raises(UsageError, match=rf"Process {other.pid} on .* grades into the store"), store.one_grader():
+        with (
+            pytest.raises(UsageError, match=rf"Process {other.pid} on .* is grading into the store"),
+            store.one_grader(),
+        ):
             pass
         assert store.counts()["records"] == 0
         other.kill()
@@ -232,7 +235,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path) ->
     path = tmp_path / "notes.txt"
     path.write_text("These are my notes, and they are longer than a header of SQLite, which has a hundred bytes." * 3)
     before = path.read_bytes()
-    with pytest.raises(UsageError, match=r"notes\.txt is damaged or is no store"), open_store(path, create=True):
+    with pytest.raises(UsageError, match=r"notes\.txt is damaged or is not a store"), open_store(path, create=True):
         pass
     assert path.read_bytes() == before
 
@@ -310,7 +313,7 @@ def test_a_full_disk_stops_with_a_sentence_and_keeps_what_was_stored(tmp_path: P
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         pages = store.execute("PRAGMA page_count").fetchone()[0]
         store.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to be full: SQLITE_FULL
-        with pytest.raises(MachineFault, match=r"is full .*goes on where it stopped"):
+        with pytest.raises(MachineFault, match=r"is full .*continues where it stopped"):
             for number in range(50):
                 keep(store, made_record(f"more{number}"))
     with open_store(path) as store:

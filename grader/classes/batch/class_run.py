@@ -1,16 +1,17 @@
-"""Grades a class: every hand-in through read, build and grade, spread over processes, each result stored at once.
+"""Grades a class: reads, builds and grades every submission, spread over processes, and stores each result at once.
 
-Theory of operation. One coordinator, this process, runs no program of anybody's: it gives tasks to worker processes
-and is the one that writes to the store. Helpers read and build on the CPU's cores; each lane is one engine (one GPU)
-and runs one submission at a time, so that nothing disturbs what is timed. Sequential baselines are timed before
-anything else starts, for the same reason. Helpers work ahead of the lanes by a few submissions only, so memory does
-not grow with the class.
+Theory of operation. One coordinator, this process, runs no submitted program. It gives tasks to worker processes and
+is the only one that writes to the store. Helpers read and build on the CPU's cores. Each lane is one engine (one GPU)
+and runs one submission at a time, so that nothing disturbs the timed runs. For the same reason, sequential baselines
+are timed before anything else starts. Helpers work only a few submissions ahead of the lanes, so memory does not grow
+with the class.
 
-What is done is decided by the store alone: a hand-in whose content was judged under the same conditions (rules,
-testcases, engine) is done. So the grader may be killed at any moment, and the same command goes on where it stopped.
+The store alone decides what is done: a submission whose content was judged under the same conditions (rules, testcases,
+engine) is done. So the grader may be killed at any moment, and the same command continues where it stopped.
 
-A fault of the machine is tried again once, after the others, and by every later run of the same command; a lane that
-brings three such faults in a row is closed, since a lost GPU would otherwise spoil the rest of the class in seconds.
+After a fault of the machine, a submission is tried again once, after the others, and by every later run of the same
+command. A lane with three such faults in a row is closed, since a lost GPU would otherwise spoil the rest of the class
+in seconds.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _FAULTS_TO_CLOSE_A_LANE = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to. `faulted` are students whose hand-in could not be judged, with the reason; `busy` is, by
+    """The outcome of a run. `faulted` are students whose submission could not be judged, with the reason; `busy` is, by
     lane, the share of the run's time in which it ran a submission."""
 
     tally: Tally
@@ -57,7 +58,7 @@ class Outcome:
 
 @dataclass(eq=False)
 class _Job:
-    """A hand-in on its way."""
+    """A submission on its way through the three steps."""
 
     found: Found
     submission: Submission | None = None
@@ -91,7 +92,7 @@ class _Coordinator:
     to_grade: deque[_Job] = field(default_factory=deque)
 
     def run(self, found: Sequence[Found]) -> Outcome:
-        """Grade what the policy chooses of `found`."""
+        """Grade the submissions that the policy chooses from `found`."""
         with memory_share.announced(len(self.engines), self.helpers), self.setup.grading() as self.grading:
             return self._run(found)
 
@@ -117,7 +118,7 @@ class _Coordinator:
         return Outcome(self.desk.tally, tuple(self.desk.faulted.items()), busy, self._notes(found, elapsed))
 
     def _time_baselines(self) -> None:
-        """All that will be asked for, before anything else makes the machine busy."""
+        """Time all baselines that the run needs, before anything else makes the machine busy."""
         if self.grading.baseline is not None and self.to_read:
             self.view.say("Timing the sequential program, where this machine has not timed it yet ...")
             for case in self.setup.cases:
@@ -133,7 +134,7 @@ class _Coordinator:
     # ---- giving out work ----
 
     def _give_out(self) -> bool:
-        """Give every idle worker something to do; whether anything is going on or waiting."""
+        """Give every idle worker something to do. Return whether any work is in progress or waiting."""
         for lane in self.lanes:
             if lane.job is None and not lane.closed and self.to_grade:
                 self._start_lane(lane, self.to_grade.popleft())
@@ -153,7 +154,7 @@ class _Coordinator:
             raise MachineFault(
                 f"{_FAULTS_TO_CLOSE_A_LANE} submissions in a row failed through the machine on every "
                 f"{self.engines[0].name} here, the last with: {self.last_fault} {left} are "
-                "left; all results so far are stored, and the same command goes on with the rest."
+                "left; all results so far are stored, and the same command continues with the rest."
             )
         return bool(
             self.to_read or self.to_build or self.to_grade or self.at_work or any(lane.job for lane in self.lanes)
@@ -205,12 +206,12 @@ class _Coordinator:
             self._next(job)
 
     def _next(self, job: _Job) -> None:
-        """Where a job goes from here that was read."""
+        """Send a job that was read to its next step."""
         if job.built is None:
             self.to_build.append(job)
         elif job.built.ok:
             self.to_grade.append(job)
-        else:  # nothing to run: no lane is needed to say so
+        else:  # nothing to run, so no lane is needed
             self._record_without_running(job, job.built)
 
     def _built(self, job: _Job, built: Build) -> None:
@@ -236,17 +237,17 @@ class _Coordinator:
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if machine else 0
         if lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE:
             lane.closed = True
-            self.view.say(f"{lane.where} is closed: {lane.faults_in_a_row} faults of the machine in a row.")
+            self.view.say(f"{lane.where} is closed after {lane.faults_in_a_row} faults of the machine in a row.")
         if isinstance(answer, Record):
             self._keep(job, answer, lane.where, seconds)
         elif isinstance(answer, Exception):
             self._failed(job, answer)
 
     def _failed(self, job: _Job, fault: Exception) -> None:
-        """The machine or the grader stood in the way of a whole step."""
+        """Handle a fault of the machine or the grader that made a whole step fail: try again once, then record it."""
         job.tries += 1
         if job.tries < _TRIES:
-            self.view.say(f"{job.found.student}: {first_line(str(fault))} It is tried again.")
+            self.view.say(f"{job.found.student}: {first_line(str(fault))} It will be tried again.")
             (self.to_read if job.submission is None else self.to_build).append(job)
             return
         if job.submission is None:
@@ -262,7 +263,7 @@ class _Coordinator:
         again = record.infrastructure_failed and job.tries + 1 < _TRIES and record.build.ok
         if again:
             job.tries += 1
-            self.view.say(f"{job.found.student}: {first_line(first_fault(record))} It is tried again.")
+            self.view.say(f"{job.found.student}: {first_line(first_fault(record))} It will be tried again.")
             self.to_grade.append(job)
             return
         self.desk.finish(job.found.student, record, where, seconds)
@@ -286,8 +287,8 @@ def grade_class(
     view: View | None = None,
     helpers: int | None = None,
 ) -> Outcome:
-    """Grade the hand-ins `found` into `store`, one at a time on each of `engines`; the testcases' files must be
-    there. Raises MachineFault when the machine or the store fails for good; all that was finished is stored then."""
+    """Grade the submissions `found` into `store`, one at a time on each of `engines`; the testcases' files must exist.
+    Raises MachineFault when the machine or the store fails for good; all finished results are in the store then."""
     desk = Desk(setup, store, policy or Policy(), roster or {}, view or View())
     coordinator = _Coordinator(
         desk=desk,

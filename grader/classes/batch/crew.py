@@ -1,9 +1,10 @@
-"""Worker processes: each does one task at a time.
+"""Worker processes, each of which does one task at a time.
 
-Processes, not threads: the sandbox kills every orphan it inherits, which must not be another submission's; and a
-worker that is killed, or runs out of memory, costs one try of one submission and no more. Workers are their own
-sessions, so Ctrl-C reaches the coordinator alone, which ends them with SIGTERM: a worker then kills what it runs. When
-the coordinator itself is killed, the kernel sends workers the same signal (PR_SET_PDEATHSIG).
+They are processes and not threads for two reasons. The sandbox kills every orphan that it inherits, and this must not
+be another submission's process. And a worker that is killed, or runs out of memory, costs only one try of one
+submission. Workers have their own sessions, so Ctrl-C reaches only the coordinator, which ends them with SIGTERM; each
+worker then kills what it runs. If the coordinator itself is killed, the kernel sends the workers the same signal
+(PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Died(MachineFault):
-    """A worker ended in the middle of its work."""
+    """A worker process ended in the middle of its work."""
 
 
 class Worker:
-    """One process. Made in the main thread, whose end is the signal to die."""
+    """One worker process. Create it in the main thread: when the thread that created it ends, the kernel kills it."""
 
     def __init__(self, name: str, setup: Setup) -> None:
         self.name, self.setup = name, setup
@@ -44,7 +45,7 @@ class Worker:
         self._process.begin(_do, task, self.setup, os.getpid())
 
     def answer(self) -> Answer | Exception:
-        """What came of its task, or the fault that stood in the way; Died when the worker did."""
+        """Return the result of the task, or the fault that prevented it: Died if the worker ended."""
         try:
             return self._process.answer()  # type: ignore[no-any-return]
         except Lost as lost:
@@ -54,20 +55,20 @@ class Worker:
             )
 
     def fileno(self) -> int:
-        """As of `Remote`."""
+        """The descriptor to wait on, for `select`: see `Remote`."""
         return self._process.fileno()
 
     def end(self) -> None:
-        """Ask it to end now; `join` waits."""
+        """Ask the worker to end now, without waiting; `join` waits."""
         self._process.terminate()
 
     def join(self) -> None:
-        """Wait for its end, not for ever."""
+        """Wait for the worker to end, for a limited time."""
         self._process.end(_PATIENCE_S)
 
 
 def first_done(workers: Sequence[Worker]) -> Worker:
-    """Of workers with a task, one that has an answer."""
+    """Wait until one of these workers, which all have a task, has an answer; return it."""
     first: Worker = select.select(workers, [], [])[0][0]
     return first
 
@@ -75,7 +76,7 @@ def first_done(workers: Sequence[Worker]) -> Worker:
 # ---- in a worker's process --------------------------------------------------------------------------------------
 
 _opened: list[Grading] = []
-"""What the first task opened, for those that follow."""
+"""The grading that the first task opened; later tasks use it too."""
 
 
 def _do(task: Task, setup: Setup, parent: int) -> Answer | Exception:
@@ -93,7 +94,7 @@ def _open(setup: Setup, parent: int) -> Grading:
     never_drop_a_signal()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so kills the run in progress
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:  # it has ended already
+    if os.getppid() != parent:  # the coordinator has ended already
         sys.exit(143)
     open_until_the_end = contextlib.ExitStack()
     atexit.register(open_until_the_end.close)

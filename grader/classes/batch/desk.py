@@ -1,5 +1,5 @@
-"""The desk where hand-ins are registered and their records kept: the same whether they are graded by this
-machine's workers or by a cluster's jobs. It is the only writer to the store in a run."""
+"""The desk registers submissions and keeps their records, in the same way for this machine's workers and for a
+cluster's jobs. It is the only writer to the store during a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grader.store import HandIn, Store
 
 @dataclass(eq=False)
 class Desk:
-    """A run's books."""
+    """The books of one run."""
 
     setup: Setup
     store: Store
@@ -33,14 +33,14 @@ class Desk:
     tally: Tally = field(default_factory=Tally)
     faulted: dict[str, str] = field(default_factory=dict)
     later: list[str] = field(default_factory=list)
-    """Who has a larger penalty now than before, without a roster."""
+    """Students whose penalty is larger than before, in a run without a roster."""
 
     @property
     def conditions(self) -> str:
         return self.setup.conditions
 
     def open(self, found: Sequence[Found]) -> list[Found]:
-        """Enter the roster; the hand-ins that are to be looked at."""
+        """Enter the roster into the store, and return the submissions that this run considers."""
         for student in self.roster.values():
             self.store.add_student(
                 student.id,
@@ -55,7 +55,7 @@ class Desk:
         return chosen
 
     def register(self, found: Found, submission: Submission) -> int:
-        """Enter the attempt and how late it is into the store; its number there."""
+        """Enter the attempt and its lateness into the store, and return its number there."""
         student = self.roster.get(found.student) or Student(found.student)
         handed_in = student.handed_in or found.handed_in
         days, penalty = lateness(handed_in, self.setup.assignment.deadline, student)
@@ -75,7 +75,7 @@ class Desk:
         return self.store.add_submission(hand_in)
 
     def wants(self, number: int) -> bool:
-        """Whether an attempt is to be graded now. If not, its record under these conditions counts from now on."""
+        """Whether an attempt is graded now. If not, its record under these conditions becomes the one that counts."""
         if self.policy.wants(self.store.state(number, self.conditions)):
             return True
         self.store.bring_forward(number, self.conditions)
@@ -84,14 +84,14 @@ class Desk:
         return False
 
     def keep(self, number: int, record: Record) -> None:
-        """Store a record. Raises MachineFault, with a place where the record is, when the store has no room."""
+        """Store a record. Raises MachineFault when the store has no room, with the place of the record."""
         try:
             self.store.add_record(number, self.conditions, record)
         except MachineFault as fault:
             raise MachineFault(f"{fault} {_rescue(record)}") from fault
 
     def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
-        """Count and show a hand-in that needs no further try."""
+        """Count and show a submission that needs no further try."""
         self.tally.count(record)
         if record.infrastructure_failed:
             self.faulted[student] = first_fault(record)
@@ -100,39 +100,39 @@ class Desk:
         self.view.finished(self.tally, record, where, seconds)
 
     def notes(self, found: Sequence[Found]) -> list[str]:
-        """What a person should know about the class as a whole."""
+        """Notes about the class as a whole."""
         notes = []
         handed_in = [one.student for one in found]
         several = sorted({student for student in handed_in if handed_in.count(student) > 1})
         if several:
             listed = ", ".join(several[:10]) + (" and others" if len(several) > 10 else "")
             notes.append(
-                f"Several hand-ins of one student ({len(several)}: {listed}) are attempts, and the {self.policy.which} "
-                "counts."
+                f"Several submissions of one student ({len(several)}: {listed}) are attempts, and the "
+                f"{self.policy.which} counts."
             )
         if self.later:
             listed = ", ".join(sorted(self.later)[:10]) + (" and others" if len(self.later) > 10 else "")
             notes.append(
-                f"{len(self.later)} lose more for lateness than when they were graded before ({listed}): if a roster "
-                "gave them more time, give the same command with that --roster."
+                f"Larger penalties for lateness than in an earlier grading ({len(self.later)}: {listed}): if a roster "
+                "gave these students more time, repeat the command with that --roster."
             )
         if self.roster:
             silent = sorted(set(self.roster) - set(handed_in))
             if silent:
-                notes.append(f"{len(silent)} of the roster handed in nothing: {', '.join(silent)}.")
+                notes.append(f"On the roster without a submission ({len(silent)}): {', '.join(silent)}.")
         return notes
 
 
 def first_fault(record: Record) -> str:
-    """The first reason that is the grader's or the machine's."""
+    """The reason of the first fault that is the grader's or the machine's."""
     return next(test.reason for test in record.tests if test.fault in (Fault.GRADER, Fault.MACHINE))
 
 
 def _rescue(record: Record) -> str:
-    """A place for a record that the store has no room for."""
+    """Save a record for which the store has no room, and say where it is."""
     try:
         with tempfile.NamedTemporaryFile("w", prefix="grader-rescued-", suffix=".json", delete=False) as file:
             file.write(record.model_dump_json(by_alias=True))
-        return f"The result in hand is in {file.name}: `grader store import` takes it."
+        return f"The unsaved result is in {file.name}: import it with `grader store import`."
     except OSError:
-        return f"The result of {record.submission.id} could not be kept and will be made again."
+        return f"The result of {record.submission.id} could not be saved; the next run grades it again."

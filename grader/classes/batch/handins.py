@@ -1,5 +1,5 @@
-"""A folder of hand-ins → who handed in what, and when. Reads names, times and, to tell a class from one submission
-of several files, which files have a main function; what is wrong inside a hand-in is for later."""
+"""Finds out who submitted what and when in a class's folder. It reads names, times and, to distinguish a class from one
+submission of several files, which files have a main function. Mistakes inside a submission are reported later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOKED_AT_FILES = 2000
 
 @dataclass(frozen=True)
 class Found:
-    """One hand-in of a class. `handed_in` is the newest time of its files."""
+    """One submission of a class. `handed_in` is the newest mtime of its files."""
 
     student: str
     path: Path
@@ -32,7 +32,7 @@ class Found:
 
 
 def is_class(path: Path, assignment: Assignment) -> bool:
-    """Whether `path` is a folder with a class in it and not one submission: `grader grade --help` has the rule."""
+    """Whether `path` is the folder of a class and not one submission; `grader grade --help` states the rule."""
     if not path.is_dir():
         return False
     entries = _entries(path)
@@ -46,16 +46,16 @@ def is_class(path: Path, assignment: Assignment) -> bool:
 
 
 def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[str]]:
-    """The hand-ins of a class by name, and notes on what was left aside. Raises UsageError when there are none."""
+    """The submissions of a class by name, and notes on what was left out. Raises UsageError when there are none."""
     found, notes = [], []
     for entry in _entries(folder):
-        if entry.is_symlink():  # a student who may make one could hand in a classmate's work, or have a file quoted
-            notes.append(f"{printable_name(entry.name)} is left aside: it is a link; put the files themselves there.")
+        if entry.is_symlink():  # a link could submit a classmate's work, or have messages quote a file
+            notes.append(f"{printable_name(entry.name)} is left out: it is a link; put the files themselves there.")
         elif entry.is_dir() or (entry.is_file() and (entry.suffix == ".cu" or archive.is_archive(entry.name))):
             found.append(describe(entry, assignment))
         elif entry.name.lower().endswith(archive.FOREIGN_SUFFIXES):
             notes.append(
-                f"{printable_name(entry.name)} is left aside: unpack it into a folder of its name to have it graded."
+                f"{printable_name(entry.name)} is left out: unpack it into a folder of the same name to have it graded."
             )
     if not found:
         raise UsageError(f"{shown(folder)} holds no submissions: expected a folder or a .cu file per student in it.")
@@ -70,10 +70,10 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
 
 
 def describe(path: Path, assignment: Assignment) -> Found:
-    """The hand-in at `path`, by its name and its files' times."""
+    """The submission at `path`, by its name and its files' times."""
     named = Path(os.path.abspath(path))  # noqa: PTH100 (a link is known by its own name)
     if named.is_file() and named.name == assignment.submission.main:
-        named = named.parent  # alice/main.cu is alice's
+        named = named.parent  # alice/main.cu belongs to alice
     student = archive.without_suffix(named.stem if path.is_file() and named.suffix == ".cu" else named.name)
     if (pattern := assignment.submission.id_pattern) is not None:
         student = _id_by_pattern(named, pattern) or student
@@ -81,7 +81,7 @@ def describe(path: Path, assignment: Assignment) -> Found:
 
 
 def _time(seconds: float) -> datetime:
-    """A file's time. One that no calendar has (unpackers write such) is the Epoch."""
+    """A file's time. A time outside the calendar, as some unpackers write it, becomes the Epoch."""
     try:
         return datetime.fromtimestamp(seconds, UTC).replace(microsecond=0)
     except (OSError, OverflowError, ValueError):
@@ -97,15 +97,17 @@ def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "__MACOSX")))
     except NotADirectoryError as error:
-        raise UsageError(f"{shown(folder)} is a file, expected the folder that holds a class's hand-ins.") from error
+        raise UsageError(f"{shown(folder)} is a file, expected the folder that holds a class's submissions.") from error
     except FileNotFoundError as error:
-        raise UsageError(f"{shown(folder)} does not exist: give the folder that holds a class's hand-ins.") from error
+        raise UsageError(
+            f"{shown(folder)} does not exist: give the folder that holds a class's submissions."
+        ) from error
     except OSError as error:
         raise UsageError(f"{shown(folder)} cannot be read: {error.strerror}; check its permissions.") from error
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """Up to some thousands of files of a hand-in: enough to know it by."""
+    """The first files of a submission, up to a limit: enough to recognise it."""
     if path.is_file():
         yield path
         return

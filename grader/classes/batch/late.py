@@ -1,4 +1,4 @@
-"""How late a hand-in is and what that costs: one function, so that every number in a complaint can be worked out."""
+"""Computes how late a submission is and what that costs, in one function, so that anyone can check every number."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from grader.course.assignment import Deadline
 
 
 def lateness(handed_in: datetime, deadline: Deadline | None, student: Student) -> tuple[int, float]:
-    """(days late, penalty as a share of the points from 0 to 1).
+    """Return (days late, penalty as a share of the points, 0 to 1).
 
-    A day late is a begun day after the student's deadline and the grace minutes; the free days cost nothing.
+    Every day begun after the student's deadline and the grace minutes counts as a day late; the free days cost nothing.
     """
     due = student.due or (deadline.due if deadline is not None else None)
     if due is None:

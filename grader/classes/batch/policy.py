@@ -1,4 +1,4 @@
-"""What of a class is graded in this run: which attempts, and what is graded again."""
+"""Decides what a run grades: which attempts of a class, and which of them again."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self._ids() == set():
-            raise UsageError(f"--rerun {self.rerun!r} names nobody: give {', '.join(_WORDS)}, or ids.")
+            raise UsageError(f"--rerun {self.rerun!r} names no student: give {', '.join(_WORDS)}, or ids.")
 
     def chosen(self, found: Sequence[Found]) -> list[Found]:
-        """The hand-ins to look at: with LATEST, each student's newest; when students are named, only theirs."""
+        """The submissions to consider: with LATEST, each student's newest; when students are named, only theirs."""
         ids = self._ids()
         entries = [one for one in found if ids is None or one.student in ids]
         if self.which is Which.BEST:
@@ -50,11 +50,11 @@ class Policy:
         return [one for one in entries if newest[one.student] is one]
 
     def unknown(self, found: Sequence[Found]) -> set[str]:
-        """Students named in `rerun` that handed in nothing."""
+        """Students named in `rerun` who have no submission."""
         return (self._ids() or set()) - {one.student for one in found}
 
     def wants(self, state: State) -> bool:
-        """Whether an attempt in `state` is graded now; what has not been judged always is."""
+        """Whether an attempt in `state` is graded now; one that has not been judged always is."""
         if not state.judged or self._ids() is not None:
             return True
         return self.rerun is not None and state in _WORDS[self.rerun]

@@ -1,8 +1,8 @@
 """The roster: a CSV file of who is in the class.
 
 The first line names the columns: `id`, and any of `name`, `nickname`, `section`, `email` (or `email address`),
-`handed_in` (ISO 8601; overrules the files' times), `due` (this student's own deadline) and `extension_days`. Other
-columns are left alone, so a learning platform's export will do once its id column is called id.
+`handed_in` (ISO 8601; overrides the files' times), `due` (this student's own deadline) and `extension_days`. Other
+columns are ignored, so a learning platform's export works once its id column is called id.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Student:
 
 
 def read_roster(path: Path) -> dict[str, Student]:
-    """Students by id. Raises UsageError naming the file, the line and what was expected."""
+    """Read the students of a roster, by id. Raises UsageError with the file, the line and what was expected."""
     _, rows = read_table(path, "The roster")
     return {
         row.id: Student(
@@ -52,7 +52,7 @@ def read_roster(path: Path) -> dict[str, Student]:
 
 
 def _words(row: Row, column: str) -> str:
-    """A cell as one line."""
+    """A cell's text as one line."""
     return printable_name(" ".join(row.values.get(column, "").split()))
 
 
@@ -62,7 +62,7 @@ def _time(text: str, where: str) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"{where}: {text!r} is no time; write it as 2026-11-30T23:59:00+01:00.") from error
+        raise UsageError(f"{where}: {text!r} is not a time; write it as 2026-11-30T23:59:00+01:00.") from error
     if not _FIRST_YEAR <= time.year <= _LAST_YEAR:
         raise UsageError(f"{where}: {text!r} is not between the years {_FIRST_YEAR} and {_LAST_YEAR}.")
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
@@ -72,7 +72,7 @@ def _days(text: str, where: str) -> float:
     try:
         days = float(text.replace(",", ".")) if text else 0.0
     except ValueError as error:
-        raise UsageError(f"{where}: {text!r} is no number of days.") from error
+        raise UsageError(f"{where}: {text!r} is not a number of days.") from error
     if not abs(days) <= _LONGEST_DAYS:
-        raise UsageError(f"{where}: {text} is no number of days from {-_LONGEST_DAYS} to {_LONGEST_DAYS}.")
+        raise UsageError(f"{where}: {text} is not a number of days from {-_LONGEST_DAYS} to {_LONGEST_DAYS}.")
     return days

@@ -1,4 +1,4 @@
-"""What every submission of a class has in common, as it is sent to the processes that do the work."""
+"""Everything that the submissions of a class have in common, in the form that is sent to the worker processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grader.timing.baseline import baselines_of
 
 @dataclass(frozen=True)
 class Setup:
-    """As `Grading`, but for the baselines, which each process looks up itself."""
+    """The same as `Grading`, except for the baselines, which each process looks up itself."""
 
     assignment: Assignment
     suite: Suite
@@ -28,13 +28,13 @@ class Setup:
 
     @property
     def conditions(self) -> str:
-        """What makes gradings comparable: see `store.exchange.conditions`."""
+        """The conditions that make gradings comparable: see `store.exchange.conditions`."""
         tests = [(case.name, case.shape) for case in self.cases]
         return conditions(self.assignment.rules_sha256, tests, self.engine.name)
 
     @contextlib.contextmanager
     def grading(self) -> Iterator[Grading]:
-        """For this process. Sequential times come from the cache, and are measured where they are not in it."""
+        """Open the `Grading` of this process. Sequential times come from the cache or are measured."""
         rules, suite, files = self.assignment, self.suite, self.files
         with open_bench(self.engine, rules, suite, files) as bench:
             yield Grading(rules, suite, files, self.cases, self.engine, baselines_of(rules, self.engine), bench)

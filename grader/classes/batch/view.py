@@ -1,4 +1,4 @@
-"""What a person sees while a class is graded: a live view on a terminal, one line per finished hand-in in a log."""
+"""Shows how grading a class goes: a live view on a terminal, one line per finished submission in a log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FAILURES_SHOWN = 8
 
 @dataclass
 class Tally:
-    """Counts of one run so far."""
+    """The counts of one run so far."""
 
     total: int = 0
     kept: int = 0
@@ -37,25 +37,25 @@ class Tally:
 
     @property
     def graded_before(self) -> str:
-        """How many a run found graded, in words."""
+        """How many submissions were already graded before the run, in words."""
         return f"{self.kept} {'was' if self.kept == 1 else 'were'} graded before"
 
     def count(self, record: Record) -> None:
-        """One more finished."""
+        """Count one more finished submission."""
         self.graded += 1
         self.outcomes[outcome(record)] += 1
 
     def pace(self) -> str:
-        """Rate and time left, from what this run has graded."""
+        """The rate of this run, and an estimate of the time left."""
         elapsed = time.monotonic() - self.began
         if not self.graded or elapsed <= 0:
-            return "time left not known yet"
+            return "time left unknown yet"
         rate = self.graded / elapsed
         return f"{rate * 60:.1f} a minute, {duration((self.total - self.finished) / rate)} left"
 
 
 def outcome(record: Record) -> str:
-    """One word or two on how it went as a whole."""
+    """How a submission did as a whole, in a few words."""
     if record.infrastructure_failed:
         return "machine or grader fault"
     if not record.build.ok:
@@ -65,7 +65,7 @@ def outcome(record: Record) -> str:
 
 
 def line(record: Record, where: str, seconds: float) -> str:
-    """A finished hand-in in one line."""
+    """Describe a finished submission in one line."""
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     points = sum(part.points or 0 for part in record.parts)
     most = sum(part.max for part in record.parts if part.points is not None)
@@ -77,12 +77,12 @@ def line(record: Record, where: str, seconds: float) -> str:
 
 
 def first_line(text: str) -> str:
-    """A message's first line; compilers' words follow on others."""
+    """The first line of a message; a compiler's output may follow on further lines."""
     return text.strip().split("\n", 1)[0]
 
 
 def duration(seconds: float) -> str:
-    """2 h 05 min, 12 min, 40 s."""
+    """Seconds in words: 2 h 05 min, 12 min, 40 s."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -90,23 +90,23 @@ def duration(seconds: float) -> str:
 
 
 class View:
-    """Receives what the coordinator reports, and shows nothing of it; subclasses do."""
+    """Receives what the coordinator reports and ignores it; subclasses show it."""
 
     def working(self, lane: str, student: str | None) -> None:
-        """A lane runs a student's hand-in, or nothing."""
+        """A lane now runs this student's submission, or nothing."""
 
     def finished(self, tally: Tally, record: Record, where: str, seconds: float) -> None:
         """A record was stored."""
 
     def kept(self, tally: Tally) -> None:
-        """A hand-in was found graded already."""
+        """A submission was already graded."""
 
     def say(self, text: str) -> None:
-        """Something worth a line."""
+        """Report `text` on a line."""
 
 
 class Log(View):
-    """Lines, for a log."""
+    """Prints lines, for a log."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -120,7 +120,7 @@ class Log(View):
 
 
 class Screen(Log):
-    """A live view: counts, pace, what each lane does, and the latest that went wrong."""
+    """A live view: counts, pace, what each lane does, and the latest failures."""
 
     def __init__(self, console: Console, live: Live) -> None:
         super().__init__(console)
@@ -161,7 +161,7 @@ class Screen(Log):
 
 @contextlib.contextmanager
 def shown() -> Iterator[View]:
-    """A view on stderr while the block runs."""
+    """Show a view on stderr while the block runs."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Log(console)

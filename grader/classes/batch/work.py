@@ -1,4 +1,4 @@
-"""The three steps of grading one hand-in of a class, each done by a worker process: read, build, grade."""
+"""The three steps of grading one submission of a class, each done by a worker process: read, build, grade."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grader.records.record import Record
 
 @dataclass(frozen=True)
 class Reading:
-    """A submission as read. Where it could not be, `problem` is the sentence, and the submission has no files."""
+    """A submission as it was read. If it could not be read, `problem` says why and the submission has no files."""
 
     submission: Submission
     problem: str = ""
@@ -26,7 +26,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class ReadTask:
-    """Read the hand-in at `path` as `student`'s."""
+    """Read the submission of `student` at `path`."""
 
     student: str
     path: Path
@@ -37,23 +37,23 @@ class ReadTask:
             submission = read_submission(self.path, rules, shared_folder=shared)
             return Reading(replace(submission, id=self.student))
         except UsageError as error:
-            if isinstance(error.__cause__, OSError):  # ours to put right: permissions, a disk that fails
+            if isinstance(error.__cause__, OSError):  # not the student's fault: permissions, a failing disk
                 raise MachineFault(str(error)) from error
             return Reading(unreadable(self.student, self.path, str(error)), str(error))
-        except (OSError, ValueError, RecursionError) as error:  # a name or a tree that Python itself cannot read
+        except (OSError, ValueError, RecursionError) as error:  # a name or a tree that Python cannot read
             problem = f"{self.path.name!r} cannot be read as a submission: {error}."
             return Reading(unreadable(self.student, self.path, problem), problem)
 
 
 def unreadable(student: str, path: Path, problem: str) -> Submission:
-    """Stands for a hand-in that is none; known by the sentence that says why."""
+    """A placeholder for files that are no submission; its digest is that of `problem`, the sentence that says why."""
     digest = hashlib.sha256(f"unreadable\0{problem}".encode(errors="replace")).hexdigest()
     return Submission(student, path, (), (), (), "the assignment", (), digest)
 
 
 @dataclass(frozen=True)
 class BuildTask:
-    """Compile a submission, or find it compiled."""
+    """Compile a submission, or take the build from the cache."""
 
     submission: Submission
 
@@ -63,7 +63,7 @@ class BuildTask:
 
 @dataclass(frozen=True)
 class GradeTask:
-    """Run and judge what was built."""
+    """Run and judge a built submission."""
 
     submission: Submission
     built: Build
@@ -73,7 +73,7 @@ class GradeTask:
 
 
 def failed_build(fault: Fault, problem: str) -> Build:
-    """In place of a build that could not be tried."""
+    """A failed build that stands for one that could not be attempted."""
     return Build(None, fault, problem, problem, 0.0, cached=False, key="")
 
 

@@ -1,5 +1,5 @@
-"""The engine of a class that is graded on a cluster, as the submitting machine knows it: its name and no more. It
-compiles and runs nothing; each job chooses the real one on its own node."""
+"""The engine of a class that is graded on a cluster, as the submitting machine sees it: a name and no more. It compiles
+and runs nothing; each job chooses the real engine on its own node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.programs.engine import Compiled, Launch
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Stands for the engine `name` of some node."""
+    """A placeholder for the engine `name` on some node."""
 
     name: str
     device: str = "a node of the cluster"
@@ -47,7 +47,7 @@ class Elsewhere:
 
 
 def engine_of_jobs(name: str) -> Elsewhere:
-    """The engine that jobs are to use; `auto` means the GPU that each of them asks for."""
+    """The engine for the jobs; `auto` means the GPU that each of them requests."""
     if name not in ("auto", "cuda", "emulator"):
         raise UsageError(f"There is no engine {name!r}: choose one of auto, cuda, emulator.")
     return Elsewhere("emulator" if name == "emulator" else "cuda")

@@ -1,7 +1,7 @@
-"""The files through which the submitting machine and the jobs speak. One class owns every name.
+"""The files through which the submitting machine and the jobs communicate. One class owns every name.
 
-A run's folder lies on a file system that all nodes share. Every file is written under another name and renamed, so
-that it is there whole or not at all.
+A run's folder is on a file system that all nodes share. Every file is written under another name and then renamed, so
+that it is there completely or not at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grader.records.record import Record
 
 @dataclass(frozen=True)
 class Order:
-    """What a job needs: the class's setup (whose engine the job chooses again, on its own node) and a submission."""
+    """What a job needs: the class's setup, whose engine the job replaces with one on its own node, and a submission."""
 
     setup: Setup
     engine: str
@@ -28,7 +28,7 @@ class Order:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The folder of one run. Tasks are numbered; each try of a task has a sign of life of its own."""
+    """The folder of one run. Tasks are numbered; each try of a task has its own sign of life."""
 
     folder: Path
 
@@ -38,7 +38,7 @@ class RunFiles:
 
     @property
     def jobs(self) -> Path:
-        """Ids of the arrays that were submitted, one a line."""
+        """The ids of the submitted arrays, one per line."""
         return self.folder / "jobs"
 
     def order(self, task: int) -> Path:
@@ -65,7 +65,7 @@ class RunFiles:
         _write(self.result(task), record.model_dump_json(by_alias=True).encode())
 
     def read_result(self, task: int) -> Record | None:
-        """The record that a job left, if it has."""
+        """The record that a job left, if there is one."""
         try:
             return Record.model_validate_json(self.result(task).read_bytes())
         except FileNotFoundError:
@@ -75,7 +75,7 @@ class RunFiles:
         _write(self.fault(task), text.encode())
 
     def take_fault(self, task: int) -> str | None:
-        """The fault that a job reported, once."""
+        """Return the fault that a job reported, and remove its file."""
         try:
             text = self.fault(task).read_text()
         except FileNotFoundError:
@@ -84,7 +84,7 @@ class RunFiles:
         return text
 
     def silent_s(self, task: int, attempt: int) -> float | None:
-        """Seconds since a job's last sign of life, by the file system's clock; None when it gave none yet."""
+        """Seconds since a job's last sign of life, by the file system's clock; None when it has not given one yet."""
         try:
             return time.time() - self.beat(task, attempt).stat().st_mtime
         except FileNotFoundError:

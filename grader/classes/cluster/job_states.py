@@ -1,4 +1,4 @@
-"""What Slurm says about jobs, without an accounting database: squeue for those it has, scontrol for those it had."""
+"""Asks Slurm about jobs, without an accounting database: `scontrol` knows current and recent jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class JobState:
 
 
 def states(jobs: Iterable[str]) -> dict[str, JobState]:
-    """The states of array tasks named `ARRAY_TASK`; one that Slurm knows nothing of any more is not in the answer.
+    """The states of array tasks named `ARRAY_TASK`. A task that Slurm no longer knows is not in the answer.
 
     Raises MachineFault when Slurm does not answer.
     """
@@ -61,7 +61,7 @@ def _tasks(words: str) -> Iterable[int]:
 
 
 def cancel(jobs: Iterable[str]) -> None:
-    """Cancel jobs or arrays; those that are gone already are no matter."""
+    """Cancel jobs or arrays; those that have ended already are ignored."""
     wanted = sorted(set(jobs))
     if wanted:
         subprocess.run(["scancel", *wanted], capture_output=True, timeout=_COMMAND_S, check=False)
@@ -71,7 +71,9 @@ def _run(command: list[str], *, missing_is_empty: bool) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
     except FileNotFoundError as error:
-        raise MachineFault(f"{command[0]} was not found: --cluster slurm runs where Slurm's commands are.") from error
+        raise MachineFault(
+            f"{command[0]} was not found: --cluster slurm needs a machine with Slurm's commands."
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise MachineFault(f"Slurm did not answer {command[0]} within {_COMMAND_S} s.") from error
     if done.returncode != 0:

@@ -1,19 +1,19 @@
 """Grades a class on a Slurm cluster: one array task per submission, results as files, one writer to the store.
 
-Theory of operation. This process, on the submitting machine, reads and registers hand-ins, writes an
+Theory of operation. This process, on the submitting machine, reads and registers submissions, writes one
 order per submission into a folder that all nodes share, and submits job arrays through submitit. A job grades its
 order and leaves a record as JSON there; only this process touches the store (SQLite's locks do not hold over NFS).
 
-Whether a job still does its work is known from three things together, none of which is enough alone, and none of which
-is an accounting database: what Slurm says of it; the record that it leaves; and a sign of life that it gives every five
-seconds. A record counts whatever Slurm says. A job that has ended without one is lost: crashed, cancelled, preempted,
-out of time, its node gone. So is one that Slurm believes running but that gave no sign for 40 seconds, and one that
-had begun and is waiting in the queue again, since its node failed; these are cancelled. Lost ones are submitted again
-as often as the assignment's cluster section says, then reported as the machine's fault. When Slurm itself does not
-answer for a moment, the next look decides.
+Three sources together show whether a job still does its work: what Slurm says about it, the record that it leaves, and
+a sign of life that it gives every five seconds. None of them is enough alone, and no accounting database is needed. A
+record counts whatever Slurm says. A job that has ended without one is lost: it crashed, was cancelled or preempted, ran
+out of time, or its node is gone. A job is also lost, and is cancelled, if Slurm believes that it is running but it gave
+no sign of life for 40 seconds, or if it had begun and waits in the queue again because its node failed. Lost jobs are
+submitted again as often as the assignment's cluster section says, then reported as the machine's fault. If Slurm does
+not answer for a moment, the next poll decides.
 
-If this process is killed, its jobs go on. The next run first takes in the records that they left and cancels those that
-are still going, since their orders may be of older rules.
+If this process is killed, its jobs continue. The next run first stores the records that they left and cancels those
+that are still running, since their orders may follow older rules.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ POLL_S = 2.0
 SILENT_S = 40.0
 """Eight missed signs of life."""
 GRACE_S = 10.0
-"""How long a record may take to be seen here after its job has ended: NFS keeps directory listings for a while."""
+"""How long a record may take to appear here after its job has ended: NFS caches directory listings for a while."""
 _UNANSWERED_S = 300.0
 _ARRAY = 500
 """Tasks per array; Slurm's default MaxArraySize is 1001."""
@@ -62,7 +62,7 @@ _ARRAY = 500
 
 @dataclass(eq=False)
 class _Task:
-    """A submission on its way through the cluster. `job` is its present array task."""
+    """A submission on its way through the cluster. `job` is its current array task."""
 
     number: int
     found: Found
@@ -87,7 +87,7 @@ class _Cluster:
     # ---- submitting ----
 
     def take(self, found: Found) -> None:
-        """Read a hand-in and, if it is ours to grade, make it a task."""
+        """Read a submission and, if it is to be graded, make it a task."""
         try:
             reading = ReadTask(found.student, found.path)(self.setup, self.grading)
             submission, problem, whose = reading.submission, reading.problem, Fault.STUDENT
@@ -111,7 +111,7 @@ class _Cluster:
             try:
                 with executor.batch():
                     jobs = [executor.submit(grade_one, str(files.folder), task.number, len(task.lost)) for task in part]
-            except Exception as error:  # submitit passes on whatever sbatch says, as several kinds of exception
+            except Exception as error:  # submitit reports sbatch's errors as several kinds of exception
                 raise MachineFault(f"Slurm did not take the jobs: {error}") from error
             self.files.note_job(jobs[0].job_id.split("_")[0])
             for task, job in zip(part, jobs, strict=True):
@@ -139,14 +139,14 @@ class _Cluster:
         try:
             executor = SlurmExecutor(folder=self.files.logs, python=_quoted(Path(sys.executable)))
         except RuntimeError as error:
-            raise UsageError(f"--cluster slurm runs where Slurm's commands are: {error}") from error
+            raise UsageError(f"--cluster slurm needs a machine with Slurm's commands: {error}") from error
         executor.update_parameters(**{name: value for name, value in parameters.items() if value is not None})
         return executor
 
     # ---- waiting ----
 
     def wait(self) -> None:
-        """Until every task has its record."""
+        """Wait until every task has its record."""
         waiting = dict(self.tasks)
         answered = time.monotonic()
         while waiting:
@@ -160,13 +160,13 @@ class _Cluster:
             except MachineFault as fault:
                 if time.monotonic() - answered > _UNANSWERED_S:
                     raise MachineFault(
-                        f"Slurm has not answered for {duration(_UNANSWERED_S)}: {fault} The jobs go on; the same "
-                        "command takes in what they leave."
+                        f"Slurm has not answered for {duration(_UNANSWERED_S)}: {fault} The jobs continue; the same "
+                        "command collects their results."
                     ) from fault
             time.sleep(POLL_S)
 
     def _collect(self, waiting: dict[int, _Task]) -> None:
-        """Store the records that are there."""
+        """Store the records that have arrived."""
         for task in list(waiting.values()):
             record = self.files.read_result(task.number)
             fault = self.files.take_fault(task.number) if record is None else None
@@ -209,14 +209,14 @@ class _Cluster:
                 del waiting[task.number]
 
     def _lose(self, task: _Task, why: str) -> bool:
-        """Note that a job is lost; it is submitted again or, if that was tried enough, recorded (True)."""
+        """Note that a job is lost. Submit it again or, after enough tries, record the fault and return True."""
         task.lost.append(f"job {task.job}: {why}")
         if len(task.lost) <= self.rules.retries:
-            self.desk.view.say(f"{task.found.student}, job {task.job}: {first_line(why)}. It is submitted again.")
+            self.desk.view.say(f"{task.found.student}, job {task.job}: {first_line(why)}. It will be submitted again.")
             self.submit([task])
             return False
-        told = f"Slurm lost it {len(task.lost)} times: {'; '.join(task.lost)}."
-        self._finish_without_running(task, Fault.MACHINE, told)
+        problem = f"Slurm lost it {len(task.lost)} times: {'; '.join(task.lost)}."
+        self._finish_without_running(task, Fault.MACHINE, problem)
         return True
 
     def _finish_without_running(self, task: _Task, whose: Fault, problem: str) -> None:
@@ -227,7 +227,7 @@ class _Cluster:
 
 def _ending(job: JobState | None) -> str:
     if job is None:
-        return "Slurm knows nothing of it any more"
+        return "Slurm no longer knows it"
     words = {
         "CANCELLED": "it was cancelled",
         "TIMEOUT": "it ran out of time (cluster.time_minutes)",
@@ -252,8 +252,8 @@ def grade_on_slurm(
     roster: dict[str, Student],
     view: View,
 ) -> Outcome:
-    """Grade the hand-ins `found` on the cluster that the assignment's `cluster:` describes, into `store`. The
-    testcases' files must be where jobs see them. Raises MachineFault or UsageError when Slurm cannot be used."""
+    """Grade the submissions `found` into `store`, on the cluster that the assignment's `cluster:` describes. The
+    testcases' files must be where jobs can read them. Raises MachineFault or UsageError when Slurm cannot be used."""
     rules = setup.assignment.cluster or Cluster()
     base = Path(rules.folder).expanduser().resolve()
     desk = Desk(setup, store, policy, roster, view)
@@ -289,7 +289,7 @@ def grade_on_slurm(
 
 
 def take_in(base: Path, store: Store) -> list[str]:
-    """End what earlier runs, killed on this machine, left with Slurm, and store the records that their jobs made."""
+    """Cancel the jobs of earlier runs that were killed on this machine, and store the records that these jobs made."""
     said = []
     for jobs in sorted(base.glob("*/jobs")):
         files = RunFiles(jobs.parent)
@@ -300,7 +300,7 @@ def take_in(base: Path, store: Store) -> list[str]:
                 record = Record.model_validate_json(result.read_bytes())
                 added += _store(store, record)
         jobs.unlink(missing_ok=True)
-        said.append(f"Results taken in from the interrupted run {files.folder.name}: {added}.")
+        said.append(f"Results collected from the interrupted run {files.folder.name}: {added}.")
     return said
 
 

@@ -1,4 +1,4 @@
-"""What runs in a Slurm job: grade one submission and leave its record where the submitting machine looks for it."""
+"""Runs in a Slurm job: grades one submission and leaves its record where the submitting machine looks for it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ BEAT_S = 5.0
 
 
 ENDING = (signal.SIGTERM, signal.SIGUSR2)
-"""What every process of a job gets, the hand-in's program too, before Slurm kills it: SIGTERM when it is cancelled,
-preempted or out of time, SIGUSR2 some time before that (submitit asks for it)."""
+"""The signals that every process of a job gets before Slurm kills it, even the submission's program: SIGTERM when the
+job is cancelled, preempted or out of time, SIGUSR2 some time before that (submitit asks for it)."""
 SETTLE_S = 1.0
-"""How long after a failure such a signal may come that was its cause."""
+"""How long after a failure the signal that caused it may arrive."""
 
 
 class Ended(BaseException):
-    """Slurm ends this job. No Exception: nobody on the way up is to take it for a fault of what runs."""
+    """Slurm ends this job. Not an Exception, so that no handler mistakes it for a fault of the submission."""
 
 
 def grade_one(folder: str, task: int, attempt: int) -> str:
-    """Grade order `task` of the run in `folder`, for the `attempt`th time. What cannot be done is written down, not
-    raised: to Slurm a job that could say what is wrong has done its work. A job that Slurm ends leaves nothing, since
-    its program may have failed of that; raises Ended."""
+    """Grade order `task` of the run in `folder`, for the `attempt`th time. Faults are written to a file and not raised:
+    for Slurm, a job that can say what is wrong has done its work. A job that Slurm ends leaves nothing, since that may
+    be why its program failed; it raises Ended."""
     files = RunFiles(Path(folder))
     stop = threading.Event()
     threading.Thread(target=_live, args=(files.beat(task, attempt), stop), daemon=True).start()
