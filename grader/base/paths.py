@@ -1,5 +1,7 @@
-"""Knows where the course's folders (assignment/, reference/, …) and the cache are; no other module guesses. Also writes
-files that are complete or absent at any moment."""
+"""Knows where the course's folders (assignment/, reference/, …) and the cache are; no other module guesses.
+
+Also writes files atomically: at any moment a file is complete or absent.
+"""
 
 from __future__ import annotations
 

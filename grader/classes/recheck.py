@@ -1,4 +1,4 @@
-"""Runs results a second time, on values that no program has seen, before they get a place on the leaderboard.
+"""Reruns submissions on values that no program has seen, before they get a rank on the leaderboard.
 
 A recheck runs the tests that decide the place, those with a GPU time. Each must pass on a second draw, its trace must
 be believable, and on the same GPU model its time must be about the same as when it was graded. This costs much less

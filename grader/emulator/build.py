@@ -41,7 +41,7 @@ PART_BYTES = 120_000  # C text compiled in one go
 
 
 class CompileFailed(Exception):
-    """nvcc, the host compiler or the linker refused the program. `log` holds their messages."""
+    """nvcc, the host compiler or the linker rejected the program. `log` holds their messages."""
 
     def __init__(self, log: str) -> None:
         super().__init__(log.strip().splitlines()[-1] if log.strip() else "compilation failed")

@@ -80,7 +80,7 @@ def _within_rules(grading: Grading, submission: Submission, built: Build) -> tup
 
 
 def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
-    """Like `grade`, but for a finished build, which may also be a failed one."""
+    """Like `grade`, but for a build that has finished, successfully or not."""
     with _closer_look(grading, submission) as closer:
         return _grade_built(grading, submission, built, progress, Stopwatch(), closer)
 

@@ -21,8 +21,8 @@ from grader.sandbox.scratch import claim_name, scratch_folder
 from grader.sandbox.streams import Receiver
 
 _SLACK_BYTES = 64 << 20
-"""How far an output may exceed its expected size before the run is stopped. The checker should see that an output is
-too long, and programs may write other files."""
+"""How far an output may exceed its expected size before the run is stopped. Room beyond the expected output: the
+checker has to detect an output that is too long, and programs may write other files."""
 
 _CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, time.CLOCK_BOOTTIME)
 """The clocks that a tracer may use: CUPTI takes CLOCK_REALTIME (seen with CUDA 13.0), the emulator CLOCK_MONOTONIC."""

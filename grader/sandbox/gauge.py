@@ -33,7 +33,7 @@ from grader.sandbox.process_tree import (
 _MEASURE_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.005
 """How often the gauge wakes where it counts processes itself. A program can start three thousand threads in about
-50 ms, so the gauge compares the machine's number of threads with the initial one between two measurements."""
+50 ms, so between full measurements the gauge also compares the machine's thread count with that at the start."""
 _MOST_ENTRIES = 20_000
 _DEEPEST = 40
 """A run leaves one output file, a compiler about a dozen. More or deeper entries only make the grader slow."""

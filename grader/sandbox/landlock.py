@@ -62,7 +62,7 @@ def version() -> int:
 
 def tool_problem() -> str:
     """Why tools cannot start CUDA programs under these rules, as a phrase; '' if they can. Even with /proc open for
-    writing, other processes are out of reach, because Landlock denies tracing of processes outside."""
+    writing, other processes are out of reach, because Landlock denies tracing any process outside the sandbox."""
     if version() == 0 or os.geteuid() != 0 or not any(_is_writable(path) for path in _ROOTS_SETTINGS):
         return ""
     return "run as root without bubblewrap, a tool that starts programs could let them change the kernel's settings"

@@ -47,7 +47,8 @@ _remover = ThreadPoolExecutor(1, "remover")
 """The interpreter waits for this thread before it exits."""
 _removing: Future[None] | None = None
 _ROOM_BYTES = 8 << 30
-"""With less free disk space than this, the next run may need the space of the last one."""
+"""With less free disk space than this, a run waits until the previous run's files are deleted, which
+frees their space."""
 
 
 def remove_soon(folder: Path) -> None:

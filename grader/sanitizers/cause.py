@@ -142,7 +142,7 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
 
 
 def _variable(race: Race, source_line: SourceLine) -> str:
-    """The variable of the race, by its name, or else by the place where it was allocated."""
+    """The variable involved in the race: its name, or else where it was allocated."""
     if race.variable:
         return f"`{race.variable}`"
     if not race.allocated_in:

@@ -7,7 +7,7 @@ leave the newest results, or all of them, in a second file. Readers and writers 
 schema makes every row's key unique, so that writing the same thing twice changes nothing. Only one grader at a time
 grades a class into a store (`one_grader`). The file must be on a local disk: SQLite's locks do not hold over NFS.
 
-A submission is an attempt: one student's files with one content. A record belongs to an attempt and to conditions; two
+A submission is one attempt: one version of a student's files. A record belongs to an attempt and to conditions; two
 gradings under the same conditions can be compared. Records are kept as the JSON that docs/record.md describes, and
 everything else about them is derived from it.
 """
@@ -389,7 +389,7 @@ class Store:
         return int(row[0]) if row else None
 
     def assignments(self) -> tuple[str, ...]:
-        """The assignments of which the store holds records."""
+        """The assignments for which the store holds records."""
         query = "SELECT DISTINCT assignment FROM submissions JOIN records ON submission = submissions.id ORDER BY 1"
         with translate_sqlite_errors(self.path):
             return tuple(row[0] for row in self._db.execute(query))

@@ -206,8 +206,8 @@ def computed_on_the_host(
     computation, else ''.
 
     `sequential_s` is the sequential program's time for the same work on one core of this machine. `trace` and `witness`
-    belong to the graded run; `timed_runs` are runs of the same case and launch as many kernels. `startup_cpu_s` is the
-    processor time of a minimal CUDA program on this machine.
+    belong to the graded run; `timed_runs` are runs of the same case, each with the same number of launches.
+    `startup_cpu_s` is the processor time of a minimal CUDA program on this machine.
     """
     startup_s = min(STARTUP_CPU_S, STARTUPS * startup_cpu_s) if startup_cpu_s else STARTUP_CPU_S
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)

@@ -68,7 +68,7 @@ class Worker:
 
 
 def first_done(workers: Sequence[Worker]) -> Worker:
-    """Wait until one of these workers, which all have a task, has an answer; return it."""
+    """Wait until one of these workers has an answer, and return that worker. Each must have a task."""
     first: Worker = select.select(workers, [], [])[0][0]
     return first
 

@@ -124,7 +124,7 @@ class Desk:
 
 
 def first_fault(record: Record) -> str:
-    """The reason of the first fault that is the grader's or the machine's."""
+    """The reason for the first failure that is the grader's or the machine's fault."""
     return next(test.reason for test in record.tests if test.fault in (Fault.GRADER, Fault.MACHINE))
 
 

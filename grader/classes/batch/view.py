@@ -90,7 +90,7 @@ def duration(seconds: float) -> str:
 
 
 class View:
-    """Receives what the coordinator reports and ignores it; subclasses show it."""
+    """Ignores everything that the coordinator reports; subclasses show it."""
 
     def working(self, lane: str, student: str | None) -> None:
         """A lane now runs this student's submission, or nothing."""

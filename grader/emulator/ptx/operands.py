@@ -1,4 +1,4 @@
-"""Parse operands and numbers of PTX. The same texts occur many times, so the results are memoised."""
+"""Parse PTX operands and numeric literals. The same texts occur many times, so the results are memoised."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ struct event {
     u64 time, id; /* id: that of the record, until it is done */
     int recorded;
     unsigned flags;
-    struct graph *graph; /* if recorded in a stream that captures: the nodes that the event stands for */
+    struct graph *graph; /* if recorded in a stream that is capturing: the nodes that the event stands for */
     struct node **nodes;
     u32 node_count;
 };

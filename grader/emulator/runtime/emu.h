@@ -25,7 +25,7 @@
  *   syncwarp.c    __syncwarp() that not all lanes of its mask reach
  *   schedule.c    blocks and warps: worker threads, barriers, polls, deadlocks
  * Instructions
- *   whole.c       vector accesses that other threads never see half done
+ *   whole.c       vector accesses that never tear
  *   words.c       loads of words whose addresses differ from lane to lane
  *   atomics.c     atom and red
  *   apart.c       lanes of a warp that wait for each other

@@ -20,7 +20,7 @@
  *
  * That H200 agrees with these rules in all 25600 words of each form and kind of numbers, including NaN
  * (tests/gpu/test_tensor_bits_on_a_gpu.py). Two rules come from its results: no term is aligned to an exponent below
- * LEAST_TOP, and a sum truncated or rounded to zero is +0.
+ * LEAST_TOP, and a sum that truncation or rounding makes zero is +0.
  *
  * Two rules are unpublished and checked only on the H200, so for sm_90 alone: which products of a sparse instruction
  * form a group (here: those of as many stored elements), and the sign of a zero sum (here: +, as an integer has none). */

@@ -1,4 +1,4 @@
-/* Vector accesses that blocks on other processors never see half done.
+/* Vector accesses that never tear: blocks on other threads see all of an access or none of it.
  *
  * A volatile or relaxed access of two or four registers is one transaction for a lane of a GPU; decoupled look-back
  * (CUB's scans) passes a value and its state that way. An access of 8 bytes is atomic on all supported processors. One

@@ -1,6 +1,6 @@
 """Write the code that counts, in programs built with `count`; runtime/counters.h describes the method.
 
-There are three hooks: where a block is entered, before an instruction, and where lanes part. All forms of a function
+There are three hooks: where a block is entered, before an instruction, and where lanes diverge. All forms of a function
 share the numbers of its slots, accesses and branches, so the counts do not depend on which form a warp runs.
 """
 

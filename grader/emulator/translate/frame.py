@@ -1,10 +1,10 @@
 """The layout of a function's frame, the memory for registers that its forms share.
 
 The first word holds `local_base`, the second (FORMALS) the address of the function's arguments and results. Arguments
-and results of its calls follow. Every register that lives across blocks has a place for its general shape, where the
-slow form finds it. In threaded forms all registers are in the frame. Those that have the same shape as in the general
-form share its place, those that a form knows to be more regular have a second place, and those used in a single block
-take turns.
+and results of its calls follow. Every register that is live across blocks has a slot large enough for its general
+shape; the slow form reads it there. In threaded forms all registers are in the frame. Those that have the same shape as
+in the general form share its slot, those that a form knows to be more regular have a second slot, and those used in a
+single block take turns.
 """
 
 from __future__ import annotations
