@@ -112,7 +112,7 @@ def test_a_look_that_fails_says_why_and_names_no_cause(
     assert (found.cause, found.problem) == ("", why)
     record = made_record(tests=[made_test("s01", Verdict.WRONG_ANSWER)], closer_look=found)
     text = " ".join(terminal.render_check(record).split())
-    assert f"s01 was run again to find a cause{why.rstrip('.')})." in text
+    assert "s01 was run again to find a cause" in text and f"({why.rstrip('.')})." in text
     assert "WRONG ANSWER" in text
 
 

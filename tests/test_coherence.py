@@ -24,7 +24,7 @@ RULES, CASES = "assignment/attention/assignment.yaml", "testcases/attention.yaml
             RULES,
             "per_failure: 15",
             "per_failure: 10",
-            "rubric[0].per_failure: with all 4 graded testcases failed 20",
+            "rubric[0].per_failure: with all 4 graded testcases failed, 20",
         ),
         (RULES, "sequential.c", "sequence.c", "baseline.source: there is no file 'sequence.c'"),
         (RULES, "- sm_efficiency", "- sm_eficiency", "LINE: metrics[1]: metrics: there is no metric 'sm_eficiency'"),

@@ -161,7 +161,7 @@ def test_work_on_several_streams_counts_once() -> None:
 
 
 def _allows(share: float) -> Occupancy:
-    return Occupancy(1, round(64 * share), 64, {"registers": 1}, ("registers",), "")
+    return Occupancy(1, round(64 * share), 64, ("registers",), "")
 
 
 def test_counters_that_say_more_than_the_launch_allows_give_no_points_but_a_person_to_look() -> None:

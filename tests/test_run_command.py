@@ -51,7 +51,7 @@ def test_a_build_that_fails_is_told_once(echo: Path) -> None:
 
 def test_of_a_folder_with_several_programs_one_is_to_be_named(echo: Path) -> None:
     (echo / "other.cu").write_text(ECHO)
-    assert "give the file that is meant" in grader("run", ".", cwd=echo).err
+    assert "2 programs (echo.cu, other.cu)" in grader("run", ".", cwd=echo).err
 
 
 @pytest.mark.parametrize(("words", "shown"), [([], False), (["-v"], True)])
