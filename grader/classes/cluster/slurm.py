@@ -276,7 +276,7 @@ def grade_on_slurm(
         try:
             cluster.submit(list(cluster.tasks.values()))
             if cluster.tasks:
-                view.say(f"{len(cluster.tasks)} submissions are with Slurm; their files are in {shown(files.folder)}.")
+                view.say(f"Submissions with Slurm: {len(cluster.tasks)}. Their files are in {shown(files.folder)}.")
             cluster.wait()
         except BaseException:
             with suppress(Exception):
@@ -284,7 +284,7 @@ def grade_on_slurm(
             raise
     files.jobs.unlink(missing_ok=True)
     elapsed = duration(time.monotonic() - began)
-    shares = [f"{host}: {count:g} submissions in {elapsed}." for host, count in sorted(cluster.nodes.items())]
+    shares = [f"{host}: {count:g} graded in {elapsed}." for host, count in sorted(cluster.nodes.items())]
     return Outcome(desk.tally, tuple(desk.faulted.items()), {}, (*shares, *desk.notes(found)))
 
 
