@@ -31,7 +31,6 @@ from grader.course.assignment import Assignment, Occupancy, SourceRule, load_ass
 from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import Case, load_suite
 from grader.grading.bench import open_bench
-from grader.grading.closer_look import CloserLook
 from grader.grading.pipeline import Grading, grade
 from grader.programs.build import build
 from grader.programs.engine import Engine, select_engine
@@ -48,9 +47,6 @@ _UNPRINTABLE = re.compile(
     r"(?<!\\)(?:\\\\)*\\(?:u00(?:0[0-8be-f]|1[0-9a-f])|[bf])|[\x7f\u202a-\u202e\u2066-\u2069]", re.IGNORECASE
 )
 """In JSON: what moves a terminal's cursor or turns the direction of what follows."""
-_LOOK_AT_ONE_IN = 12
-"""The closer look at a failed test builds the program a second time, which takes longer than all the rest of an attack.
-In a run of all attacks it is made for one in so many."""
 _WALL_S = 8.0
 _FLOOD_BYTES = 1 << 30
 _MOST_SAID = 20_000
@@ -289,8 +285,6 @@ def main() -> int:
     attacks = [attack for attack in attacks if engine.measures_time or not attack.gpu]
     if not attacks:
         raise UsageError(f"{', '.join(options.names)}: not for this machine, for it has no GPU.")
-    looked_at = {attack.name for attack in attacks[:: 1 if options.names else _LOOK_AT_ONE_IN]}
-    CloserLook.possible = property(lambda look: look.submission.id in looked_at)  # type: ignore[assignment, method-assign]
     code = 0
     if os.getuid() != 0 or not options.no_first_pass:
         print(f"{engine.device}; {sandbox.confinement()}; user {os.getuid()}", flush=True)

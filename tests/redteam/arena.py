@@ -42,8 +42,9 @@ class Arena:
     def damage(self) -> list[str]:
         """What was reached or left, as phrases; none when all is well. Also makes the arena ready for the next."""
         wait_until_removed()
-        found = [f"{name} was changed" for name, what in self._state().items() if self.before.get(name) != what]
-        found += [f"{name} was removed" for name in self.before if name not in self._state()]
+        now = self._state()
+        found = [f"{name} was changed" for name, what in now.items() if self.before.get(name) != what]
+        found += [f"{name} was removed" for name in self.before if name not in now]
         for listener in self.listeners:
             with contextlib.suppress(BlockingIOError):
                 listener.accept()
@@ -52,7 +53,7 @@ class Arena:
         ours = prefix_of(os.getpid())
         places = (Path("/tmp"), self.testcases, *cgroup.parents())
         found += [f"{path} is still there" for place in places for path in place.glob(f"{ours}*")]
-        self.before = self._state()
+        self.before = now
         return found
 
     def _state(self) -> dict[str, str]:
