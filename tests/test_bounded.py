@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 
 import pytest
 
+from grader.base.errors import MachineFault
+from grader.base.remote import Remote
 from grader.sandbox.bounded import Bounded, Exceeded
 
 
@@ -32,3 +35,9 @@ def test_what_takes_too_much_memory_is_given_up() -> None:
     with pytest.raises(Exceeded, match=r"took more memory than 0\.25 GiB"):
         bounded.call(bytes, 1 << 30)
     assert bounded.call(len, "x") == 1
+
+
+def test_an_interpreter_that_this_user_may_not_run_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/etc/passwd")
+    with pytest.raises(MachineFault, match="/etc/passwd: Permission denied"):
+        Remote()

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from grader.base.errors import GraderFault
+from grader.base.errors import GraderFault, MachineFault
 
 
 class Lost(Exception):
@@ -35,15 +35,21 @@ class Remote:
         self._ours, theirs = Pipe()
         package = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join([package, *filter(None, sys.path)])  # it can import what this process can
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "grader.base.remote", str(theirs.fileno()), str(memory_bytes or "")],
-            stdin=subprocess.DEVNULL,
-            stdout=2,  # what libraries print is not part of our output
-            stderr=None if memory_bytes is None else subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-            pass_fds=(theirs.fileno(),),
-            start_new_session=own_session,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "grader.base.remote", str(theirs.fileno()), str(memory_bytes or "")],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what libraries print is not part of our output
+                stderr=None if memory_bytes is None else subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path},
+                pass_fds=(theirs.fileno(),),
+                start_new_session=own_session,
+            )
+        except OSError as error:
+            raise MachineFault(
+                f"The grader cannot start a Python process: {sys.executable}: {error.strerror}; this user must be "
+                "able to run that interpreter, and the machine must have room for a process."
+            ) from error
         theirs.close()
 
     def begin(self, function: Callable[..., object], *arguments: object, **named: object) -> None:
