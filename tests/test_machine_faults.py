@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,14 @@ def test_a_broken_gpu_is_believed_only_while_the_machine_fails(fails: bool, faul
     judgement = judge(run, wrong, limit_s=1, limit_name="the limit", machine_fails=lambda: fails)
     assert judgement.fault is fault
     assert (judgement.verdict is Verdict.GRADER_ERROR) is fails
+
+
+@pytest.mark.parametrize(("broke", "verdict"), [("", Verdict.RUNTIME_ERROR), ("memory", Verdict.MEMORY_LIMIT)])
+def test_a_killed_program_is_over_its_memory_only_if_the_run_broke_that_limit(broke: str, verdict: Verdict) -> None:
+    killed = replace(ENDED, exit_code=None, signal="SIGKILL", broke=broke)
+    run = Run(killed, Path("output"), None, "")
+    judgement = judge(run, Check("missing", "There is no output.", 4), limit_s=1, limit_name="the limit")
+    assert (judgement.verdict, judgement.fault) == (verdict, Fault.STUDENT)
 
 
 def test_the_machine_is_not_tried_for_a_program_that_passed() -> None:

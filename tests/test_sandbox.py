@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import GraderFault, UsageError
-from grader.sandbox import Job, Limits, Outcome, apart, run, runner
+from grader.sandbox import Job, Limits, Outcome, apart, process_tree, run, runner
 from grader.sandbox.streams import Receiver
 from tests.support.machine import running
 
@@ -27,6 +27,15 @@ def test_exit_code_and_both_streams_are_told(tmp_path: Path) -> None:
 def test_a_signal_is_named(tmp_path: Path) -> None:
     outcome = shell("kill -SEGV $$", tmp_path)
     assert (outcome.exit_code, outcome.signal, outcome.ending) == (None, "SIGSEGV", "SIGSEGV")
+
+
+@pytest.mark.parametrize(("kills", "broke"), [((5, 5), ""), ((5, 6), "memory")])
+def test_a_kill_is_the_memorys_only_if_the_kernel_killed_for_memory_meanwhile(
+    kills: tuple[int, int], broke: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_tree, "memory_kills_of_the_machine", iter(kills).__next__)
+    outcome = shell("kill -KILL $$", tmp_path)
+    assert (outcome.signal, outcome.broke) == ("SIGKILL", broke)
 
 
 def test_at_the_limit_the_whole_tree_is_killed(tmp_path: Path) -> None:

@@ -106,10 +106,6 @@ def _failure(run: Run, check: Check, explained: str, where: str, seen: str) -> t
     missing output are its consequences, which a student need not read next to it."""
     outcome = run.outcome
     cuda = _first_error(run.trace)
-    if outcome.signal == "SIGKILL":
-        peak = outcome.peak_memory_bytes / 2**30
-        killed = f"Killed by the system, most likely for its memory: it had used {peak:.1f} GiB."
-        return Verdict.MEMORY_LIMIT, killed, ""
     if outcome.signal == "SIGXFSZ":
         size = f"{check.expected_bytes:,} bytes"
         return Verdict.RUNTIME_ERROR, f"Stopped for writing too large a file: the output here is {size}.", ""
@@ -122,6 +118,7 @@ def _failure(run: Run, check: Check, explained: str, where: str, seen: str) -> t
             "SIGABRT": "it aborted: an assert, std::terminate or corrupted heap",
             "SIGFPE": "an integer was divided by zero on the host",
             "SIGBUS": "it touched a mapped file beyond its end",
+            "SIGKILL": "neither the grader nor a lack of memory ended it, so look at the program's own calls of kill",
         }.get(outcome.signal)
         return Verdict.RUNTIME_ERROR, seen or f"Crashed with {outcome.signal}{f': {hint}' if hint else ''}.", ""
     if cuda is not None:

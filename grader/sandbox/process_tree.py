@@ -131,6 +131,15 @@ def shared_memory_of_the_machine() -> int:
     return _kib(Path("/proc/meminfo"), "Shmem:")
 
 
+def memory_kills_of_the_machine() -> int:
+    """How many processes the kernel has killed for lack of memory since it started, of all users and in all control
+    groups (`oom_kill` in /proc/vmstat, Linux 4.13); 0 if it does not say."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/vmstat").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return 0
+
+
 def _kib(path: Path, name: str) -> int:
     """Read a value that /proc states in KiB, and return it in bytes; 0 if it is missing."""
     with contextlib.suppress(OSError, ValueError, IndexError):

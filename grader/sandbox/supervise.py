@@ -189,7 +189,7 @@ def _memory_file(content: bytes) -> Iterator[int]:
 
 def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     """Run `job` until it ends or reaches a limit, and kill everything that it started."""
-    began = time.monotonic()
+    began, memory_kills = time.monotonic(), process_tree.memory_kills_of_the_machine()
     process, printed = _started(job, limits, way)
     assert process.stderr is not None
     stdout = Drain(printed, limits.kept_output_bytes)
@@ -207,9 +207,11 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     stdout.finish()
     stderr.finish()
     group = way.group
+    exit_code, signal_name = _ending(process.returncode)
     if group is not None and group.ran_out_of_memory():
         broke = "memory"  # the cause, even if the run later broke another limit waiting for the killed child
-    exit_code, signal_name = _ending(process.returncode)
+    elif not broke and signal_name == "SIGKILL" and process_tree.memory_kills_of_the_machine() > memory_kills:
+        broke = "memory"  # of the machine, or of a container around the grader
     return Outcome(
         exit_code=exit_code,
         signal=signal_name,

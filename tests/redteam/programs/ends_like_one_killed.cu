@@ -1,5 +1,5 @@
 // Ends with the exit code of a process that the machine killed for its memory, so that the machine is blamed.
-// expect: runtime_error | no_output | memory_limit
+// expect: runtime_error
 #include "hostile.h"
 
 int main() { return 128 + SIGKILL; }
