@@ -79,18 +79,28 @@ static int vectors_follow_the_rule(u32 architecture, int type, int accumulator, 
     return 1;
 }
 
-/* One row and column of halves: 1 · b[0] + 1 · b[1] + … + c. */
-static float sum(u32 architecture, const u16 *halves, u32 k, float c) {
-    static u32 a[8][ROWS] __attribute__((aligned(64))), b[8][ROWS] __attribute__((aligned(64))), d[8][ROWS] __attribute__((aligned(64)));
-    static struct side left, right;
-    for (u32 x = 0; x < k / 2; x++) a[x][0] = 0x3c003c00, b[x][0] = halves[2 * x] | (u32)halves[2 * x + 1] << 16;
-    d[0][0] = f2u(c);
-    decode_floats(ELEMENT_F16, (const u32(*)[ROWS])a, k / 2, &left), decode_floats(ELEMENT_F16, (const u32(*)[ROWS])b, k / 2, &right);
-    sum_floats(sum_rule(architecture, ELEMENT_F16, ELEMENT_F32, 0), &left, &right, k, 0, 8, d);
-    return u2f(d[0][0]);
+/* One row and column: a[0] · b[0] + a[1] · b[1] + … + c, elements given by their bits. */
+static float dot(struct sum_rule rule, int type, const u32 *a, const u32 *b, u32 k, float c) {
+    static u32 words[2][16][ROWS] __attribute__((aligned(64))), d[8][ROWS] __attribute__((aligned(64)));
+    static struct side sides[2];
+    const u32 bits = element_bits(type), each = 32 / bits;
+    for (u32 s = 0; s < 2; s++) {
+        memset(words[s], 0, sizeof words[s]);
+        for (u32 x = 0; x < k; x++) words[s][x / each][0] |= (s ? b : a)[x] << x % each * bits;
+        decode_floats(type, (const u32(*)[ROWS])words[s], k / each, &sides[s]);
+    }
+    d[0][0] = rule.accumulator == ELEMENT_F16 ? f32_to_f16_s(c) : f2u(c);
+    sum_floats(rule, &sides[0], &sides[1], k, 0, 8, d);
+    return rule.accumulator == ELEMENT_F16 ? f16_to_f32_s(d[0][0]) : u2f(d[0][0]);
+}
+/* 1 · b[0] + 1 · b[1] + … + c in halves. */
+static float sum(u32 architecture, const u32 *halves, u32 k, float c) {
+    u32 ones[16];
+    for (u32 x = 0; x < k; x++) ones[x] = 0x3c00;
+    return dot(sum_rule(architecture, ELEMENT_F16, ELEMENT_F32, 0), ELEMENT_F16, ones, halves, k, c);
 }
 static int known_results(void) {
-    const u16 threes[16] = {1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1}, minus[16] = {0x8001, 0x8001, 0x8001}, cancels[16] = {0x3c00, 0xbc00, 1}; /* 2^-24, 1 and -1 */
+    const u32 threes[16] = {1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1}, minus[16] = {0x8001, 0x8001, 0x8001}, cancels[16] = {0x3c00, 0xbc00, 1}; /* 2^-24, 1 and -1 */
     int ok = 1;
 #define KNOWN(text, got, want) if ((got) != (want)) ok = 0, printf("%s: %a, expected %a\n", text, (double)(got), (double)(want))
     KNOWN("results are cut, not rounded", sum(80, threes, 8, 1), 1 + 0x1p-23f);
@@ -100,7 +110,60 @@ static int known_results(void) {
     KNOWN("sm_80 splits k16 and cuts twice", sum(80, threes, 16, 1), 1 + 0x1p-22f);
     KNOWN("sm_90 does not", sum(90, threes, 16, 1), 1 + 3 * 0x1p-23f);
     KNOWN("terms are aligned to the largest, whatever the sum", sum(80, cancels, 8, 0), 0x1p-24f);
+    /* -8192 · 1024 - 0.5 - 0.25 - 0.125 + 2^23 shows the fraction bits: -0.5 with 24, -0.75 with 25 (as in the introduction of
+     * Xie et al.); the exact sum is -0.875. */
+    const u32 left[8] = {0xf000, 0xb800, 0xb400, 0xb000}, right[8] = {0x6400, 0x3c00, 0x3c00, 0x3c00};
+#define HALVES(architecture, accumulator) dot(sum_rule(architecture, ELEMENT_F16, accumulator, 0), ELEMENT_F16, left, right, 8, 0x1p23f)
+    KNOWN("sm_80 has 24 fraction bits", HALVES(80, ELEMENT_F32), -0.5);
+    KNOWN("sm_89 has 24 too", HALVES(89, ELEMENT_F32), -0.5);
+    KNOWN("sm_90 has 25", HALVES(90, ELEMENT_F32), -0.75);
+    /* 8-bit floats: 13 fraction bits, in the sum and in its result. 0x38 is 1, 0x01 is 2^-9, 0x08 is 2^-6 of e4m3. */
+    const u32 ones[32] = {0x38, 0x38, 0x38, 0x38, 0x08}, small[32] = {0x38, 0x01, 0x01, 0x01, 0x01};
+#define E4M3(architecture, c) dot(sum_rule(architecture, ELEMENT_E4M3, ELEMENT_F32, 0), ELEMENT_E4M3, ones, small, 32, c)
+    KNOWN("8-bit floats: what 13 bits hold stays", E4M3(90, 0), 1 + 3 * 0x1p-9f);
+    KNOWN("8-bit floats: terms below the 13th bit are lost", E4M3(90, 31), 32 + 0x1p-8f);
+    KNOWN("8-bit floats: so is an accumulator's end", E4M3(89, 1 + 0x1p-14f), 2 + 3 * 0x1p-9f);
     return ok;
+}
+
+static u64 word_of(int type, int value) { /* the bits of -2, -1, 0, 1 or 2 */
+    const u32 magnitude = value < 0 ? (u32)-value : (u32)value, sign = value < 0;
+    switch (type) {
+    case ELEMENT_F16: return f32_to_f16_s((float)value);
+    case ELEMENT_BF16: return f2u((float)value) >> 16;
+    case ELEMENT_TF32: return f2u((float)value);
+    case ELEMENT_E4M3: return sign << 7 | (magnitude == 2 ? 0x40 : magnitude ? 0x38 : 0);
+    case ELEMENT_E5M2: return f32_to_f16_s((float)value) >> 8;
+    default: return (u8)value;
+    }
+}
+/* Small integers, whose sums are exact: every element of D has to be in its place. */
+static int warpgroups_multiply(int type, int accumulator, u32 n, u32 flags) {
+    enum { BYTES = 32 };
+    static u32 a[64 * BYTES / 4], b[256 * BYTES / 4], registers[WARPGROUP][128 * 32] __attribute__((aligned(64)));
+    static int left[64][BYTES], right[256][BYTES], d[64][256];
+    u32 *const rows[WARPGROUP] = {registers[0], registers[1], registers[2], registers[3]};
+    const u32 bits = element_bits(type), k = 8 * BYTES / bits, each = 32 / bits;
+    memset(a, 0, sizeof a), memset(b, 0, sizeof b), memset(registers, 0, sizeof registers);
+    for (u32 i = 0; i < 64; i++)
+        for (u32 x = 0; x < k; x++) left[i][x] = (int)(noise() % 5) - 2, a[i * 8 + x / each] |= (u32)word_of(type, left[i][x]) << x % each * bits;
+    for (u32 j = 0; j < n; j++)
+        for (u32 x = 0; x < k; x++) right[j][x] = (int)(noise() % 5) - 2, b[j * 8 + x / each] |= (u32)word_of(type, right[j][x]) << x % each * bits;
+    const struct mma how = {90, 64, n, k, type, type, accumulator, accumulator, flags};
+    for (u32 round = 0; round < 2; round++) {
+        multiply_warpgroup(how, a, b, rows, NULL, 0);
+        for (u32 i = 0; i < 64; i++)
+            for (u32 j = 0; j < n; j++)
+                for (u32 x = 0; x < k; x++) d[i][j] = (round || x ? d[i][j] : 0) + (flags & MMA_NEGATE_A ? -1 : 1) * left[i][x] * right[j][x];
+    }
+    for (u32 i = 0; i < 64; i++)
+        for (u32 j = 0; j < n; j++) { /* PTX ISA, fragment of D: row 16w + 8h + g, column 8b + 2t + e */
+            const u32 block = j / 8 * 2 + i % 16 / 8, lane = i % 8 * 4 + j % 8 / 2, *warp = registers[i / 16];
+            const float got = accumulator == ELEMENT_F16 ? f16_to_f32_s(warp[32 * block + lane] >> 16 * (j % 2) & 0xffff)
+                              : accumulator == ELEMENT_S32 ? (float)(i32)warp[32 * (2 * block + j % 2) + lane] : u2f(warp[32 * (2 * block + j % 2) + lane]);
+            if (got != (float)d[i][j]) return printf("wgmma, element type %d, n %u: row %u, column %u is %g, expected %d\n", type, n, i, j, (double)got, d[i][j]), 0;
+        }
+    return 1;
 }
 
 int main(void) {
@@ -113,5 +176,8 @@ int main(void) {
                 if (forms[i].type != ELEMENT_BF16 && forms[i].type != ELEMENT_TF32)
                     ok &= vectors_follow_the_rule(architecture, forms[i].type, ELEMENT_F16, forms[i].k * (1 + sparse), sparse);
             }
+    static const struct { int type, accumulator; } products[] = {{ELEMENT_F16, ELEMENT_F32}, {ELEMENT_F16, ELEMENT_F16}, {ELEMENT_BF16, ELEMENT_F32}, {ELEMENT_TF32, ELEMENT_F32}, {ELEMENT_E4M3, ELEMENT_F32}, {ELEMENT_E5M2, ELEMENT_F16}, {ELEMENT_S8, ELEMENT_S32}};
+    for (u32 i = 0; i < sizeof products / sizeof *products; i++)
+        for (u32 n = 8; n <= 256; n += 56 + n / 64 * 8) ok &= warpgroups_multiply(products[i].type, products[i].accumulator, n, products[i].type != ELEMENT_S8 && n > 8 ? MMA_NEGATE_A : 0);
     return !ok;
 }

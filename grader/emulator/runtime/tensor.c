@@ -1,4 +1,4 @@
-/* mma.sync, wmma.mma and movmatrix: from registers to matrices (tensor.h) and back. */
+/* mma.sync, wmma.mma, the product of wgmma and movmatrix: from registers to matrices (tensor.h) and back. */
 
 #include "tensor.h"
 
@@ -121,7 +121,7 @@ static void lower_halves_first(u32 (*words)[ROWS], u32 count) {
 /* Computes the sum without C, then adds C in float arithmetic. */
 static void add_converted_products(struct mma how, const struct side *a, const struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
     u32 sums[8][ROWS] __attribute__((aligned(64))) = {0};
-    sum_floats(sum_rule(how.architecture, how.a, ELEMENT_F32, 0), a, b, how.k, first, columns, sums);
+    sum_floats(sum_rule(how.architecture, ELEMENT_F16, ELEMENT_F32, 0), a, b, how.k, first, columns, sums);
     for (u32 j = 0; j < columns; j++)
         for (u32 i = 0; i < ROWS; i++) {
             const float sum = u2f(c[j][i]) + u2f(sums[j][i]);
@@ -131,20 +131,28 @@ static void add_converted_products(struct mma how, const struct side *a, const s
 
 static void add_products(struct mma how, const struct side *a, const struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
     if (is_float(how.a)) {
-        int accumulator = how.d == ELEMENT_F16 && how.c == ELEMENT_F16 ? ELEMENT_F16 : ELEMENT_F32;
+        const int accumulator = how.d == ELEMENT_F16 && how.c == ELEMENT_F16 ? ELEMENT_F16 : ELEMENT_F32, converted = is_converted_fp8(how);
         convert(how.c, accumulator, c, columns);
-        if (accumulator == ELEMENT_F32 && is_converted_fp8(how.architecture, how.a, how.flags & MMA_SPARSE)) add_converted_products(how, a, b, first, columns, c);
-        else sum_floats(sum_rule(how.architecture, how.a, accumulator, how.flags & MMA_SPARSE), a, b, how.k, first, columns, c);
+        if (accumulator == ELEMENT_F32 && converted) add_converted_products(how, a, b, first, columns, c);
+        else sum_floats(sum_rule(how.architecture, converted ? ELEMENT_F16 : how.a, accumulator, how.flags & MMA_SPARSE), a, b, how.k, first, columns, c);
         convert(accumulator, how.d, c, columns);
     } else if (how.a == ELEMENT_B1) sum_bits(a, b, how.k / 32, first, columns, c, how.flags & MMA_AND);
     else sum_integers(a, b, how.k, first, columns, c, how.flags & MMA_SATURATE);
+}
+
+/* D += A B for the rows of two blocks and the columns of one. */
+static void add_blocks(struct mma how, const struct side *a, const struct side *b, u32 first, const u32 *c, u32 *d, u32 block, u32 blocks) {
+    u32 sums[8][ROWS] __attribute__((aligned(64))) = {0};
+    for (u32 h = 0; h < blocks; h++) load_block(c, block + h, how.c == ELEMENT_F16, sums, 8 * h);
+    add_products(how, a, b, first, 8, sums);
+    for (u32 h = 0; h < blocks; h++) store_block(d, block + h, how.d == ELEMENT_F16, (const u32(*)[ROWS])sums, 8 * h);
 }
 
 void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, const u32 *metadata, u32 selector) {
     static __thread struct words words;
     static __thread struct side left[SIDES], right[SIDES], stored;
     const u32 row_blocks = how.m / 8, column_blocks = how.n / 8;
-    const int converted = is_converted_fp8(how.architecture, how.a, how.flags & MMA_SPARSE);
+    const int converted = is_converted_fp8(how);
     const u32 a_words = how.k * element_bits(how.a) / 32 / (how.flags & MMA_SPARSE ? 2 : 1), b_words = how.k * element_bits(how.b) / 32;
     gather_words(a, row_blocks, a_words / 4, &words);
     for (u32 i = 0; i < (row_blocks + 1) / 2; i++) {
@@ -157,14 +165,45 @@ void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, co
         if (converted) lower_halves_first(words.at[i], b_words);
         decode(how.b, (const u32(*)[ROWS])words.at[i], b_words, &right[i]);
     }
-    const int halves_in = how.c == ELEMENT_F16, halves_out = how.d == ELEMENT_F16;
     for (u32 j = 0; j < column_blocks; j++)
-        for (u32 i = 0; i < (row_blocks + 1) / 2; i++) {
-            u32 sums[8][ROWS] __attribute__((aligned(64))) = {0}, blocks = row_blocks == 1 ? 1 : 2;
-            for (u32 h = 0; h < blocks; h++) load_block(c, j * row_blocks + 2 * i + h, halves_in, sums, 8 * h);
-            add_products(how, &left[i], &right[j / 2], j % 2 * 8, 8, sums);
-            for (u32 h = 0; h < blocks; h++) store_block(d, j * row_blocks + 2 * i + h, halves_out, (const u32(*)[ROWS])sums, 8 * h);
+        for (u32 i = 0; i < (row_blocks + 1) / 2; i++)
+            add_blocks(how, &left[i], &right[j / 2], j % 2 * 8, c, d, j * row_blocks + 2 * i, row_blocks == 1 ? 1 : 2);
+}
+
+/* ---- wgmma ---------------------------------------------------------------------------------------------------------- */
+
+/* Loads ROWS rows of `count` words each. */
+static void gather_rows(const u32 *rows, u32 count, u32 signs, u32 (*words)[ROWS]) {
+    for (u32 w = 0; w < count; w++)
+        for (u32 i = 0; i < ROWS; i++) words[w][i] = rows[count * i + w] ^ signs;
+}
+
+void rows_of_fragment(const u32 *registers, u32 *rows) {
+    for (u32 r = 0; r < 4; r++)
+        for (u32 l = 0; l < 32; l++) rows[(r % 2 * 8 + l / 4) * 8 + r / 2 * 4 + l % 4] = registers[32 * r + l];
+}
+
+static u32 sign_bits(int element) { return element_bits(element) == 8 ? 0x80808080u : element_bits(element) == 16 ? 0x80008000u : 0x80000000u; }
+
+void multiply_warpgroup(struct mma how, const u32 *a, const u32 *b, u32 *const *d, const u32 *const *metadata, u32 selector) {
+    static __thread struct words words;
+    static __thread struct side left[WARPGROUP], right, stored;
+    const u32 sparse = how.flags & MMA_SPARSE, b_words = how.k * element_bits(how.b) / 32, a_words = how.k * element_bits(how.a) / 32 / (sparse ? 2 : 1);
+    how.flags |= MMA_GROUP;
+    for (u32 i = 0; i < WARPGROUP; i++) {
+        gather_rows(a + i * ROWS * a_words, a_words, how.flags & MMA_NEGATE_A ? sign_bits(how.a) : 0, words.at[0]);
+        decode(how.a, (const u32(*)[ROWS])words.at[0], a_words, sparse ? &stored : &left[i]);
+        if (sparse) spread(how.a, how.k, metadata[i], selector, &stored, &left[i]);
+    }
+    for (u32 j = 0; j < how.n / 8; j++) {
+        if (j % 2 == 0) {
+            u32 columns[ROWS * WORDS] = {0};
+            memcpy(columns, b + 8 * j * b_words, (how.n - 8 * j < ROWS ? 8 : ROWS) * b_words * sizeof *b);
+            gather_rows(columns, b_words, how.flags & MMA_NEGATE_B ? sign_bits(how.b) : 0, words.at[1]);
+            decode(how.b, (const u32(*)[ROWS])words.at[1], b_words, &right);
         }
+        for (u32 i = 0; i < WARPGROUP; i++) add_blocks(how, &left[i], &right, j % 2 * 8, d[i], d[i], 2 * j, 2);
+    }
 }
 
 /* m8n8k4 with halves is not an instruction of sm_80 and later. ptxas 13.0 replaces it by additions and multiplications

@@ -1,6 +1,6 @@
 /* What the files of the matrix instructions share.
  *
- *   tensor.c         mma and wmma: from registers to matrices and back
+ *   tensor.c         mma, wmma and the product of a wgmma: from registers and memory to matrices, and back
  *   tensor_sums.c    the arithmetic
  *   tensor_memory.c  ldmatrix, stmatrix, wmma.load, wmma.store
  *
@@ -38,9 +38,18 @@ void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const st
 void sum_integers(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int saturate);
 void sum_bits(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int conjunction);
 
+/* The product of one wgmma.mma_async, m64nNkK, added to the accumulators of a warpgroup. how.c is how.d. Row r of A has how.k
+ * elements (half as many if sparse): whole words, from a + r · words on. So has column j of B. d[i] are warp i's registers of
+ * D, with 32 lanes each, laid out as in the PTX ISA; for scale-d = 0 they are zeros. metadata[i] is warp i's register of
+ * metadata; NULL without MMA_SPARSE. MMA_NEGATE_A and MMA_NEGATE_B are imm-scale = -1. */
+#define WARPGROUP 4u
+void multiply_warpgroup(struct mma how, const u32 *a, const u32 *b, u32 *const *d, const u32 *const *metadata, u32 selector);
+/* The rows of A, for multiply_warpgroup, of a warp that has them in 4 registers. */
+void rows_of_fragment(const u32 *registers, u32 *rows);
+
 /* Whether ptxas replaces this product of 8-bit floats by products of halves (tensor_sums.c). */
-INLINE int is_converted_fp8(u32 architecture, int element, int sparse) {
-    return architecture >= 90 && !sparse && (element == ELEMENT_E4M3 || element == ELEMENT_E5M2);
+INLINE int is_converted_fp8(struct mma how) {
+    return how.architecture >= 90 && !(how.flags & (MMA_SPARSE | MMA_GROUP)) && (how.a == ELEMENT_E4M3 || how.a == ELEMENT_E5M2);
 }
 
 INLINE u32 element_bits(int e) {

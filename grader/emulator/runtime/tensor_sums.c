@@ -40,7 +40,6 @@ static const struct { u32 architecture, fraction_bits, group_bits; } RULES[] = {
 struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int sparse) {
     u32 i = 0;
     while (i + 1 < sizeof RULES / sizeof *RULES && architecture < RULES[i].architecture) i++;
-    if (is_converted_fp8(architecture, element, sparse)) element = ELEMENT_F16;
     u32 bits = element_bits(element), group = RULES[i].group_bits / bits;
     return (struct sum_rule){bits == 8 ? FP8_FRACTION_BITS : RULES[i].fraction_bits, sparse ? 2 * group : group, accumulator, element};
 }

@@ -234,7 +234,7 @@ enum element {
     ELEMENT_F16, ELEMENT_BF16, ELEMENT_TF32, ELEMENT_E4M3, ELEMENT_E5M2, ELEMENT_S8, ELEMENT_U8, ELEMENT_S4, ELEMENT_U4, ELEMENT_B1,
     ELEMENT_F32, ELEMENT_S32, ELEMENT_F64
 };
-enum mma_flag { MMA_SATURATE = 1, MMA_AND = 2, MMA_SPARSE = 4 };
+enum mma_flag { MMA_SATURATE = 1, MMA_AND = 2, MMA_SPARSE = 4, MMA_NEGATE_A = 8, MMA_NEGATE_B = 16, MMA_GROUP = 32 };
 struct mma { u32 architecture, m, n, k; int a, b, c, d; u32 flags; }; /* D = A B + C: the GPU's architecture, shape, types */
 void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, const u32 *metadata, u32 selector);
 void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a, const u32 *b, const u32 *c, u32 *d);
