@@ -17,7 +17,7 @@ from grader.checking.check import Check, check_output
 from grader.checking.corners import read_corners
 from grader.checking.diagnose import diagnose
 from grader.course.assignment import Assignment
-from grader.course.catalogue import TestcaseFiles, changed_files, read_sidecar
+from grader.course.catalogue import TestcaseFiles, changed_files, limits, read_sidecar
 from grader.course.testcase import Case, Suite
 from grader.gpu.state import watching
 from grader.grading.bench import Bench, floor_record, timing_record
@@ -168,7 +168,7 @@ def _run_case(
         watched.stop()
         watch.add("graded runs", run.outcome.wall_s)
         with watch.stage("check"):
-            tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
+            tolerance = limits(case, files, grading.assignment.tolerance)
             check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
             diagnosis = None
             if shows_diagnosis(grading.assignment.hidden_inputs, case):
