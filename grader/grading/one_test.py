@@ -35,6 +35,7 @@ from grader.programs.trace import Trace
 from grader.records.disclosure import disclosed
 from grader.records.record import (
     BaselineRecord,
+    PrecisionRecord,
     TestRecord,
 )
 from grader.timing.baseline import Baseline
@@ -310,7 +311,8 @@ def _test_record(
         reason=judgement.reason,
         cause=judgement.cause,
         max_error=check.max_error,
-        wrong_elements=check.wrong if check.kind in ("passed", "values") else None,
+        wrong_elements=check.wrong if check.kind in ("passed", "values", "precision") else None,
+        precision=_precision(check),
         wall_s=round(run.outcome.wall_s, 4),
         limit_s=limit_s,
         cpu_s=round(run.outcome.cpu_s, 4),
@@ -325,6 +327,22 @@ def _test_record(
         warnings=judgement.warnings,
         flags=flags,
         timing_refused=refused,
+    )
+
+
+def _precision(check: Check) -> tuple[PrecisionRecord, ...]:
+    return tuple(
+        PrecisionRecord(
+            tensor=found.tensor,
+            largest=found.largest,
+            plain_largest=found.limit.plain.largest,
+            allowed_largest=found.limit.largest,
+            rms=found.rms,
+            plain_rms=found.limit.plain.rms,
+            allowed_rms=found.limit.rms,
+        )
+        for found in check.precision
+        if found.limit.plain is not None and found.limit.rms is not None and found.rms is not None
     )
 
 

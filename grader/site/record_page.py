@@ -58,6 +58,11 @@ class Report:
     """(number, file name of its page, its points) of every attempt, oldest first."""
 
     @property
+    def nearest(self) -> str:
+        """The errors of the tensor that comes nearest to what is allowed; '' unless these are relative."""
+        return nearest_to_the_limit(self.record.tests)
+
+    @property
     def has_floors(self) -> bool:
         return any(test.floor is not None and test.floor.share is not None for test in self.record.tests)
 
