@@ -41,13 +41,13 @@ enum Layout { kSeparate, kPacked, kPackedKv };
 constexpr int kMostColumns = 256;
 
 // Element `index` of a tensor of `type`.
-static __device__ float load(const void* tensor, size_t index, int type) {
+__device__ inline float load(const void* tensor, size_t index, int type) {
     if (type == kFloat16) return __half2float(static_cast<const __half*>(tensor)[index]);
     return __bfloat162float(static_cast<const __nv_bfloat16*>(tensor)[index]);
 }
 
 // Rounds to nearest, as __float2half and __float2bfloat16 do.
-static __device__ void store(void* tensor, size_t index, int type, float value) {
+__device__ inline void store(void* tensor, size_t index, int type, float value) {
     if (type == kBfloat16)
         static_cast<__nv_bfloat16*>(tensor)[index] = __float2bfloat16(value);
     else
@@ -59,29 +59,29 @@ struct Rows {
     size_t first, stride;
 };
 
-static __host__ __device__ size_t query_values(const Header& h) {
+__host__ __device__ inline size_t query_values(const Header& h) {
     return size_t(h.batches) * h.query_heads * h.queries * h.d;
 }
 
-static __host__ __device__ size_t key_values(const Header& h) {
+__host__ __device__ inline size_t key_values(const Header& h) {
     return size_t(h.batches) * h.key_heads * h.keys * h.d;
 }
 
 // O and dO: [B, Hq, Nq, d], or [B, Nq, Hq, d] in the packed layouts.
-static __device__ Rows output_rows(const Header& h, size_t batch, size_t head) {
+__device__ inline Rows output_rows(const Header& h, size_t batch, size_t head) {
     if (h.layout == kSeparate) return {(batch * h.query_heads + head) * h.queries * h.d, size_t(h.d)};
     return {(batch * h.queries * h.query_heads + head) * h.d, size_t(h.query_heads) * h.d};
 }
 
 // Q and dQ: like O, or the first third of [B, N, 3, H, d].
-static __device__ Rows query_rows(const Header& h, size_t batch, size_t head) {
+__device__ inline Rows query_rows(const Header& h, size_t batch, size_t head) {
     if (h.layout != kPacked) return output_rows(h, batch, head);
     return {(batch * h.queries * 3 * h.query_heads + head) * h.d, size_t(3) * h.query_heads * h.d};
 }
 
 // K or dK is slot 0, V or dV slot 1: the other thirds, the halves of [B, Nk, 2, Hkv, d], or [B, Hkv, Nk, d] each.
 // They come after Q, unless they are packed with it.
-static __device__ Rows key_rows(const Header& h, size_t batch, size_t head, int slot) {
+__device__ inline Rows key_rows(const Header& h, size_t batch, size_t head, int slot) {
     const size_t heads = h.key_heads, d = h.d;
     if (h.layout == kPacked) return {((batch * h.keys * 3 + 1 + slot) * heads + head) * d, 3 * heads * d};
     if (h.layout == kPackedKv)
@@ -91,7 +91,7 @@ static __device__ Rows key_rows(const Header& h, size_t batch, size_t head, int 
 
 // Query i sees the keys from first to before end. The mask is aligned to the bottom right: the last query sees the last
 // key.
-static __device__ void keys_seen(const Header& h, int i, int& first, int& end) {
+__device__ inline void keys_seen(const Header& h, int i, int& first, int& end) {
     const int place = i + h.keys - h.queries;
     first = h.window >= 0 && place > h.window ? place - h.window : 0;
     end = h.causal && place + 1 < h.keys ? place + 1 : h.keys;
@@ -110,12 +110,12 @@ struct Problem {
 
 constexpr int kThreads = 64;
 
-static __host__ __device__ size_t input_values(const Header& h) {
+__host__ __device__ inline size_t input_values(const Header& h) {
     return query_values(h) + 2 * key_values(h);
 }
 
 // Score, before the softmax, and dP of a query and a key.
-static __device__ void score(const Problem& a, size_t q, size_t k, size_t grad, size_t v, float& s, float& dp) {
+__device__ inline void score(const Problem& a, size_t q, size_t k, size_t grad, size_t v, float& s, float& dp) {
     s = dp = 0.0f;
     for (int x = 0; x < a.h.d; ++x) {
         s += load(a.input, q + x, a.h.type) * load(a.input, k + x, a.h.type);
