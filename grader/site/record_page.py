@@ -19,6 +19,7 @@ from grader.records import measured_times as timing
 from grader.records.points import MANUAL, sum_of
 from grader.records.record import PartRecord, Record, TestRecord
 from grader.report.leaderboard import number
+from grader.report.terminal import nearest_to_the_limit
 from grader.site import charts, pictures
 from grader.site.annotate import SourceFile, annotated, linked, messages_of, warnings_of
 from grader.site.next_steps import Step, next_steps

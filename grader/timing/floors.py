@@ -141,9 +141,7 @@ def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[U
     may only if no input tensor has more bits."""
     rates = _RATES.get(facts.limits.compute_capability)
     narrow = all(tensor.type.bytes == 1 for tensor in operator.inputs(shape))
-    peaks = [
-        peak for unit in units if (unit != "fp8" or narrow) and (peak := peak_flops(facts, unit)) is not None
-    ]
+    peaks = [peak for unit in units if (unit != "fp8" or narrow) and (peak := peak_flops(facts, unit)) is not None]
     if rates is None or not peaks:
         return None
     fastest, source = max(peaks)
