@@ -9,6 +9,9 @@
  *       describe(problem)     from problem->header, how many floats go in and out, and how many iterations there are
  *       iterate(problem, i)   iteration i: compute some part of problem->output from problem->input
  *
+ *   Files hold float32, or what describe() says: problem->type of input and output. The program itself always sees
+ *   floats; they are converted before the clock starts and after it stops, rounded to nearest even.
+ *
  *   Iterations must cost the same, in whatever order: with BUDGET_S > 0 the program stops after the first one at
  *   which that much computing time is spent, and whoever reads TIMES scales by total / done. TIMES gets one line,
  *
@@ -36,8 +39,11 @@
 #include <string.h>
 #include <time.h>
 
+enum type { F32, F16, BF16, E4M3, E5M2 };
+
 struct problem {
     int32_t header[HEADER_WORDS];
+    enum type input_type, output_type;
     const float *input;      /* what follows the header */
     float *output;
     size_t inputs, outputs;  /* floats */
@@ -53,6 +59,67 @@ static inline float header_float(const struct problem *problem, int index)
     float value;
     memcpy(&value, &problem->header[index], sizeof value);
     return value;
+}
+
+static inline float bits_float(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static size_t type_bytes(enum type type)
+{
+    return type == F32 ? 4 : type == F16 || type == BF16 ? 2 : 1;
+}
+
+/* A float of `exponent_bits` and `mantissa_bits` as float32; its infinities and NaNs do not occur in inputs. */
+static float small_float(uint32_t bits, int exponent_bits, int mantissa_bits)
+{
+    const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1), sign = bits >> (exponent_bits + mantissa_bits);
+    const int exponent = (int)(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    const float size = exponent ? ldexpf((float)(mantissa | 1u << mantissa_bits), exponent - bias - mantissa_bits)
+                                : ldexpf((float)mantissa, 1 - bias - mantissa_bits);
+    return sign ? -size : size;
+}
+
+static float decoded(const unsigned char *from, enum type type)
+{
+    const uint32_t byte = from[0], two = type_bytes(type) == 2 ? byte | (uint32_t)from[1] << 8 : 0;
+    switch (type) {
+    case F16: return small_float(two, 5, 10);
+    case BF16: return bits_float(two << 16);
+    case E4M3: return small_float(byte, 4, 3);
+    case E5M2: return small_float(byte, 5, 2);
+    default: {
+        float value;
+        memcpy(&value, from, sizeof value);
+        return value;
+    }
+    }
+}
+
+/* To nearest, ties to even. */
+static uint16_t encoded(float value, enum type type)
+{
+    const uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000;
+    if (type == BF16)
+        return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    const float size = fabsf(value);
+    if (!(size < 65520.0f))
+        return (uint16_t)(sign | (size != size ? 0x7e00 : 0x7c00));
+    if (size < 6.103515625e-05f) /* a subnormal: a multiple of 2^-24 */
+        return (uint16_t)(sign | (uint32_t)lrintf(size * 16777216.0f));
+    const uint32_t rounded = float_bits(size) + 0xfff + (bits >> 13 & 1);
+    return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
 }
 
 static _Noreturn void fail(const char *path, const char *what)
@@ -76,7 +143,14 @@ static void write_output(const char *path, const struct problem *problem)
     FILE *file = fopen(part, "wb");
     if (!file)
         fail(part, strerror(errno));
-    const size_t written = fwrite(problem->output, sizeof(float), problem->outputs, file);
+    size_t written = 0;
+    if (problem->output_type == F32)
+        written = fwrite(problem->output, sizeof(float), problem->outputs, file);
+    else
+        for (size_t i = 0; i < problem->outputs; i++) {
+            const uint16_t half = encoded(problem->output[i], problem->output_type);
+            written += fwrite(&half, sizeof half, 1, file);
+        }
     if (fclose(file) != 0 || written != problem->outputs || rename(part, path) != 0) {
         remove(part);
         fail(part, "cannot be written (disk full?)");
@@ -109,8 +183,17 @@ int main(int argc, char **argv)
     problem.output = calloc(problem.outputs, sizeof(float));
     if (!input || !problem.output)
         fail(argv[1], "not enough memory");
-    if (fread(input, sizeof(float), problem.inputs, in) != problem.inputs)
+    const size_t size = type_bytes(problem.input_type);
+    unsigned char *const stored = size == sizeof(float) ? (unsigned char *)input : malloc(problem.inputs * size);
+    if (!stored)
+        fail(argv[1], "not enough memory");
+    if (fread(stored, size, problem.inputs, in) != problem.inputs)
         fail(argv[1], "shorter than its header says");
+    if (stored != (unsigned char *)input) {
+        for (size_t i = 0; i < problem.inputs; i++)
+            input[i] = decoded(stored + i * size, problem.input_type);
+        free(stored);
+    }
     fclose(in);
     problem.input = input;
     memset(problem.output, 0, problem.outputs * sizeof(float)); /* its pages are there before the clock starts */

@@ -22,9 +22,10 @@ from grader.checking.check import check_output
 from grader.commands.classroom import keep
 from grader.commands.course_files import list_testcases
 from grader.course.assignment import assignment_for, default_assignment, load_assignment
-from grader.course.catalogue import TestcaseFiles, ensure
+from grader.course.catalogue import TestcaseFiles, ensure, limits
 from grader.course.coherence import suite_of
 from grader.course.testcase import load_suite
+from grader.operators.tolerance import PlainErrors, limit_of
 from tests.support.assignments import NAMES, SAYS, WITH_WRONGS, models, shown, template, wrongs
 from tests.support.command_line import grader
 from tests.support.course import ROOT
@@ -60,7 +61,7 @@ def test_its_files_are_where_the_layout_says(name: str) -> None:
     assert (ROOT / "assignment" / name / "README.md").stat().st_size > 2000
     assert rules.testcases_file.is_file()
     assert (rules.reference_folder / rules.baseline.source).is_file()
-    assert len(models(name)) >= 2
+    assert models(name)
     assert template(name).is_file() and (template(name).parent / "Makefile").is_file()
 
 
@@ -74,7 +75,9 @@ def test_its_rules_testcases_and_operator_fit_together(name: str) -> None:
     assert {case.group for case in suite.select("public")} == {"public"}
     assert sum(case.flops for case in suite.select("public")) < 3e9
     for case in suite.cases.values():
-        assert all(limit > 0 for limit in suite.operator.tolerances(case.shape, rules.tolerance).values())
+        plain = {tensor.name: PlainErrors(1e-3, 1e-4, 1.0) for tensor in suite.operator.outputs(case.shape)}
+        passing = suite.operator.tolerances(case.shape, rules.tolerance, plain)
+        assert all(limit_of(passing, name).largest > 0 for name in plain)
     for part in rules.rubric:
         if part.kind in ("log_speedup", "occupancy"):
             assert set(suite.select(part.tests)) <= set(suite.graded)
@@ -94,7 +97,7 @@ def test_its_sequential_baseline_computes_the_right_answer(name: str, tmp_path: 
     for case in cases:
         output, times = tmp_path / "output", tmp_path / "times"
         subprocess.run([program, files.input(case), output, times, "0"], check=True)
-        tolerance = suite.operator.tolerances(case.shape, rules.tolerance)
+        tolerance = limits(case, files, rules.tolerance)
         check = check_output(suite.operator, case.shape, files.expected(case), output, tolerance)
         assert check.passed, f"{case.name}: {check.reason}"
         seconds, done, total = times.read_text().split()
@@ -120,17 +123,20 @@ def test_its_sequential_baseline_refuses_bad_files_in_one_sentence(name: str, tm
 
 # ---- nothing in grader/ knows their names ---------------------------------------------------------------------
 
+ENGLISH = {"half"}
+"""Names that are words of their own, and types of PTX."""
+
 
 def test_no_code_of_the_grader_holds_a_name() -> None:
     """No string, no identifier. Prose may: softmax is also what attention computes."""
     for path in sorted((ROOT / "grader").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             words = {value for value in vars(node).values() if isinstance(value, str)}
-            assert not words & set(NAMES), f"{path}:{getattr(node, 'lineno', '?')}"
+            assert not words & (set(NAMES) - ENGLISH), f"{path}:{getattr(node, 'lineno', '?')}"
 
 
 def test_no_file_of_the_grader_outside_the_operators_names_one_even_in_prose() -> None:
-    words = [word for name in NAMES for word in ("-e", name)]
+    words = [word for name in sorted(set(NAMES) - ENGLISH) for word in ("-e", name)]
     places = ["--", "grader/*.py", ":!grader/operators"]
     found = subprocess.run(
         ["git", "grep", "--untracked", "-n", "-w", *words, *places],

@@ -215,7 +215,7 @@ def test_a_socket_is_refused_and_so_is_what_lies_below_a_file(check, tmp_path):
 
 @pytest.mark.parametrize("change", ["grow", "shrink", "touch", "forge"])
 def test_an_output_that_changes_while_it_is_read_is_refused(check, right, monkeypatch, tmp_path, change):
-    real, calls = scan._read_both, []
+    real, calls = scan.read_run, []
 
     def meddle(*arguments):
         complete = real(*arguments)
@@ -237,7 +237,7 @@ def test_an_output_that_changes_while_it_is_read_is_refused(check, right, monkey
         return complete
 
     monkeypatch.setattr(scan, "CHUNK_VALUES", 1024)
-    monkeypatch.setattr(scan, "_read_both", meddle)
+    monkeypatch.setattr(scan, "read_run", meddle)
     result = check(right)
     assert result.kind == "changed" and "changed while it was being read" in result.reason
 

@@ -130,9 +130,9 @@ def right_output(case: Case, source: Path, target: Path) -> None:
     operator, shape = case.operator, case.shape
     with source.open("rb") as file, target.open("wb") as output:
         for unit in range(operator.units(shape)):
-            for number, values in enumerate(operator.oracle(shape, operator.read_unit(file, shape, unit))):
-                output.seek(operator.output_offset(shape, number, unit))
-                output.write(values.astype("<f4").tobytes())
+            answer = operator.oracle(shape, operator.read_unit(file, shape, unit))
+            for layout, values in zip(operator.output_layouts(shape), answer, strict=True):
+                layout.write(output.fileno(), unit, values)
 
 
 def tolerance(case: Case) -> dict[str, float]:
@@ -198,7 +198,7 @@ def test_an_input_that_cannot_be_written_is_the_machines_fault(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     assert fresh.path.exists()
-    monkeypatch.setattr("grader.timing.fresh_inputs.write_bytes_at", full)
+    monkeypatch.setattr("grader.operators.layout.write_exactly", full)
     with pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"):
         fresh.renew()
 

@@ -205,7 +205,7 @@ def test_verify_samples_rows_unless_all_are_asked_for_and_says_how_far_it_is(cas
 
 def test_verify_finds_an_input_that_the_seed_does_not_give_though_the_digest_fits(case, files):
     generate(case, files, SEED)
-    patch(files.input(case), ATTENTION.input_offset(case.shape, 1), np.float32(1).tobytes())
+    patch(files.input(case), ATTENTION.input_layouts(case.shape)[0].offset(1), np.float32(1).tobytes())
     forge_digests(case, files)
     assert "s01.in: batch 1 does not follow from the seed" in verify(case, files, SEED).problems[0]
 

@@ -2,7 +2,7 @@
 
 numpy's BLAS starts as many threads as there are cores, and they slow each other down on the small tiles of an oracle.
 So processes with one BLAS thread each (`grader.ONE_BLAS_THREAD`) do the work, one small task at a time. Tasks write
-their results into files at their own offsets and return only a number.
+their results into files at their own offsets and return only little: a number, a few sums.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from grader.base.errors import MachineFault
 from grader.base.remote import Lost, Remote
 
 Task = TypeVar("Task")
-Work = Callable[[Task], int]
-"""A module-level function. Its result, for example the number of bytes done, is added to the progress."""
+Result = TypeVar("Result")
+Work = Callable[[Task], Result]
+"""A module-level function. Its result, for example the number of bytes done, is handed to `done`."""
 
 
 def cores() -> int:
@@ -26,10 +27,10 @@ def cores() -> int:
 
 
 def run_tasks(
-    work: Work[Task],
+    work: Work[Task, Result],
     tasks: Iterable[Task],
     processes: int,
-    done: Callable[[int], None] = lambda amount: None,
+    done: Callable[[Result], None] = lambda result: None,
 ) -> None:
     """Run every task in `processes` processes, or in this one if that is 0.
 

@@ -4,7 +4,8 @@ The program that wrote the output may be hostile. So the grader follows no link 
 one name, reads no more than the expected size, and rejects a file that changes while it is read.
 
 Expected files hold the float64 oracle's result rounded to float32, which differs from the oracle by at most 2^-24 of a
-value (2e-7 for attention of values up to 3). The tolerance is applied to |got − expected file| in float64.
+value (2e-7 for attention of values up to 3). The tolerance is applied to |got − expected file| in float64, and where it
+limits their root mean square, to that too.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from grader.base.errors import GraderFault
-from grader.checking.scan import Expected, FileValues, Scan, TensorErrors, Wrong
+from grader.checking.scan import Expected, FileValues, Scan, TensorErrors, TensorPrecision, Wrong
 from grader.operators import Operator, Shape
-from grader.operators.base import BYTES_PER_VALUE
+from grader.operators.tolerance import Tolerance, limit_of
 from grader.sandbox.quarantine import open_output
 
-Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values"]
+Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values", "precision"]
+"""`values`: some are wrong. `precision`: each is near enough, but their root mean square is not."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Check:
     first: Wrong | None = None
     worst: Wrong | None = None
     """The value with the largest finite error above the tolerance."""
+    precision: tuple[TensorPrecision, ...] = ()
+    """The errors of each output tensor; empty if some values are not finite."""
     errors: tuple[TensorErrors, ...] = field(default=(), repr=False, compare=False)
 
     @property
@@ -57,13 +60,13 @@ def check_output(
     shape: Shape,
     expected: Path,
     got: Path,
-    tolerance: float | Mapping[str, float],
+    tolerance: Tolerance,
 ) -> Check:
     """Compare the file `got` with `expected`. `tolerance` is one number, or one per output tensor by name.
 
     Raises GraderFault if the expected file is missing or has the wrong size, which is never the student's fault.
     """
-    size = operator.output_bytes(shape)
+    size = operator.expected_bytes(shape)
     try:
         reference = expected.open("rb", buffering=0)
     except OSError as error:
@@ -84,7 +87,7 @@ def compare_output(
     shape: Shape,
     expected: Expected,
     got: Path,
-    tolerance: float | Mapping[str, float],
+    tolerance: Tolerance,
 ) -> Check:
     """Compare the file `got` with the values `expected`; otherwise like `check_output`."""
     try:
@@ -112,7 +115,7 @@ def _check_open(
     shape: Shape,
     expected: Expected,
     got: int,
-    tolerance: float | Mapping[str, float],
+    tolerance: Tolerance,
 ) -> Check:
     size = operator.output_bytes(shape)
     before = os.fstat(got)
@@ -133,7 +136,7 @@ def _check_open(
     if not complete or _changes(after) != _changes(before):
         reason = "The output file changed while it was being read: a process of the program was still running."
         return Check("changed", reason, size, after.st_size)
-    return _scanned(scan, size, tolerance)
+    return _scanned(scan, size, sum(layout.values for layout in operator.output_layouts(shape)), tolerance)
 
 
 def _changes(facts: os.stat_result) -> tuple[int, int, int]:
@@ -152,7 +155,8 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
     if found == size + operator.header_bytes:
         return f"{text}: {operator.header_bytes} too many, as if the program wrote the input's header first."
     if found == 2 * size:
-        return f"{text}: exactly twice as many, as if it wrote doubles, or wrote everything twice."
+        wider = "float32" if size < operator.expected_bytes(shape) else "doubles"
+        return f"{text}: exactly twice as many, as if it wrote {wider}, or wrote everything twice."
     if not operator.planar_output and found % unit == 0:
         units = found // unit
         what = operator.unit if units == 1 else operator.units_name
@@ -162,18 +166,22 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
     return f"{text}: {found - size:,} too many."
 
 
-def _scanned(scan: Scan, size: int, tolerance: float | Mapping[str, float]) -> Check:
+def _scanned(scan: Scan, size: int, values: int, tolerance: Tolerance) -> Check:
     """The outcome for an output of `size` bytes that was scanned completely."""
-    values = size // BYTES_PER_VALUE
+    sloppy = [each for each in scan.precision if each.sloppy]
     check = Check(
-        kind="values" if scan.wrong else "passed",
+        kind="values" if scan.wrong else "precision" if sloppy else "passed",
         reason="",
         expected_bytes=size,
         found_bytes=size,
         values=values,
         max_error=scan.max_finite_error if scan.finite == values else None,
         max_finite_error=scan.max_finite_error,
+        precision=scan.precision,
     )
+    if check.kind == "precision":
+        sentences = [precision_in_words(each) for each in sloppy]
+        return replace(check, reason=f"No single value is far off, but {'; '.join(sentences)}.", errors=scan.errors)
     if check.passed:
         return check
     return _with_reason(
@@ -190,6 +198,20 @@ def _scanned(scan: Scan, size: int, tolerance: float | Mapping[str, float]) -> C
     )
 
 
+def precision_in_words(found: TensorPrecision) -> str:
+    """The errors of a tensor next to those of the plain implementation: the root mean square if that is too large, else
+    the largest."""
+    limit, plain = found.limit, found.limit.plain
+    if found.sloppy and found.rms is not None:
+        what, error, allowed = "the root mean square of the errors", found.rms, limit.rms
+        usual = plain.rms if plain is not None else None
+    else:
+        what, error, allowed = "the largest error", found.largest, limit.largest
+        usual = plain.largest if plain is not None else None
+    compared = f"that of a plain implementation {usual:.2g}, " if usual is not None else ""
+    return f"{what} of {found.tensor} is {error:.2g}, {compared}allowed {allowed:.2g}"
+
+
 def share_in_words(part: int, whole: int) -> str:
     """A percentage that reads 100 % only if it is exact, and never rounds a small share to 0 %."""
     percent = 100 * part / whole
@@ -202,13 +224,11 @@ def share_in_words(part: int, whole: int) -> str:
     return f"{percent:.1f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
-def _with_reason(check: Check, tolerance: float | Mapping[str, float]) -> Check:
-    if isinstance(tolerance, Mapping):
-        each = [f"{value:.3g}" for value in tolerance.values()]
-        named = [f"{value} for {name}" for name, value in zip(tolerance, each, strict=True)]
-        limit = each[0] if len(set(each)) == 1 else f"the tolerance ({', '.join(named)})"
-    else:
-        limit = f"{tolerance:g}"
+def _with_reason(check: Check, tolerance: Tolerance) -> Check:
+    limits = {errors.tensor: limit_of(tolerance, errors.tensor).largest for errors in check.errors}
+    each = [f"{value:.3g}" for value in limits.values()]
+    named = [f"{value} for {name}" for name, value in zip(limits, each, strict=True)]
+    limit = each[0] if len(set(each)) == 1 else f"the tolerance ({', '.join(named)})"
     parts = [
         f"{check.wrong:,} of {check.values:,} values ({share_in_words(check.wrong, check.values)}) differ by more "
         f"than {limit}"
@@ -219,4 +239,9 @@ def _with_reason(check: Check, tolerance: float | Mapping[str, float]) -> Check:
     parts.append(f"first at {check.first}")
     if check.worst is not None and check.first is not None and check.worst.index != check.first.index:
         parts.append(f"worst at {check.worst}")
+    parts += [precision_in_words(found) for found in check.precision if found.limit.plain and _is_off(found)]
     return replace(check, reason="; ".join(parts) + ".")
+
+
+def _is_off(found: TensorPrecision) -> bool:
+    return found.sloppy or found.largest > found.limit.largest

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from grader.checking.scan import read_values
 from grader.operators import Operator, Shape
+from grader.operators.layout import Layout, read_exactly
 from grader.records.record import CornerRecord
 from grader.sandbox.quarantine import open_output
 
@@ -22,42 +21,41 @@ def read_corners(operator: Operator, shape: Shape, expected: Path, got: Path, si
     """Read the first `size` rows and columns of each output tensor of the first unit. The corner's `got` lacks rows
     that the program did not write, or did not write to a regular file."""
     corners = []
+    layouts = zip(operator.output_layouts(shape), operator.expected_layouts(shape), strict=True)
     with expected.open("rb", buffering=0) as reference:
-        for number, tensor in enumerate(operator.outputs(shape)):
-            rows, columns = min(size, tensor.rows), min(size, tensor.columns)
-            offsets = [operator.output_offset(shape, number, 0, row) for row in range(rows)]
+        for mine, right in layouts:
             corners.append(
                 CornerRecord(
-                    tensor=tensor.name,
+                    tensor=mine.tensor.name,
                     unit=operator.unit_label(shape, 0),
-                    expected=_rows(reference.fileno(), offsets, columns),
-                    got=_untrusted_rows(got, offsets, columns),
+                    expected=_corner(reference.fileno(), right, size),
+                    got=_untrusted_corner(got, mine, size),
                 )
             )
     return tuple(corners)
 
 
-def _untrusted_rows(path: Path, offsets: Sequence[int], columns: int) -> tuple[tuple[float, ...], ...]:
+def _untrusted_corner(path: Path, layout: Layout, size: int) -> tuple[tuple[float, ...], ...]:
     try:
         descriptor = open_output(path)
     except OSError:
         return ()
     try:
-        return _rows(descriptor, offsets, columns)
+        return _corner(descriptor, layout, size)
     except OSError:  # a pipe, a directory
         return ()
     finally:
         os.close(descriptor)
 
 
-def _rows(descriptor: int, offsets: Sequence[int], columns: int) -> tuple[tuple[float, ...], ...]:
-    """The rows at `offsets`, up to the end of the file."""
-    rows = []
-    for offset in offsets:
-        values: NDArray[np.float32] = np.empty(columns, dtype="<f4")
-        if not read_values(descriptor, values, offset):
+def _corner(descriptor: int, layout: Layout, size: int) -> tuple[tuple[float, ...], ...]:
+    """The corner of the first unit, up to the end of the file."""
+    rows: list[tuple[float, ...]] = []
+    for row in range(min(size, layout.tensor.rows)):
+        stored = np.empty(min(size, layout.tensor.columns), layout.type.storage)
+        if not read_exactly(descriptor, stored, layout.offset(0, row)):
             break
-        rows.append(tuple(map(float, values)))
+        rows.append(tuple(map(float, layout.type.decode(stored))))
     return tuple(rows)
 
 

@@ -5,7 +5,8 @@ It combines three kinds of evidence into a few sentences:
 - whether wrong rows equal right values in a wrong place (another batch or row, a transpose) or times a factor;
 - whether wrong rows equal one of the operator's alternates, that is, a known wrong way to compute it.
 
-A match counts only if every sampled wrong row agrees to about a tenth of the tolerance. So a diagnosis is a statement
+A match counts only if every sampled wrong row agrees to about a tenth of the tolerance (or, where the tolerance is a
+multiple of rounding errors, to these), or if lost precision explains most of the errors. So a diagnosis is a statement
 about the numbers, not a guess. Evidence that explains nothing is left out.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,9 +24,10 @@ from numpy.typing import NDArray
 
 from grader.base.errors import UsageError
 from grader.checking.check import Check
-from grader.checking.scan import TensorErrors, read_values
-from grader.operators import Operator, Shape
-from grader.operators.base import Step
+from grader.checking.scan import TensorErrors
+from grader.operators import Alternate, Operator, Shape
+from grader.operators.base import Step, Tensors
+from grader.operators.layout import read_exactly
 from grader.sandbox.quarantine import open_output
 
 SAMPLED_UNITS = 3
@@ -35,8 +38,12 @@ ends."""
 COMPARED_VALUES = 32
 """If this many values equal the input's, that is no coincidence."""
 RTOL = 1e-3
-"""How close a sampled value must be to count as equal, in addition to a tenth of the tensor's tolerance. float32
-attention is within 1e-5 of float64."""
+"""How close a sampled value must be to count as equal, in addition to what the tensor's tolerance says (`Limit.match`).
+float32 attention is within 1e-5 of float64."""
+PRECISION_ROWS = 32
+EXPLAINED = 0.7
+"""Lost precision is recognised if the errors that it would make and those found have at least this correlation: then it
+explains half of their energy. Among the sampled values, chance stays below a tenth."""
 
 TILES = (16, 32, 64, 128, 256)
 
@@ -61,11 +68,11 @@ class Diagnosis:
 def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got: Path) -> Diagnosis | None:
     """Diagnose a wrong output; None if there is nothing to say about it.
 
-    Only checks of kind "values" and "size" get a diagnosis; the other kinds explain themselves.
+    Only checks of kind "values", "precision" and "size" get a diagnosis; the other kinds explain themselves.
     """
     if check.kind == "size":
         return Diagnosis(cause="The output file has the wrong size.", steps=("write",))
-    if check.kind != "values" or not check.errors:
+    if check.kind not in ("values", "precision") or not check.errors:
         return None
     try:
         found = _examine(check, operator, operator.read_header(input), input, expected, got)
@@ -75,6 +82,10 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
 
 
 def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expected: Path, got: Path) -> Diagnosis:
+    if check.kind == "precision":
+        number = next(i for i, found in enumerate(check.precision) if found.sloppy)
+        samples = _samples(operator, shape, number, check.errors[number], input, expected, got, PRECISION_ROWS)
+        return Diagnosis("", *(_rounding(operator, shape, number, samples) or _LOST_PRECISION))
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
     tensors = _which_tensors(check.errors)
     if check.nan == check.values:
@@ -107,25 +118,26 @@ def _cause(
         )
         some_columns, some_rows = (not (each > 0).all() for each in (errors.by_column, errors.by_row))
         return cause, ("store",) if some_columns else ("row", "launch") if some_rows else ("launch",)
-    if _begins_with_the_input(operator, input, got):
+    if _begins_with_the_input(operator, shape, input, got):
         cause = (
             "The output begins with the input's own values: the results never reached the array that was written. "
             "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) missing?"
         )
         return cause, ("copy_back",)
-    samples = _samples(operator, shape, number, errors, input, expected, got)
+    samples = _samples(operator, shape, number, errors, input, expected, got, SAMPLED_ROWS)
     if not samples:
         return "", ()
     for explain in (_constant, partial(_alternate, operator, shape, number), partial(_misplaced, operator)):
         cause, steps = explain(samples)
         if cause:
             return cause, steps
-    if check.max_finite_error is not None and check.max_finite_error < 20 * errors.tolerance and check.infinite == 0:
-        return (
-            f"The values are close to the right ones (the largest error is {check.max_finite_error:.2g}): it looks "
-            "like lost precision, such as half precision somewhere, or a few terms of the sums missing or counted "
-            "twice."
-        ), ("output_sum",)
+    if check.max_finite_error is not None and check.infinite == 0:
+        samples = _samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS)
+        if found := _rounding(operator, shape, number, samples):
+            return found
+        if check.max_finite_error < 20 * errors.limit.largest:
+            sentence, steps = _LOST_PRECISION
+            return f"The largest error is {check.max_finite_error:.2g}. {sentence}", steps
     wrong = errors.by_unit > 0
     if not wrong[0] and wrong[1:].all() and len(wrong) > 1:
         one = operator.unit
@@ -133,15 +145,16 @@ def _cause(
     return "", ()
 
 
-def _begins_with_the_input(operator: Operator, input: Path, got: Path) -> bool:
+def _begins_with_the_input(operator: Operator, shape: Shape, input: Path, got: Path) -> bool:
     """True if the output begins with the values that follow the input's header: the program wrote its input buffer."""
-    ours, theirs = np.empty(COMPARED_VALUES, dtype="<f4"), np.empty(COMPARED_VALUES, dtype="<f4")
+    kinds = [layouts[0].type for layouts in (operator.input_layouts(shape), operator.output_layouts(shape))]
+    ours, theirs = (np.empty(COMPARED_VALUES, kind.storage) for kind in kinds)
     output = open_output(got)
     try:
-        if not stat.S_ISREG(os.fstat(output).st_mode) or not read_values(output, theirs, 0):
+        if kinds[0] != kinds[1] or not stat.S_ISREG(os.fstat(output).st_mode) or not read_exactly(output, theirs, 0):
             return False
         with input.open("rb") as source:
-            return read_values(source.fileno(), ours, operator.header_bytes) and bool(np.array_equal(ours, theirs))
+            return read_exactly(source.fileno(), ours, operator.header_bytes) and bool(np.array_equal(ours, theirs))
     finally:
         os.close(output)
 
@@ -230,13 +243,23 @@ def _nan(check: Check, operator: Operator, errors: TensorErrors) -> str:
 
 
 @dataclass(frozen=True)
+class _Nearness:
+    """How close values must be to count as equal, absolutely and relative to the value."""
+
+    atol: float
+    rtol: float
+
+
+@dataclass(frozen=True)
 class _Sample:
     """Some wrong rows of one unit, with the data that may explain them."""
 
     unit: int
-    atol: float
+    near: _Nearness
     rows: NDArray[np.intp]
     tensors: tuple[F32, ...]
+    tensors_of: Callable[[int], Tensors]
+    """The input tensors of another unit."""
     got: F32
     """The unit's whole output tensor, as written."""
     expected: F32
@@ -252,8 +275,12 @@ def _samples(
     input: Path,
     expected: Path,
     got: Path,
+    most_rows: int,
 ) -> list[_Sample]:
-    wrong_units = np.flatnonzero(errors.by_unit)
+    """Some wrong rows of some wrong units; any rows if no value is wrong by itself."""
+    wrong_units = np.flatnonzero(errors.by_unit) if errors.wrong else np.arange(len(errors.by_unit))
+    right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
+    near = _Nearness(errors.limit.match, max(RTOL, 2 * layout.type.roundoff))
     chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
     last = operator.units(shape) - 1
     output = open_output(got)
@@ -265,32 +292,31 @@ def _samples(
             samples = []
             for unit in (int(u) for u in chosen):
                 tensors = operator.read_unit(source, shape, unit)
-                mine = _read_tensor(output, operator, shape, number, unit)
-                right = _read_tensor(kept.fileno(), operator, shape, number, unit)
+                mine = layout.read(output, unit)
+                right = right_layout.read(kept.fileno(), unit)
                 if mine is None or right is None:
                     return []
-                wrong_rows = _wrong_rows(mine, right, errors.tolerance)
+                wrong_rows = _wrong_rows(mine, right, errors.limit.largest) if errors.wrong else np.arange(len(mine))
                 if not len(wrong_rows):
                     continue
-                picks = np.unique(np.linspace(0, len(wrong_rows) - 1, SAMPLED_ROWS).astype(int))
+                picks = np.unique(np.linspace(0, len(wrong_rows) - 1, most_rows).astype(int))
                 others = {}
-                near = set(range(last + 1)) if last < COMPARED_UNITS else {0, unit - 1, unit + 1, last}
-                for other in near - {unit}:
+                close = set(range(last + 1)) if last < COMPARED_UNITS else {0, unit - 1, unit + 1, last}
+                for other in close - {unit}:
                     if 0 <= other <= last:
-                        values = _read_tensor(kept.fileno(), operator, shape, number, other)
+                        values = right_layout.read(kept.fileno(), other)
                         if values is not None:
                             others[other] = values
-                samples.append(_Sample(unit, errors.tolerance / 10, wrong_rows[picks], tensors, mine, right, others))
+                tensors_of = partial(_read_unit, operator, shape, input)
+                samples.append(_Sample(unit, near, wrong_rows[picks], tensors, tensors_of, mine, right, others))
             return samples
     finally:
         os.close(output)
 
 
-def _read_tensor(descriptor: int, operator: Operator, shape: Shape, number: int, unit: int) -> F32 | None:
-    layout = operator.outputs(shape)[number]
-    values = np.empty((layout.rows, layout.columns), dtype="<f4")
-    offset = operator.output_offset(shape, number, unit)
-    return values if read_values(descriptor, values.reshape(-1), offset) else None
+def _read_unit(operator: Operator, shape: Shape, input: Path, unit: int) -> Tensors:
+    with input.open("rb") as source:
+        return operator.read_unit(source, shape, unit)
 
 
 def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
@@ -299,16 +325,21 @@ def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
     return np.flatnonzero(~(off <= tolerance))
 
 
-def _distance(got: F32, alternate: F32 | F64, atol: float) -> float:
+def _distance(got: F32, alternate: F32 | F64, near: _Nearness) -> float:
     """The largest difference, as a multiple of what still counts as equal; at most 1 is a match."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        distance = float((np.abs(got - alternate) / (atol + RTOL * np.abs(alternate))).max())
+        distance = float((np.abs(got - alternate) / (near.atol + near.rtol * np.abs(alternate))).max())
     return distance if np.isfinite(distance) else np.inf
 
 
 Explanation = tuple[str, tuple[Step, ...]]
 """A cause in words, and the steps of the computation that it makes suspect."""
 NOTHING: Explanation = "", ()
+_LOST_PRECISION: Explanation = (
+    "The values are close to the right ones: it looks like lost precision, such as a sum or a score kept in a smaller "
+    "type, or a few terms of the sums missing or counted twice.",
+    ("output_sum",),
+)
 
 # ---- causes ---------------------------------------------------------------------------------------------------
 
@@ -326,17 +357,38 @@ def _constant(samples: list[_Sample]) -> Explanation:
 def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sample]) -> Explanation:
     best, found = 1.0, NOTHING
     for alternate in operator.alternates():
-        if alternate.tensor != number or alternate.unless(shape):
+        if alternate.tensor != number or alternate.rounding or alternate.unless(shape):
             continue
         worst = 0.0
         for sample in samples:
-            with np.errstate(all="ignore"):
-                values = alternate.compute(shape, sample.tensors, sample.rows)
-            worst = max(worst, _distance(sample.got[sample.rows], values, sample.atol))
+            values = _computed(alternate, shape, sample)
+            worst = max(worst, _distance(sample.got[sample.rows], values, sample.near))
             if worst > best:
                 break
         if worst < best:  # of several equal ones the first stays, which is the likeliest
             best, found = worst, (alternate.sentence, alternate.steps)
+    return found
+
+
+def _computed(alternate: Alternate, shape: Shape, sample: _Sample) -> F64:
+    others = [tensor for unit in alternate.others(shape, sample.unit) for tensor in sample.tensors_of(unit)]
+    with np.errstate(all="ignore"):
+        return alternate.compute(shape, (*sample.tensors, *others), sample.rows)
+
+
+def _rounding(operator: Operator, shape: Shape, number: int, samples: list[_Sample]) -> Explanation | None:
+    """Lost precision that explains most of the errors in the sampled rows."""
+    best, found = EXPLAINED, None
+    for alternate in operator.alternates():
+        if alternate.tensor != number or not alternate.rounding or alternate.unless(shape):
+            continue
+        errors = [(s.got[s.rows] - s.expected[s.rows]).astype(np.float64).ravel() for s in samples]
+        caused = [(_computed(alternate, shape, s) - s.expected[s.rows]).ravel() for s in samples]
+        mine, theirs = np.concatenate(errors), np.concatenate(caused)
+        with np.errstate(all="ignore"):
+            correlation = float(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)))
+        if correlation > best:
+            best, found = correlation, (alternate.sentence, alternate.steps)
     return found
 
 
@@ -353,7 +405,7 @@ def _misplaced(operator: Operator, samples: list[_Sample]) -> Explanation:
             f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
             "copied before they are ready."
         ), ("batch",)
-    if all(_distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.atol) <= 1 for s in samples):
+    if all(_distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.near) <= 1 for s in samples):
         return "The output is the right one transposed: it must be row-major, row after row.", ("store",)
     if shift := _row_moves(samples):
         return shift, ("load_q",) if "(number mod" in shift else ("row",)
@@ -363,7 +415,7 @@ def _misplaced(operator: Operator, samples: list[_Sample]) -> Explanation:
 def _holds(sample: _Sample) -> int | None:
     """The unit whose right output is in the wrong rows of this one, if there is one."""
     for other, values in sorted(sample.others.items()):
-        if _distance(sample.got[sample.rows], values[sample.rows], sample.atol) <= 1:
+        if _distance(sample.got[sample.rows], values[sample.rows], sample.near) <= 1:
             return other
     return None
 
@@ -375,7 +427,7 @@ def _row_moves(samples: list[_Sample]) -> str:
             with np.errstate(invalid="ignore", over="ignore"):
                 off = np.abs(sample.expected - sample.got[row]).max(axis=1)
             nearest = int(np.nanargmin(off)) if not np.isnan(off).all() else int(row)
-            if nearest == row or _distance(sample.got[row], sample.expected[nearest], sample.atol) > 1:
+            if nearest == row or _distance(sample.got[row], sample.expected[nearest], sample.near) > 1:
                 return ""
             moves.append((int(row), nearest))
     row, source = moves[0]
@@ -401,17 +453,18 @@ def _row_moves(samples: list[_Sample]) -> str:
 def _factor(samples: list[_Sample]) -> str:
     got = np.concatenate([s.got[s.rows].ravel() for s in samples]).astype(np.float64)
     right = np.concatenate([s.expected[s.rows].ravel() for s in samples]).astype(np.float64)
+    near = samples[0].near
     if not np.isfinite(got).all() or not (right @ right) > 0:
         return ""
     factor = float(got @ right / (right @ right))
-    if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=RTOL, atol=samples[0].atol * abs(factor)):
+    if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
         return f"Every wrong row is the right one times {factor:.4g}."
     per_row = []
     for sample in samples:
         for row in sample.rows:
             g, e = sample.got[row].astype(np.float64), sample.expected[row].astype(np.float64)
             c = float(g @ e / (e @ e)) if e @ e > 0 else 0.0
-            if abs(c) < 1e-3 or not np.allclose(g, c * e, rtol=RTOL, atol=sample.atol * max(1.0, abs(c))):
+            if abs(c) < 1e-3 or not np.allclose(g, c * e, rtol=near.rtol, atol=near.atol * max(1.0, abs(c))):
                 return ""
             per_row.append(c)
     low, high = min(per_row), max(per_row)

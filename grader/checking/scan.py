@@ -1,12 +1,12 @@
-"""Compares two float32 files of an operator's output value by value: how many differ by too much, where, how much."""
+"""Compares the files of an operator's output, got and expected, value by value: how many differ by too much, where, and
+by how much. The expected values are float32; the others have the types of the tensors."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from grader.base.errors import GraderFault
 from grader.base.workers import cores
 from grader.operators import Location, Operator, Shape
-from grader.operators.base import BYTES_PER_VALUE, tolerance_of
+from grader.operators.layout import Run, read_exactly
+from grader.operators.number_types import F32_TYPE
+from grader.operators.tolerance import Limit, Tolerance, limit_of
 
 CHUNK_VALUES = 1 << 17
 """Two float32 chunks and their difference are 1.5 MiB: about what a core's cache holds."""
@@ -41,7 +43,7 @@ class TensorErrors:
     """Where the wrong values of one output tensor are: counts by unit, by row and by column."""
 
     tensor: str
-    tolerance: float
+    limit: Limit
     by_unit: NDArray[np.int64]
     by_row: NDArray[np.int64]
     by_column: NDArray[np.int64]
@@ -55,54 +57,86 @@ class TensorErrors:
 
 
 @dataclass(frozen=True)
-class _Chunk:
-    """`count` values of a tensor, in whole rows, beginning at value `first` of the file."""
+class TensorPrecision:
+    """The errors of one output tensor whose values are all finite: the largest and their root mean square."""
 
     tensor: str
-    first: int
-    count: int
+    limit: Limit
+    largest: float
+    rms: float | None
+    """None if the limit has none."""
+
+    @property
+    def sloppy(self) -> bool:
+        return self.rms is not None and self.limit.rms is not None and not self.rms <= self.limit.rms
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some values of tensor number `number`, in whole rows: where they lie in the output file and in the expected
+    one."""
+
+    number: int
+    got: Run
+    expected: Run
 
 
 @dataclass(frozen=True)
 class _Span:
-    """The result of the first pass over some chunks: how many values are clearly right, their largest error, and the
-    chunks that may hold wrong values. Not `complete` if the output ended early."""
+    """The result of the first pass over some chunks: how many values are clearly right, for each tensor their largest
+    error and the sum of squared errors, and the chunks that may hold wrong values. Not `complete` if the output ended
+    early."""
 
     complete: bool
     clean: int = 0
-    largest: float = -1.0
-    doubtful: Sequence[_Chunk] = ()
+    largest: Sequence[float] = ()
+    squares: Sequence[float] = ()
+    doubtful: Sequence[Chunk] = ()
 
 
 class Expected(Protocol):
     """The right values of an output."""
 
-    def fill(self, into: NDArray[np.float32], first: int, got: NDArray[np.float32]) -> None:
-        """Fill `into` with the values from number `first` on; `got` are the values found there. Raises GraderFault if
-        they cannot be read."""
+    def read(self, chunk: Chunk, got: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The values of a chunk, (repeats, length); `got` are the values found there. Raises GraderFault if they cannot
+        be read."""
 
 
 @dataclass(frozen=True)
 class FileValues:
-    """The values of an open file."""
+    """The values of an open file of expected output."""
 
     descriptor: int
 
-    def fill(self, into: NDArray[np.float32], first: int, got: NDArray[np.float32]) -> None:
-        if not read_values(self.descriptor, into, BYTES_PER_VALUE * first):
+    def read(self, chunk: Chunk, got: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self.read_run(chunk.expected)
+
+    def read_run(self, run: Run) -> NDArray[np.float32]:
+        values = read_run(self.descriptor, run, F32_TYPE.storage)
+        if values is None:
             raise GraderFault("The expected output was changed: it ended early while it was being read.")
+        return values
+
+
+def read_run(descriptor: int, run: Run, storage: str) -> NDArray[Any] | None:
+    """The stored values of a run, (repeats, length); None if the file ends early."""
+    spread = np.empty(run.stride * (run.repeats - 1) + run.value_bytes * run.length, np.uint8)
+    if not read_exactly(descriptor, spread, run.first):
+        return None
+    return np.ndarray((run.repeats, run.length), storage, spread, strides=(run.stride, run.value_bytes))
 
 
 class Scan:
     """Reads both files in chunks of whole rows and records the wrong values."""
 
-    def __init__(self, operator: Operator, shape: Shape, tolerance: float | Mapping[str, float]) -> None:
+    def __init__(self, operator: Operator, shape: Shape, tolerance: Tolerance) -> None:
         self._operator, self._shape = operator, shape
+        self._got, self._expected = operator.output_layouts(shape), operator.expected_layouts(shape)
         units = operator.units(shape)
-        self._errors = {
-            t.name: TensorErrors(
+        self._errors = [
+            TensorErrors(
                 t.name,
-                tolerance_of(tolerance, t.name),
+                limit_of(tolerance, t.name),
                 np.zeros(units, np.int64),
                 np.zeros(t.rows, np.int64),
                 np.zeros(t.columns, np.int64),
@@ -110,10 +144,11 @@ class Scan:
                 0,
             )
             for t in operator.outputs(shape)
-        }
-        self._zeros = dict.fromkeys(self._errors, 0)
+        ]
+        count = len(self._errors)
+        self._zeros, self._largest, self._squares = [0] * count, [-1.0] * count, [0.0] * count
         self.nan = self.infinite = self.wrong = self.finite = 0
-        self._max_finite = self._worst_error = -1.0
+        self._worst_error = -1.0
         self.first: Wrong | None = None
         self.worst: Wrong | None = None
         """The value with the largest finite error above the tolerance."""
@@ -121,12 +156,29 @@ class Scan:
     @property
     def max_finite_error(self) -> float | None:
         """The largest |got − expected| of the finite values; None if there are none."""
-        return self._max_finite if self.finite else None
+        return max(self._largest) if self.finite else None
 
     @property
     def errors(self) -> tuple[TensorErrors, ...]:
         """Where the wrong values are, for each output tensor."""
-        return tuple(replace(kept, zeros=self._zeros[kept.tensor]) for kept in self._errors.values())
+        return tuple(replace(kept, zeros=zeros) for kept, zeros in zip(self._errors, self._zeros, strict=True))
+
+    @property
+    def precision(self) -> tuple[TensorPrecision, ...]:
+        """The errors of each output tensor; empty if some values are not finite."""
+        if self.nan or self.infinite:
+            return ()
+        return tuple(
+            TensorPrecision(
+                kept.tensor,
+                kept.limit,
+                max(0.0, largest),
+                (squares / layout.values) ** 0.5 if kept.limit.rms is not None else None,
+            )
+            for kept, largest, squares, layout in zip(
+                self._errors, self._largest, self._squares, self._got, strict=True
+            )
+        )
 
     def compare(self, expected: Expected, got: int) -> bool:
         """Compare all values of an open file; False if `got` ended early.
@@ -141,50 +193,60 @@ class Scan:
         if not all(span.complete for span in found):
             return False
         self.finite = sum(span.clean for span in found)
-        self._max_finite = max((span.largest for span in found), default=-1.0)
-        buffers = self._buffers()
+        for span in found:
+            self._largest = [max(pair) for pair in zip(self._largest, span.largest, strict=True)]
+            self._squares = [sum(pair) for pair in zip(self._squares, span.squares, strict=True)]
         for chunk in (chunk for span in found for chunk in span.doubtful):
-            e, g, _ = (b[: chunk.count] for b in buffers)
-            if not _read_both(expected, got, e, g, chunk.first):
+            pair = self._read(chunk, expected, got)
+            if pair is None:
                 return False
-            self._count(chunk, e, g)
+            self._count(chunk, *pair)
         return True
 
-    def _chunks(self) -> Iterator[_Chunk]:
-        columns = {t.name: t.columns for t in self._operator.outputs(self._shape)}
-        for run in self._operator.output_runs(self._shape):
-            step = max(1, CHUNK_VALUES // columns[run.tensor]) * columns[run.tensor]
-            end = run.first + run.size
-            for first in range(run.first, end, step):
-                yield _Chunk(run.tensor, first, min(step, end - first))
+    def _chunks(self) -> Iterator[Chunk]:
+        for number, (got, expected) in enumerate(zip(self._got, self._expected, strict=True)):
+            for runs in zip(got.runs(), expected.runs(), strict=True):
+                yield from (Chunk(number, *pair) for pair in _cut(*runs, got.tensor.columns))
 
-    def _buffers(self) -> list[NDArray[np.float32]]:
-        widest = max(CHUNK_VALUES, *(t.columns for t in self._operator.outputs(self._shape)))
-        return [np.empty(widest, dtype="<f4") for _ in range(3)]
+    def _read(
+        self, chunk: Chunk, expected: Expected, got: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """(got, expected) of a chunk; None if the output ends early."""
+        kind = self._got[chunk.number].type
+        stored = read_run(got, chunk.got, kind.storage)
+        if stored is None:
+            return None
+        mine = kind.decode(stored)
+        return mine, expected.read(chunk, mine)
 
-    def _look(self, chunks: Sequence[_Chunk], expected: Expected, got: int) -> _Span:
+    def _look(self, chunks: Sequence[Chunk], expected: Expected, got: int) -> _Span:
         """Find those of `chunks` that need to be counted value by value. Runs in threads, so it must not change
         `self`."""
-        clean, largest, doubtful = 0, -1.0, []
-        buffers = self._buffers()
+        largest, squares = [-1.0] * len(self._errors), [0.0] * len(self._errors)
+        clean, doubtful = 0, []
         for chunk in chunks:
-            e, g, work = (b[: chunk.count] for b in buffers)
-            if not _read_both(expected, got, e, g, chunk.first):
+            pair = self._read(chunk, expected, got)
+            if pair is None:
                 return _Span(complete=False)
             with np.errstate(invalid="ignore", over="ignore"):
-                np.subtract(g, e, out=work)
-                np.abs(work, out=work)
-                top = float(work.max())  # NaN if any value is
+                error = np.subtract(*pair)
+                np.abs(error, out=error)
+                top = float(error.max())  # NaN if any value is
+            limit, number = self._errors[chunk.number].limit, chunk.number
             # float32 rounds the difference by 6e-8 of itself, so a value clearly within the tolerance is right.
-            if top <= self._errors[chunk.tensor].tolerance * (1 - 1e-6):
-                clean, largest = clean + chunk.count, max(largest, top)
+            if top <= limit.largest * (1 - 1e-6):
+                clean, largest[number] = clean + chunk.got.size, max(largest[number], top)
+                if limit.rms is not None:
+                    squares[number] += float(np.square(error, dtype=np.float64).sum())
             else:
                 doubtful.append(chunk)
-        return _Span(True, clean, largest, doubtful)
+        return _Span(True, clean, largest, squares, doubtful)
 
-    def _count(self, chunk: _Chunk, expected: NDArray[np.float32], got: NDArray[np.float32]) -> None:
+    def _count(self, chunk: Chunk, got: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
         """Count the wrong values of a chunk, comparing in float64."""
-        limit = self._errors[chunk.tensor].tolerance
+        number, length = chunk.number, chunk.got.length
+        limit = self._errors[number].limit.largest
+        got, expected = got.ravel(), expected.ravel()
         with np.errstate(invalid="ignore"):
             error = np.abs(got.astype(np.float64) - expected)
         wrong = ~(error <= limit)
@@ -193,14 +255,17 @@ class Scan:
         nan = np.isnan(got)
         self.nan += int(nan.sum())
         self.infinite += len(got) - int(finite.sum()) - int(nan.sum())
+        self._squares[number] += float(error[finite] @ error[finite])
         error[~finite] = -1.0
         at = int(error.argmax())
-        self._max_finite = max(self._max_finite, float(error[at]))
+        self._largest[number] = max(self._largest[number], float(error[at]))
         if not wrong.any():
             return
 
         def described(i: int) -> Wrong:
-            index = chunk.first + i
+            repeat, inside = divmod(i, length)
+            run = chunk.expected
+            index = (run.first + repeat * run.stride) // F32_TYPE.bytes + inside
             return Wrong(self._operator.locate(self._shape, index), index, float(got[i]), float(expected[i]))
 
         self.wrong += int(wrong.sum())
@@ -210,39 +275,43 @@ class Scan:
             self._worst_error = float(error[at])
             self.worst = described(at)
         self._spread(chunk, wrong, nan)
-        self._zeros[chunk.tensor] += int((got[wrong] == 0).sum())
+        self._zeros[number] += int((got[wrong] == 0).sum())
 
-    def _spread(self, chunk: _Chunk, wrong: NDArray[np.bool_], nan: NDArray[np.bool_]) -> None:
+    def _spread(self, chunk: Chunk, wrong: NDArray[np.bool_], nan: NDArray[np.bool_]) -> None:
         """Count a chunk's wrong values by unit, row and column."""
-        kept = self._errors[chunk.tensor]
+        kept, layout = self._errors[chunk.number], self._got[chunk.number]
         columns = len(kept.by_column)
         grid = wrong.reshape(-1, columns)
         kept.by_column[:] += grid.sum(axis=0)
         per_row = grid.sum(axis=1)
-        _, unit, row, _ = self._operator.position(self._shape, chunk.first)
-        units, rows = np.divmod(unit * len(kept.by_row) + row + np.arange(len(per_row)), len(kept.by_row))
+        run = chunk.got
+        begins = run.first + run.stride * np.arange(run.repeats)[:, None]
+        units, rows, _ = layout.find((begins + np.arange(0, run.length, columns) * layout.type.bytes).ravel())
         np.add.at(kept.by_unit, units, per_row)
         np.add.at(kept.by_row, rows, per_row)
         if nan.any():
             np.add.at(kept.nan_by_unit, units, nan.reshape(-1, columns).sum(axis=1))
 
 
-def _read_both(
-    expected: Expected, got: int, into_expected: NDArray[np.float32], into_got: NDArray[np.float32], first: int
-) -> bool:
-    """Fill both arrays from value `first` on; False if `got` ends early."""
-    if not read_values(got, into_got, BYTES_PER_VALUE * first):
-        return False
-    expected.fill(into_expected, first, into_got)
-    return True
+def _cut(got: Run, expected: Run, columns: int) -> Iterator[tuple[Run, Run]]:
+    """Divide two runs of the same values into chunks of whole rows, (got, expected)."""
+    pair = got, expected
+    if got.length >= CHUNK_VALUES or got.repeats == 1:
+        step = max(1, CHUNK_VALUES // columns) * columns
+        for repeat in range(got.repeats):
+            for first in range(0, got.length, step):
+                count = min(step, got.length - first)
+                yield _part(pair, repeat, 1, first, count)
+        return
+    apart = expected.stride // F32_TYPE.bytes
+    together = max(1, CHUNK_VALUES // apart)
+    for repeat in range(0, got.repeats, together):
+        yield _part(pair, repeat, min(together, got.repeats - repeat), 0, got.length)
 
 
-def read_values(descriptor: int, into: NDArray[np.float32], offset: int) -> bool:
-    """Fill `into` from byte `offset` on; False if the file ends early."""
-    view = into.data.cast("B")
-    while view:
-        count = os.preadv(descriptor, [view], offset)
-        if count == 0:
-            return False
-        view, offset = view[count:], offset + count
-    return True
+def _part(pair: tuple[Run, Run], repeat: int, repeats: int, first: int, count: int) -> tuple[Run, Run]:
+    got, expected = (
+        Run(run.first + repeat * run.stride + first * run.value_bytes, count, run.stride, repeats, run.value_bytes)
+        for run in pair
+    )
+    return got, expected

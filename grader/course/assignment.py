@@ -27,6 +27,7 @@ from pydantic import (
 from grader.base.errors import UsageError
 from grader.base.paths import course_root, shown
 from grader.base.yaml_model import StrictModel, read_yaml_model
+from grader.operators.tolerance import TimesPlain
 
 _LONGEST_S = 86_400.0
 """A limit of more than a day must be a typing error, and Python's timeouts have a maximum, too."""
@@ -34,7 +35,7 @@ _LONGEST_S = 86_400.0
 Seconds = Annotated[float, Field(gt=0, le=_LONGEST_S)]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=300)]
 """A text of one line, not blank."""
-Unit = Literal["fp32", "tf32", "tf32x3", "fp16", "bf16", "bf16x3"]
+Unit = Literal["fp32", "tf32", "tf32x3", "fp16", "bf16", "bf16x3", "fp8"]
 """The number formats in which the GPU may compute. x3 means that each factor is split into parts, and three products
 replace one, for nearly the accuracy of FP32 (Henry, Tang and Heinecke, Leveraging the bfloat16 AI datatype, 2019;
 Ootomo and Yokota, 2022)."""
@@ -269,17 +270,23 @@ RubricPart = Annotated[FailedTests | LogSpeedup | ReferenceRatio | Occupancy | M
 
 
 def _a_tolerance(value: Any) -> Any:
+    if isinstance(value, dict) and "times_plain" in value:
+        return TimesPlain.model_validate(value)
     numbers = list(value.values()) if isinstance(value, dict) else [value]
     if not numbers or any(
         isinstance(n, bool) or not isinstance(n, int | float) or not 0 < n < math.inf for n in numbers
     ):
-        raise ValueError("expected a number greater than 0, or for each output tensor its name and such a number")
+        raise ValueError(
+            "expected a number greater than 0, or for each output tensor its name and such a number, or times_plain "
+            "with a factor"
+        )
     return value
 
 
-Tolerance = Annotated[float | dict[str, float], BeforeValidator(_a_tolerance)]
+ToleranceRule = Annotated[float | dict[str, float] | TimesPlain, BeforeValidator(_a_tolerance)]
 """The largest |got − expected| that passes: one number for all output tensors, or one for each tensor by name. The
-operator multiplies it by a magnitude that depends on the shape (`Operator.magnitude`)."""
+operator multiplies it by a magnitude that depends on the shape (`Operator.magnitude`). Or a multiple of the errors of a
+plain implementation (`Operator.plain`)."""
 
 
 class Assignment(StrictModel):
@@ -290,7 +297,7 @@ class Assignment(StrictModel):
     operator: str
     submission: SubmissionRules
     build: BuildRules = BuildRules()
-    tolerance: Tolerance
+    tolerance: ToleranceRule
     limits: Limits
     hidden_inputs: HiddenInputs = HiddenInputs()
     source_rules: tuple[SourceRule, ...] = ()

@@ -16,6 +16,8 @@ from grader.base.yaml_text import Location
 from grader.course.assignment import Assignment, FailedTests, ReferenceRatio
 from grader.course.metrics import named_metrics
 from grader.course.testcase import Suite, load_suite
+from grader.operators import Operator
+from grader.operators.tolerance import TimesPlain
 
 _Words = tuple[Location, str]
 
@@ -90,15 +92,23 @@ def _check_rubric(rules: Assignment, suite: Suite) -> None:
 
 def _check_names(rules: Assignment, suite: Suite) -> None:
     """Check the names of output tensors, metrics, and files in the reference folder, which students may not have."""
-    if isinstance(rules.tolerance, dict):
+    by_tensor = rules.tolerance
+    if isinstance(by_tensor, TimesPlain):
+        if type(suite.operator).plain is Operator.plain:
+            raise UsageError(
+                f"{_where(rules, ['tolerance', 'times_plain'])}: {rules.operator} has no plain implementation to "
+                "compare with: expected a number, the largest error that passes."
+            )
+        by_tensor = by_tensor.times_plain
+    if isinstance(by_tensor, dict):
         tensors = [tensor.name for tensor in suite.operator.outputs(suite.graded[0].shape)]
-        unknown = [name for name in rules.tolerance if name not in tensors]
-        missing = [name for name in tensors if name not in rules.tolerance]
+        unknown = [name for name in by_tensor if name not in tensors]
+        missing = [name for name in tensors if name not in by_tensor]
         if unknown or missing:
             location: Location = ["tolerance", *unknown[:1]]
             raise UsageError(
                 f"{_where(rules, location)}: expected a number for each of {', '.join(tensors)}, the output tensors of "
-                f"{rules.operator}, found {', '.join(rules.tolerance)}."
+                f"{rules.operator}, found {', '.join(by_tensor)}."
             )
     for number, name in enumerate(rules.metrics):
         try:

@@ -19,7 +19,9 @@ import hmac
 import os
 import secrets
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from statistics import NormalDist
 from typing import Annotated, Literal
 
 import numpy as np
@@ -91,7 +93,34 @@ class Constant(StrictModel):
         return u
 
 
-Distribution = Uniform | Constant
+class Normal(StrictModel):
+    """Standard normal, clipped to ±`clip`: one of 65,536 equally likely quantiles, so that only the table below depends
+    on a machine's logarithm, whose last bits float32 does not hold."""
+
+    kind: Literal["normal"]
+    clip: Annotated[float, Field(gt=0, le=8)]
+
+    def __str__(self) -> str:
+        return f"normal(clip {self.clip:g})"
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude of a value."""
+        return self.clip
+
+    def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
+        quantiles = _normal_quantiles()
+        return np.clip(quantiles[(u * len(quantiles)).astype(np.intp)], -self.clip, self.clip, out=u)
+
+
+@cache
+def _normal_quantiles() -> NDArray[np.float32]:
+    count = 1 << 16
+    upper = [NormalDist().inv_cdf((number + 0.5) / count) for number in range(count // 2, count)]
+    return np.array([*(-value for value in reversed(upper)), *upper], np.float32)
+
+
+Distribution = Uniform | Constant | Normal
 
 
 # ---- seeds ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from grader.base.errors import UsageError
 from grader.base.yaml_model import StrictModel, place, read_yaml_model
-from grader.course.seeds import Constant, Seed, Uniform, load_secret, public_seed
+from grader.course.seeds import Distribution, Seed, load_secret, public_seed
 from grader.operators import Operator, Shape, load_operator
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -26,7 +26,7 @@ class GroupModel(StrictModel):
     graded: bool
     hidden: bool
     seed: str | None = None
-    distribution: Uniform | Constant = Field(discriminator="kind")
+    distribution: Distribution = Field(discriminator="kind")
     cases: dict[str, tuple[int | float, ...]] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -63,7 +63,7 @@ class Case:
     hidden: bool
     operator: Operator
     shape: Shape
-    distribution: Uniform | Constant
+    distribution: Distribution
     public_seed: str | None = None
 
     @property
@@ -79,6 +79,10 @@ class Case:
     @property
     def output_bytes(self) -> int:
         return self.operator.output_bytes(self.shape)
+
+    @property
+    def expected_bytes(self) -> int:
+        return self.operator.expected_bytes(self.shape)
 
     @property
     def flops(self) -> int:

@@ -17,7 +17,7 @@ from grader.checking.check import Check, check_output
 from grader.checking.corners import read_corners
 from grader.checking.diagnose import diagnose
 from grader.course.assignment import Assignment
-from grader.course.catalogue import TestcaseFiles, changed_files, read_sidecar
+from grader.course.catalogue import TestcaseFiles, changed_files, limits, read_sidecar
 from grader.course.testcase import Case, Suite
 from grader.gpu.state import watching
 from grader.grading.bench import Bench, floor_record, timing_record
@@ -35,6 +35,7 @@ from grader.programs.trace import Trace
 from grader.records.disclosure import disclosed
 from grader.records.record import (
     BaselineRecord,
+    PrecisionRecord,
     TestRecord,
 )
 from grader.timing.baseline import Baseline
@@ -168,7 +169,7 @@ def _run_case(
         watched.stop()
         watch.add("graded runs", run.outcome.wall_s)
         with watch.stage("check"):
-            tolerance = case.operator.tolerances(case.shape, grading.assignment.tolerance)
+            tolerance = limits(case, files, grading.assignment.tolerance)
             check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
             diagnosis = None
             if shows_diagnosis(grading.assignment.hidden_inputs, case):
@@ -310,7 +311,8 @@ def _test_record(
         reason=judgement.reason,
         cause=judgement.cause,
         max_error=check.max_error,
-        wrong_elements=check.wrong if check.kind in ("passed", "values") else None,
+        wrong_elements=check.wrong if check.kind in ("passed", "values", "precision") else None,
+        precision=_precision(check),
         wall_s=round(run.outcome.wall_s, 4),
         limit_s=limit_s,
         cpu_s=round(run.outcome.cpu_s, 4),
@@ -325,6 +327,22 @@ def _test_record(
         warnings=judgement.warnings,
         flags=flags,
         timing_refused=refused,
+    )
+
+
+def _precision(check: Check) -> tuple[PrecisionRecord, ...]:
+    return tuple(
+        PrecisionRecord(
+            tensor=found.tensor,
+            largest=found.largest,
+            plain_largest=found.limit.plain.largest,
+            allowed_largest=found.limit.largest,
+            rms=found.rms,
+            plain_rms=found.limit.plain.rms,
+            allowed_rms=found.limit.rms,
+        )
+        for found in check.precision
+        if found.limit.plain is not None and found.limit.rms is not None and found.rms is not None
     )
 
 

@@ -14,12 +14,15 @@ import re
 import traceback
 
 from grader.base.errors import GraderFault, UsageError
-from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Run, Shape, Tensor, shape_words
+from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Shape, Tensor, shape_words
+
+_FOUNDATION = frozenset({"base", "layout", "number_types", "tolerance"})
+"""Modules of this folder that are no operators."""
 
 
 def known_operators() -> tuple[str, ...]:
     """The names of all operators, sorted."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and m.name != "base"))
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and m.name not in _FOUNDATION))
 
 
 def line_at_fault(error: Exception) -> str:

@@ -1,17 +1,19 @@
 """Defines the interface of an operator: the layout of its files, its float64 oracle and its cost.
 
 An input file starts with a header of one little-endian int32 per dimension (float32 if the dimension is `real`).
-Row-major float32 tensors follow. Input and output files hold the same few tensors for each *unit*, the piece that is
-read and written at once (a batch, a head). The tensors lie unit after unit (Q0 K0 V0 Q1 K1 V1 …) or, for `planar`
-outputs, tensor after tensor (all O, then all dQ, …). Readers, writers, checker and diagnosis only ever ask for "tensor
-t of unit u", so an operator never handles offsets itself.
+Tensors follow, of float32 or a smaller type. Input and output files hold the same few tensors for each *unit*, the
+piece that is read and written at once (a batch, a head). The tensors lie unit after unit (Q0 K0 V0 Q1 K1 V1 …), for
+`planar` outputs tensor after tensor (all O, then all dQ, …), or by strides of their own (`layout`). Readers, writers,
+checker and diagnosis only ever ask for "tensor t of unit u", so an operator never handles offsets itself.
+
+Expected output is kept as float32 in the order of the output file, whatever the types there.
 """
 
 from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -20,6 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.base.errors import UsageError
+from grader.operators.layout import Layout, Tensor, lay_out
+from grader.operators.number_types import F32_TYPE
+from grader.operators.tolerance import Limit, PlainErrors, TimesPlain, limit_of, times_plain
 
 Shape = tuple[int | float, ...]
 """The numbers of the header, in its order: int, or float for a dimension that is `real`."""
@@ -28,16 +33,13 @@ Rows = slice | NDArray[np.intp]
 """Selected rows of an output tensor: a slice or an array of row numbers."""
 
 Tensors = Sequence[NDArray[np.float32]]
-"""The input tensors of one unit, in file order, each (rows, columns)."""
+"""The input tensors of one unit, in file order, each (rows, columns), with values that their types can hold."""
 
 Step = Literal[
     "scale", "scores", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "division", "store",
     "store_scores", "load_q", "load_k", "load_v", "row", "batch", "launch", "copy_back", "write", "read",
 ]  # fmt: skip
 """A step of the computation, or of the program around it."""
-
-BYTES_PER_VALUE = 4
-"""Every tensor in every file is float32."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +51,6 @@ class Dimension:
     legal: str
     allows: Callable[[Any], bool]
     real: bool = False
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """One float32 matrix of one unit."""
-
-    name: str
-    rows: int
-    columns: int
-
-    @property
-    def size(self) -> int:
-        return self.rows * self.columns
-
-
-@dataclass(frozen=True)
-class Run:
-    """A contiguous part of the output file that belongs to one tensor, of one or several units."""
-
-    tensor: str
-    first: int
-    size: int
 
 
 @dataclass(frozen=True)
@@ -95,7 +75,11 @@ class Alternate:
     `compute(shape, tensors, rows)` returns the rows `rows` that output tensor number `tensor` of a unit would have, in
     float64. `sentence` explains the mistake to a student and says where to look. `unless` is true for shapes for which
     this alternate is impossible, costs too much, or does not differ from the right answer. `steps` are the steps of the
-    computation that the mistake makes suspect, the likeliest first.
+    computation that the mistake makes suspect, the likeliest first. A mistake that mixes units up needs more than its
+    own: `others(shape, unit)` are units whose tensors follow those of the unit itself in `tensors`.
+
+    `rounding`: the mistake is one of precision, so its result is near the right one. It is recognised if the errors of
+    a wrong output go along with those of `compute`.
     """
 
     name: str
@@ -104,6 +88,8 @@ class Alternate:
     unless: Callable[[Shape], bool] = lambda shape: False
     tensor: int = 0
     steps: tuple[Step, ...] = ()
+    others: Callable[[Shape, int], tuple[int, ...]] = lambda shape, unit: ()
+    rounding: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,8 +97,10 @@ class GpuOracle:
     """An operator's oracle as a CUDA kernel, to make expected outputs quickly; numpy has the last word.
 
     The kernel `name` in the file `source` is compiled with `defines`. Its parameters are the input tensors of `units`
-    units (as in the file, without the header), space for their output tensors, and then `arguments` (numpy scalars).
-    Its grid is `grid(units)`. It must compute in float64 and round once, to float32.
+    units, space for their output tensors, and then `arguments` (numpy scalars). Whatever the types and the order in the
+    files are, tensors are float32 here, and lie unit after unit. The grid is `grid(units)`. The kernel must compute in
+    float64 and round once, to float32. If it is `plain`, the results of the plain implementation (`Operator.plain`)
+    follow those of all units.
     """
 
     source: Path
@@ -122,6 +110,7 @@ class GpuOracle:
     block: tuple[int, int, int]
     grid: Callable[[int], tuple[int, int, int]]
     shared_bytes: int
+    plain: bool = False
 
 
 class Operator(ABC):
@@ -159,6 +148,12 @@ class Operator(ABC):
     def flops(self, shape: Shape) -> int:
         """The floating-point operations of the whole problem that count for GFLOP/s."""
 
+    def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
+        """What a plain implementation computes that keeps every intermediate result in the tensors' type, with sums in
+        float32: the rows `rows` of each output tensor. A tolerance `times_plain` is a multiple of its errors. Empty if
+        there is no such implementation."""
+        return ()
+
     def exponentials(self, shape: Shape) -> int:
         """The exponentials of the whole problem, which `flops` does not include."""
         return 0
@@ -170,7 +165,7 @@ class Operator(ABC):
 
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
         """The oracle as a CUDA kernel, for inputs whose values are at most `largest` in magnitude; None if there is
-        none. Only for operators with unit after unit in both files."""
+        none."""
         return None
 
     def shrink(self, shape: Shape, units: int) -> Shape:
@@ -193,14 +188,28 @@ class Operator(ABC):
 
     # ---- tolerance ------------------------------------------------------------------------------------------
 
-    def tolerances(self, shape: Shape, tolerance: float | Mapping[str, float]) -> dict[str, float]:
-        """The largest |got − expected| that passes for each output tensor of this shape, from the assignment's
-        `tolerance`: one number, or one for each tensor by name. Raises UsageError if the names are not those of the
-        tensors."""
+    def tolerances(
+        self,
+        shape: Shape,
+        tolerance: float | Mapping[str, float] | TimesPlain,
+        plain: Mapping[str, PlainErrors] | None = None,
+    ) -> dict[str, float | Limit]:
+        """What errors pass for each output tensor of this shape, by the assignment's `tolerance`: one number, one for
+        each tensor by name, or a multiple of the errors `plain`. Raises UsageError if the names are not those of the
+        tensors, or if `plain` is needed and missing."""
+        if isinstance(tolerance, TimesPlain):
+            if not plain:
+                raise UsageError(f"{self.name}: the testcase has no errors of a plain implementation to compare with.")
+            return {
+                layout.tensor.name: times_plain(
+                    plain[layout.tensor.name], layout.type, layout.values, tolerance.of(layout.tensor.name)
+                )
+                for layout in self.output_layouts(shape)
+            }
         names = [t.name for t in self.outputs(shape)]
         if isinstance(tolerance, Mapping) and (unknown := sorted(set(tolerance) - set(names))):
             raise UsageError(f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(names)}.")
-        return {name: tolerance_of(tolerance, name) * self.magnitude(shape, name) for name in names}
+        return {name: limit_of(tolerance, name).largest * self.magnitude(shape, name) for name in names}
 
     # ---- header ---------------------------------------------------------------------------------------------
 
@@ -244,10 +253,16 @@ class Operator(ABC):
     # ---- sizes ----------------------------------------------------------------------------------------------
 
     def unit_input_bytes(self, shape: Shape) -> int:
-        return BYTES_PER_VALUE * sum(t.size for t in self.inputs(shape))
+        return sum(t.type.bytes * t.size for t in self.inputs(shape))
+
+    def unit_input_values(self, shape: Shape) -> int:
+        return sum(t.size for t in self.inputs(shape))
 
     def unit_output_bytes(self, shape: Shape) -> int:
-        return BYTES_PER_VALUE * sum(t.size for t in self.outputs(shape))
+        return sum(t.type.bytes * t.size for t in self.outputs(shape))
+
+    def unit_output_values(self, shape: Shape) -> int:
+        return sum(t.size for t in self.outputs(shape))
 
     def input_bytes(self, shape: Shape) -> int:
         """The exact size of an input file, including the header."""
@@ -256,6 +271,10 @@ class Operator(ABC):
     def output_bytes(self, shape: Shape) -> int:
         """The exact size of an output file."""
         return self.units(shape) * self.unit_output_bytes(shape)
+
+    def expected_bytes(self, shape: Shape) -> int:
+        """The exact size of a file of expected output."""
+        return F32_TYPE.bytes * self.units(shape) * self.unit_output_values(shape)
 
     def min_bytes(self, shape: Shape) -> int:
         """The least traffic with device memory: every input value is read once, every output value written once."""
@@ -267,87 +286,61 @@ class Operator(ABC):
 
     # ---- positions in files ---------------------------------------------------------------------------------
 
-    def input_offset(self, shape: Shape, unit: int) -> int:
-        """The byte offset of a unit's first input tensor."""
-        return self.header_bytes + unit * self.unit_input_bytes(shape)
+    def input_layouts(self, shape: Shape) -> tuple[Layout, ...]:
+        return lay_out(self.inputs(shape), self.units(shape), planar=False, start=self.header_bytes)
 
-    def output_offset(self, shape: Shape, tensor: int, unit: int, row: int = 0) -> int:
-        """The byte offset of a row in a unit's output tensor number `tensor`."""
-        tensors = self.outputs(shape)
-        before = sum(t.size for t in tensors[:tensor])
-        if self.planar_output:
-            values = before * self.units(shape) + unit * tensors[tensor].size
-        else:
-            values = unit * sum(t.size for t in tensors) + before
-        return BYTES_PER_VALUE * (values + row * tensors[tensor].columns)
+    def output_layouts(self, shape: Shape) -> tuple[Layout, ...]:
+        return lay_out(self.outputs(shape), self.units(shape), planar=self.planar_output)
 
-    def output_runs(self, shape: Shape) -> Iterator[Run]:
-        """The longest contiguous parts of the output file that belong to one tensor, in file order."""
-        tensors, units = self.outputs(shape), self.units(shape)
-        if len(tensors) == 1 or self.planar_output:
-            first = 0
-            for tensor in tensors:
-                yield Run(tensor.name, first, tensor.size * units)
-                first += tensor.size * units
-            return
-        first = 0
-        for _ in range(units):
-            for tensor in tensors:
-                yield Run(tensor.name, first, tensor.size)
-                first += tensor.size
-
-    def position(self, shape: Shape, index: int) -> tuple[int, int, int, int]:
-        """(tensor, unit, row, column) of value number `index` of the output file."""
-        tensors = self.outputs(shape)
-        if self.planar_output:
-            units = self.units(shape)
-            for number, tensor in enumerate(tensors):
-                if index < tensor.size * units:
-                    unit, rest = divmod(index, tensor.size)
-                    return number, unit, *divmod(rest, tensor.columns)
-                index -= tensor.size * units
-        else:
-            unit, index = divmod(index, sum(t.size for t in tensors))
-            if unit < self.units(shape):
-                for number, tensor in enumerate(tensors):
-                    if index < tensor.size:
-                        return number, unit, *divmod(index, tensor.columns)
-                    index -= tensor.size
-        raise IndexError("index beyond the end of the output")
+    def expected_layouts(self, shape: Shape) -> tuple[Layout, ...]:
+        return lay_out(self.outputs(shape), self.units(shape), planar=self.planar_output, type=F32_TYPE)
 
     def unit_label(self, shape: Shape, unit: int) -> str:
         """How a unit is named to people: "batch 3"."""
         return f"{self.unit} {unit}"
 
     def locate(self, shape: Shape, index: int) -> Location:
-        """The location of value number `index` in the output file, such as "batch 3, row 17, column 5"."""
-        tensor, unit, row, column = self.position(shape, index)
-        tensors = self.outputs(shape)
-        name = tensors[tensor].name if len(tensors) > 1 else ""
+        """The location of value number `index` of the output file, such as "batch 3, row 17, column 5"."""
+        at = np.array([F32_TYPE.bytes * index])
+        for layout in self.expected_layouts(shape):
+            (unit,), (row,), (column,) = (numbers.tolist() for numbers in layout.find(at))
+            if unit >= 0:
+                return self.location(shape, layout.tensor.name, unit, row, column)
+        raise IndexError("index beyond the end of the output")
+
+    def location(self, shape: Shape, tensor: str, unit: int, row: int, column: int) -> Location:
+        name = tensor if len(self.outputs(shape)) > 1 else ""
         label = self.unit_label(shape, unit)
         return Location(name, unit, row, column, f"{name} of {label}" if name else label)
 
-    # ---- reading --------------------------------------------------------------------------------------------
+    # ---- reading and writing --------------------------------------------------------------------------------
 
     def split_unit(self, shape: Shape, values: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
-        """Views of one unit's input values as tensors."""
-        views, first = [], 0
+        """One unit's input values as tensors, rounded to their types; views of float32 values."""
+        tensors, first = [], 0
         for tensor in self.inputs(shape):
-            views.append(values[first : first + tensor.size].reshape(tensor.rows, tensor.columns))
+            part = values[first : first + tensor.size].reshape(tensor.rows, tensor.columns)
+            tensors.append(tensor.type.rounded(part))
             first += tensor.size
-        return tuple(views)
+        return tuple(tensors)
 
     def read_unit(self, file: IO[bytes], shape: Shape, unit: int) -> tuple[NDArray[np.float32], ...]:
         """The input tensors of one unit, from an open input file. Raises UsageError if the file ends early."""
-        size = self.unit_input_bytes(shape)
-        file.seek(self.input_offset(shape, unit))
-        data = file.read(size)
-        if len(data) != size:
-            raise UsageError(
-                f"{file.name}: {size} bytes expected for {self.unit_label(shape, unit)}, found {len(data)}; "
-                "the file is cut short, generate or copy it again."
-            )
-        return self.split_unit(shape, np.frombuffer(data, dtype="<f4"))
+        tensors = []
+        for layout in self.input_layouts(shape):
+            values = layout.read(file.fileno(), unit)
+            if values is None:
+                raise UsageError(
+                    f"{file.name}: the file ends before {layout.tensor.name} of {self.unit_label(shape, unit)}; "
+                    "it is cut short, generate or copy it again."
+                )
+            tensors.append(values)
+        return tuple(tensors)
+
+    def write_unit(self, descriptor: int, shape: Shape, unit: int, tensors: Tensors) -> None:
+        """Write the input tensors of one unit into an open input file."""
+        for layout, values in zip(self.input_layouts(shape), tensors, strict=True):
+            layout.write(descriptor, unit, values)
 
     def read_header(self, path: Path) -> Shape:
         """The shape in an input file's header, if it is legal and matches the file's size.
@@ -390,14 +383,3 @@ def sizes(shape: Shape) -> tuple[int, ...]:
 def shape_words(shape: Shape) -> str:
     """A shape as tables show it: 2 x 128 x 32."""
     return " x ".join(str(number) if isinstance(number, int) else f"{number:.4g}" for number in shape)
-
-
-def tolerance_of(tolerance: float | Mapping[str, float], tensor: str) -> float:
-    """The tolerance of one output tensor, from one number for all tensors or numbers by name."""
-    if isinstance(tolerance, Mapping):
-        if tensor not in tolerance:
-            raise UsageError(
-                f"No tolerance is given for output tensor {tensor}; given: {', '.join(tolerance) or 'none'}."
-            )
-        return tolerance[tensor]
-    return tolerance

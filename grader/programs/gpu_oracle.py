@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import mmap
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +19,11 @@ import pynvml
 
 from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault
-from grader.course.catalogue.piece import write_bytes_at
+from grader.course.catalogue.piece import Made
 from grader.course.testcase import Case
-from grader.operators import GpuOracle
+from grader.operators import GpuOracle, Operator, Shape
+from grader.operators.number_types import F32
+from grader.operators.tolerance import error_sums
 from grader.programs.engine.cuda import Gpu, find_gpu
 from grader.programs.toolkit import Toolkit, find_toolkit
 from grader.sandbox.cache import kept
@@ -46,12 +47,12 @@ class CudaOracle:
         return f"CUDA float64 on {self._gpu.name}"
 
     def can(self, case: Case) -> bool:
-        return not case.operator.planar_output and self._kernel(case) is not None
+        return self._kernel(case) is not None
 
     def _kernel(self, case: Case) -> GpuOracle | None:
         return case.operator.gpu_oracle(case.shape, case.distribution.largest)
 
-    def compute(self, case: Case, source: Path, target: Path, done: Callable[[int], None]) -> None:
+    def compute(self, case: Case, source: Path, target: Path, done: Callable[[Made], None]) -> None:
         """See `grader.course.catalogue.QuickOracle`. Raises GraderFault if the kernel does not compile, MachineFault
         if the GPU fails."""
         kernel = self._kernel(case)
@@ -64,33 +65,33 @@ class CudaOracle:
                 "use `grader testcases generate --oracle numpy`."
             ) from error
 
-    def _compute(self, kernel: GpuOracle, case: Case, source: Path, target: Path, done: Callable[[int], None]) -> None:
+    def _compute(self, kernel: GpuOracle, case: Case, source: Path, target: Path, done: Callable[[Made], None]) -> None:
         driver, operator, shape = self._driver, case.operator, case.shape
         function = self._function(kernel)
         units = operator.units(shape)
-        unit_in, unit_out = operator.unit_input_bytes(shape), operator.unit_output_bytes(shape)
+        unit_in, unit_out = 4 * operator.unit_input_values(shape), 4 * operator.unit_output_values(shape)
+        answers = 2 if kernel.plain else 1
         group = max(1, min(units, GROUP_BYTES // unit_in))
-        device_in, device_out = driver.mem_alloc(group * unit_in), driver.mem_alloc(group * unit_out)
+        device_in, device_out = driver.mem_alloc(group * unit_in), driver.mem_alloc(group * unit_out * answers)
         descriptor = os.open(target, os.O_WRONLY)
         try:
-            with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            with source.open("rb") as file:
                 for first in range(0, units, group):
-                    count = min(group, units - first)
-                    part = np.frombuffer(content, np.uint8, count * unit_in, offset=operator.input_offset(shape, first))
-                    driver.memcpy_htod(device_in, part)
-                    del part  # the mapping cannot be closed while a view of it lives
+                    numbers = range(first, min(first + group, units))
+                    tensors = [tensor.ravel() for unit in numbers for tensor in operator.read_unit(file, shape, unit)]
+                    driver.memcpy_htod(device_in, np.concatenate(tensors).view(np.uint8))
                     function(
                         device_in,
                         device_out,
                         *kernel.arguments,
                         block=kernel.block,
-                        grid=kernel.grid(count),
+                        grid=kernel.grid(len(numbers)),
                         shared=kernel.shared_bytes,
                     )
-                    result = np.empty(count * unit_out, np.uint8)
+                    result = np.empty(len(numbers) * unit_out * answers, np.uint8)
                     driver.memcpy_dtoh(result, device_out)
-                    write_bytes_at(descriptor, result.data, operator.output_offset(shape, 0, first))
-                    done(count * unit_out)
+                    answer, *plain = result.view("<f4").reshape(answers, len(numbers), -1)
+                    done(_kept(operator, shape, descriptor, numbers, answer, plain[0] if plain else None))
         finally:
             os.close(descriptor)
             device_in.free()
@@ -123,6 +124,19 @@ class CudaOracle:
             return folder / "out.cubin"
 
         return kept("native", f"{kernel.source.stem}-{key}.cubin", make)
+
+
+def _kept(operator: Operator, shape: Shape, descriptor: int, units: range, answer: F32, plain: F32 | None) -> Made:
+    """Write the expected output of some units, and sum up the errors of the plain implementation."""
+    sums, begin = [], 0
+    for layout in operator.expected_layouts(shape):
+        end = begin + layout.tensor.size
+        for place, unit in enumerate(units):
+            layout.write(descriptor, unit, answer[place, begin:end])
+        if plain is not None:
+            sums.append(error_sums(plain[:, begin:end], answer[:, begin:end].astype(np.float64)))
+        begin = end
+    return Made(len(units) * operator.unit_output_bytes(shape), tuple(sums))
 
 
 def unavailable() -> str:

@@ -63,6 +63,7 @@ def _verdict_alone(test: TestRecord) -> TestRecord:
     changes |= {
         "output": "",
         "corners": (),
+        "precision": (),
         "reason": reason,
         "cause": "",
         "warnings": (_ENDED_BADLY,) if test.warnings else (),

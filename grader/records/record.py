@@ -146,6 +146,32 @@ class CornerRecord(_Value):
     expected: tuple[tuple[float, ...], ...]
 
 
+class PrecisionRecord(_Value):
+    """The errors of an output tensor next to those of a plain implementation, where the tolerance is a multiple of
+    these: the largest, and the root mean square."""
+
+    tensor: str
+    largest: float
+    plain_largest: float
+    allowed_largest: float
+    rms: float
+    plain_rms: float
+    allowed_rms: float
+
+    @property
+    def share(self) -> float:
+        """How much of what is allowed was used, of the larger part."""
+        return max(self.largest / self.allowed_largest, self.rms / self.allowed_rms)
+
+    def __str__(self) -> str:
+        """ "dK: your largest error 1.9e-03, the plain way 1.1e-03, allowed 2.2e-03; root mean square …" """
+        return (
+            f"{self.tensor}: your largest error {self.largest:.1e}, the plain way {self.plain_largest:.1e}, allowed "
+            f"{self.allowed_largest:.1e}; root mean square {self.rms:.1e}, the plain way {self.plain_rms:.1e}, allowed "
+            f"{self.allowed_rms:.1e}"
+        )
+
+
 class TestRecord(_Value):
     """The result of one testcase. `reason` is the sentence that a student reads. `cause` is the part of it that
     explains the failure, '' if nothing does; tests that fail in the same way share it. Times that were not measured are
@@ -160,6 +186,7 @@ class TestRecord(_Value):
     cause: str = ""
     max_error: float | None = None
     wrong_elements: int | None = None
+    precision: tuple[PrecisionRecord, ...] = ()
     wall_s: float | None = None
     limit_s: float | None = None
     cpu_s: float | None = None

@@ -62,6 +62,8 @@ def _test(test: TestRecord) -> Iterator[str]:
         yield f"  input {test.input_digest[:12]}, seed {test.seed}"
     if test.max_error is not None:
         yield f"  largest error {test.max_error:.3g}"
+    for found in test.precision:
+        yield from _wrapped(str(found), "    ")
     if test.gpu_ms is not None:
         yield from _time(test)
     if test.timing_refused:

@@ -57,6 +57,8 @@ def render_check(record: Record, *, verbose: bool = False) -> str:
 def _results(record: Record, verbose: bool, *, brief: bool = False) -> Iterator[str]:
     if record.build.ok:
         yield _table(record.tests, brief)
+    if nearest := nearest_to_the_limit(record.tests):
+        yield textwrap.fill(nearest, WIDTH)
     yield from _phases(record.tests)
     yield from _corners(record.tests)
     if verbose:
@@ -186,6 +188,16 @@ def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
         aligned = ["left"] + ["right"] * (len(names) + 1)
         table = tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
         yield f"{table}\nKernels' names give their phases (`phases` in assignment.yaml); times are of the graded run."
+
+
+def nearest_to_the_limit(tests: Sequence[TestRecord]) -> str:
+    """The errors of the tensor that comes nearest to what is allowed, or goes furthest beyond; '' if tolerances do not
+    depend on a plain implementation."""
+    found = [(test.name, each) for test in tests for each in test.precision]
+    if not found:
+        return ""
+    name, nearest = max(found, key=lambda pair: pair[1].share)
+    return f"Nearest to what is allowed: {name}, {nearest}."
 
 
 def _corners(tests: Sequence[TestRecord]) -> Iterator[str]:

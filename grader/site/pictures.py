@@ -26,6 +26,7 @@ _UNITS = {
     "fp16": "FP16 on tensor cores",
     "bf16": "BF16 on tensor cores",
     "bf16x3": "FP32 as three BF16 products",
+    "fp8": "FP8 tensor cores",
 }
 _LETTER_WIDTH, _LETTER_HEIGHT = 7.4, 14
 """Sizes of letters in pixels, on the safe side since the reader chooses the font."""

@@ -19,6 +19,7 @@ from grader.records import measured_times as timing
 from grader.records.points import MANUAL, sum_of
 from grader.records.record import PartRecord, Record, TestRecord
 from grader.report.leaderboard import number
+from grader.report.terminal import nearest_to_the_limit
 from grader.site import charts, pictures
 from grader.site.annotate import SourceFile, annotated, linked, messages_of, warnings_of
 from grader.site.next_steps import Step, next_steps
@@ -56,6 +57,11 @@ class Report:
     line: Line | None = None
     history: list[tuple[int, str, Line]] = field(default_factory=list)
     """(number, file name of its page, its points) of every attempt, oldest first."""
+
+    @property
+    def nearest(self) -> str:
+        """The errors of the tensor that comes nearest to what is allowed; '' unless these are relative."""
+        return nearest_to_the_limit(self.record.tests)
 
     @property
     def has_floors(self) -> bool:

@@ -36,7 +36,8 @@ from grader.base.machine import cpu_model
 from grader.base.paths import shown
 from grader.base.process import Runner
 from grader.course.assignment import Assignment
-from grader.course.seeds import Distribution, draw_unit, public_seed
+from grader.course.catalogue.piece import draw_tensors
+from grader.course.seeds import Distribution, public_seed
 from grader.course.testcase import Case
 from grader.operators import Operator, Shape
 from grader.programs.engine import Engine
@@ -282,11 +283,11 @@ def write_sample(operator: Operator, shape: Shape, units: int, distribution: Dis
     with contextlib.suppress(ValueError):
         shape = operator.shrink(shape, units)
     seed = public_seed("baseline")
-    count = operator.unit_input_bytes(shape) // 4
-    with path.open("wb") as file:
+    with path.open("wb", buffering=0) as file:
         file.write(operator.encode_header(shape))
         for unit in range(operator.units(shape)):
-            file.write(draw_unit(seed, operator.name, unit, count, distribution).data)
+            tensors = draw_tensors(operator, shape, distribution, seed, operator.name, unit)
+            operator.write_unit(file.fileno(), shape, unit, tensors)
     return shape
 
 

@@ -129,15 +129,19 @@ def fma_per_clock(compute_capability: tuple[int, int], unit: Unit) -> float | No
         return None
     per_clock: dict[Unit, float] = {"fp32": rates.fma32, "fp16": rates.tensor_fp16}
     if compute_capability >= (8, 0):  # TF32 and BF16 came with Ampere
-        half = rates.tensor_fp16 / 2
-        per_clock |= {"bf16": rates.tensor_fp16, "bf16x3": rates.tensor_fp16 / 3, "tf32": half, "tf32x3": half / 3}
+        tf32 = rates.tensor_fp16 / 2
+        per_clock |= {"bf16": rates.tensor_fp16, "bf16x3": rates.tensor_fp16 / 3, "tf32": tf32, "tf32x3": tf32 / 3}
+    if compute_capability >= (8, 9):  # FP8 came with Ada and Hopper, at twice the rate of FP16 (both whitepapers)
+        per_clock["fp8"] = 2 * rates.tensor_fp16
     return per_clock.get(unit)
 
 
 def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[Unit, ...]) -> Floor | None:
-    """The floor of one testcase if `units` may do the arithmetic; None for an architecture without known rates."""
+    """The floor of one testcase if `units` may do the arithmetic; None for an architecture without known rates. `fp8`
+    may only if no input tensor has more bits."""
     rates = _RATES.get(facts.limits.compute_capability)
-    peaks = [peak for unit in units if (peak := peak_flops(facts, unit)) is not None]
+    narrow = all(tensor.type.bytes == 1 for tensor in operator.inputs(shape))
+    peaks = [peak for unit in units if (unit != "fp8" or narrow) and (peak := peak_flops(facts, unit)) is not None]
     if rates is None or not peaks:
         return None
     fastest, source = max(peaks)

@@ -10,18 +10,17 @@ comparison, and a program that somehow remembers earlier runs does not know whic
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import secrets
 import shutil
 import threading
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,12 +30,14 @@ from numpy.typing import NDArray
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.workers import cores
 from grader.checking.check import Check, compare_output
-from grader.checking.scan import FileValues, read_values
+from grader.checking.scan import Chunk, FileValues
 from grader.course.catalogue import TestcaseFiles
-from grader.course.catalogue.piece import write_bytes_at
-from grader.course.seeds import Seed, draw_unit
+from grader.course.catalogue.piece import draw_tensors
+from grader.course.seeds import Seed
 from grader.course.testcase import Case
-from grader.operators.base import BYTES_PER_VALUE, tolerance_of
+from grader.operators.base import Tensors
+from grader.operators.layout import Run, read_exactly, write_exactly
+from grader.operators.tolerance import Tolerance, limit_of
 from grader.sandbox.quarantine import open_output
 from grader.sandbox.scratch import scratch_folder
 
@@ -59,10 +60,10 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class _Draw:
-    """A unit that is drawn again: its place, its values, and for each output tensor the expected values of `rows`."""
+    """A unit that is drawn again: its place, its tensors, and for each output tensor the expected values of `rows`."""
 
     unit: int
-    values: NDArray[np.float32]
+    tensors: Tensors
     rows: NDArray[np.intp]
     expected: tuple[NDArray[np.float64], ...]
 
@@ -77,7 +78,7 @@ class Answer:
     order: tuple[int, ...]
     drawn: _Draw
 
-    def problem(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
+    def problem(self, output: Path, tolerance: Tolerance) -> str:
         """What is wrong with the file `output`, as a phrase without values; '' if it is right. Raises GraderFault if
         the testcase's expected output cannot be read."""
         operator, shape = self.case.operator, self.case.shape
@@ -89,18 +90,19 @@ class Answer:
             found = compare_output(operator, shape, _Rearranged(self, file.fileno()), output, tolerance)
         return _phrase(found) or self._wrong_row(output, tolerance)
 
-    def _wrong_row(self, output: Path, tolerance: float | Mapping[str, float]) -> str:
+    def _wrong_row(self, output: Path, tolerance: Tolerance) -> str:
         """The first wrong row among the checked rows of the new unit, as a phrase, or ''. The size of the file must
         have been checked already."""
         operator, shape = self.case.operator, self.case.shape
         descriptor = open_output(output)
         try:
-            for number, layout in enumerate(operator.outputs(shape)):
-                limit = tolerance_of(tolerance, layout.name)
+            for number, layout in enumerate(operator.output_layouts(shape)):
+                limit = limit_of(tolerance, layout.tensor.name).largest
                 for row, right in zip(self.drawn.rows, self.drawn.expected[number], strict=True):
-                    got = np.empty(layout.columns, "<f4")
-                    read_values(descriptor, got, operator.output_offset(shape, number, self.drawn.unit, int(row)))
-                    if not bool((np.abs(got.astype(np.float64) - right) <= limit).all()):
+                    stored = np.empty(layout.tensor.columns, layout.type.storage)
+                    read_exactly(descriptor, stored, layout.offset(self.drawn.unit, int(row)))
+                    got = layout.type.decode(stored).astype(np.float64)
+                    if not bool((np.abs(got - right) <= limit).all()):
                         label = operator.unit_label(shape, self.drawn.unit)
                         return f"on a fresh input its output is wrong: {label + ', ' if label else ''}row {row}"
         finally:
@@ -117,6 +119,8 @@ def _phrase(found: Check) -> str:
         return f"on a fresh input its output has {found.found_bytes:,} bytes, {found.expected_bytes:,} expected"
     if found.kind == "changed":
         return "on a fresh input its output changed after the program ended"
+    if found.kind == "precision":
+        return "on a fresh input its output is less precise than it may be"
     return f"on a fresh input its output is wrong: {found.first.location}" if found.first is not None else ""
 
 
@@ -125,36 +129,26 @@ class _Rearranged:
     There the found values are taken as right, so that only NaN counts as wrong."""
 
     def __init__(self, answer: Answer, descriptor: int) -> None:
+        operator, shape = answer.case.operator, answer.case.shape
         self._answer = answer
-        self._descriptor = descriptor
+        self._values = FileValues(descriptor)
+        self._layouts = operator.expected_layouts(shape)
+        self._order = np.array(answer.order)
 
-    @cached_property
-    def _blocks(self) -> tuple[list[int], list[int | None]]:
-        """Index of the first value of each block (one tensor of one unit) in the output, ascending, and the index of
-        its first value in the expected output (None for the new unit)."""
-        operator, shape, drawn = self._answer.case.operator, self._answer.case.shape, self._answer.drawn.unit
-        pairs = sorted(
-            (
-                operator.output_offset(shape, number, place) // BYTES_PER_VALUE,
-                None if place == drawn else operator.output_offset(shape, number, unit) // BYTES_PER_VALUE,
-            )
-            for number in range(len(operator.outputs(shape)))
-            for place, unit in enumerate(self._answer.order)
-        )
-        return [here for here, _ in pairs], [source for _, source in pairs]
-
-    def fill(self, into: NDArray[np.float32], first: int, got: NDArray[np.float32]) -> None:
-        starts, sources = self._blocks
-        done, block = 0, bisect_right(starts, first) - 1
-        while done < len(into):
-            end = starts[block + 1] if block + 1 < len(starts) else first + len(into)
-            count = min(len(into) - done, end - first - done)
-            part, source = into[done : done + count], sources[block]
-            if source is None:
-                part[:] = got[done : done + count]
-            else:
-                FileValues(self._descriptor).fill(part, source + first + done - starts[block], got)
-            done, block = done + count, block + 1
+    def read(self, chunk: Chunk, got: NDArray[np.float32]) -> NDArray[np.float32]:
+        layout, run = self._layouts[chunk.number], chunk.expected
+        columns = layout.tensor.columns
+        begins = run.first + run.stride * np.arange(run.repeats)[:, None]
+        places, rows, _ = layout.find((begins + np.arange(0, run.length, columns) * run.value_bytes).ravel())
+        right = np.array(got, copy=True).reshape(-1, columns)
+        offsets = layout.offsets(self._order[places], rows)
+        apart = np.flatnonzero((np.diff(offsets) != columns * run.value_bytes) | (np.diff(places) != 0)) + 1
+        for first, end in itertools.pairwise([0, *apart.tolist(), len(offsets)]):
+            if places[first] != self._answer.drawn.unit:
+                size = (end - first) * columns
+                part = Run(int(offsets[first]), size, size * run.value_bytes, 1, run.value_bytes)
+                right[first:end] = self._values.read_run(part).reshape(-1, columns)
+        return right.reshape(got.shape)
 
 
 class FreshInput:
@@ -171,7 +165,7 @@ class FreshInput:
     ) -> None:
         self._path = path
         self._case = case
-        self._files = files
+        self.files = files
         self._seed = seed
         self._background = background
         self._order = list(range(case.operator.units(case.shape)))
@@ -193,13 +187,13 @@ class FreshInput:
 
     def _copy(self) -> None:
         size = self._case.input_bytes
-        with self._files.input(self._case).open("rb", buffering=0) as source, self._path.open("wb") as target:
+        with self.files.input(self._case).open("rb", buffering=0) as source, self._path.open("wb") as target:
             target.truncate(size)
 
             def copy(first: int) -> None:
                 if not self._given_up.is_set():
                     data = os.pread(source.fileno(), min(_COPY_BYTES, size - first), first)
-                    write_bytes_at(target.fileno(), memoryview(data), first)
+                    write_exactly(target.fileno(), memoryview(data), first)
 
             with ThreadPoolExecutor(min(8, cores())) as pool:
                 for _ in pool.map(copy, range(0, size, _COPY_BYTES)):
@@ -209,15 +203,16 @@ class FreshInput:
         """Change the file before every run except the first: move some units, write the new unit, which was drawn in
         the meantime, and begin to draw another. Raises MachineFault if the file cannot be written."""
         with self._room():
-            path = self.path
+            path, operator, shape = self.path, self._case.operator, self._case.shape
             drawn = self._next.result()
-            with path.open("r+b", buffering=0) as target, self._files.input(self._case).open("rb", buffering=0) as own:
+            with path.open("r+b", buffering=0) as target, self.files.input(self._case).open("rb", buffering=0) as own:
                 for place in self._moved(drawn.unit):
-                    self._put(target.fileno(), place, self._own_unit(own.fileno(), self._order[place]))
-                self._put(target.fileno(), drawn.unit, drawn.values.data.cast("B"))
+                    tensors = operator.read_unit(own, shape, self._order[place])
+                    operator.write_unit(target.fileno(), shape, place, tensors)
+                operator.write_unit(target.fileno(), shape, drawn.unit, drawn.tensors)
         self._redrawn = drawn.unit
         self._next = self._background.submit(self._draw)
-        return Answer(self._case, self._files.expected(self._case), tuple(self._order), drawn)
+        return Answer(self._case, self.files.expected(self._case), tuple(self._order), drawn)
 
     def _moved(self, drawn: int) -> list[int]:
         """Let units change places in `self._order`, and return the places that must be written. They include the place
@@ -234,13 +229,6 @@ class FreshInput:
             self._order[place] = unit
         return [place for place in chosen if place != drawn]
 
-    def _own_unit(self, descriptor: int, unit: int) -> memoryview:
-        operator, shape = self._case.operator, self._case.shape
-        return memoryview(os.pread(descriptor, operator.unit_input_bytes(shape), operator.input_offset(shape, unit)))
-
-    def _put(self, descriptor: int, place: int, data: memoryview) -> None:
-        write_bytes_at(descriptor, data, self._case.operator.input_offset(self._case.shape, place))
-
     @contextlib.contextmanager
     def _room(self) -> Iterator[None]:
         try:
@@ -254,19 +242,18 @@ class FreshInput:
     def _draw(self) -> _Draw:
         operator, shape = self._case.operator, self._case.shape
         unit = _CHOICE.randrange(len(self._order))
-        values = draw_unit(
+        tensors = draw_tensors(
+            operator,
+            shape,
+            self._case.distribution,
             self._seed(secrets.token_hex(16)),
             self._case.identity,
             unit,
-            operator.unit_input_bytes(shape) // BYTES_PER_VALUE,
-            self._case.distribution,
         )
         rows = self._checked_rows()
-        results = operator.oracle(
-            shape, operator.split_unit(shape, values), rows if operator.independent_rows else slice(None)
-        )
+        results = operator.oracle(shape, tensors, rows if operator.independent_rows else slice(None))
         expected = tuple(result if operator.independent_rows else result[rows] for result in results)
-        return _Draw(unit, values, rows, expected)
+        return _Draw(unit, tensors, rows, expected)
 
     def _checked_rows(self) -> NDArray[np.intp]:
         operator, shape = self._case.operator, self._case.shape

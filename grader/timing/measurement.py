@@ -19,9 +19,11 @@ from typing import Literal
 
 from grader.base.errors import MachineFault
 from grader.course.assignment import Assignment, TimingRules
+from grader.course.catalogue import limits
 from grader.course.testcase import Case
 from grader.gpu.outside_clock import OutsideClock
 from grader.gpu.state import GpuState, Reader, watching
+from grader.operators.tolerance import Tolerance
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
 from grader.sandbox.scratch import scratch_folder
@@ -144,7 +146,7 @@ class _Comparison:
         self._pool = pool
         self._pending: Future[str] | None = None
 
-    def begin(self, output: Path, answer: Answer, tolerance: dict[str, float]) -> None:
+    def begin(self, output: Path, answer: Answer, tolerance: Tolerance) -> None:
         """Move the file `output` out of its folder and compare it with `answer` in the background. Raises MachineFault
         if it cannot be moved."""
         try:
@@ -217,7 +219,7 @@ def _measure(
     read: Reader | None,
     clock: OutsideClock | None,
 ) -> Timing:
-    tolerance = case.operator.tolerances(case.shape, rules.tolerance)
+    tolerance = limits(case, fresh.files, rules.tolerance)
     ended = first.ended if first is not None else time.monotonic()
     made: list[TimedRun] = []
 

@@ -91,7 +91,7 @@ def test_plain_float32_is_at_least_twenty_times_within_the_tolerance_of_every_te
 def test_the_output_holds_all_of_o_then_all_of_dq_dk_and_dv():
     shape = (3, 128, 32)
     matrix = 128 * 32
-    assert GRADIENT.output_offset(shape, 1, 2) == 4 * (3 * matrix + 2 * matrix)
+    assert GRADIENT.output_layouts(shape)[1].offset(2) == 4 * (3 * matrix + 2 * matrix)
     assert str(GRADIENT.locate(shape, 2 * 3 * matrix + matrix + 33)) == "dK of batch 1, row 1, column 1"
 
 

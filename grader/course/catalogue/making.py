@@ -15,16 +15,18 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
 from grader.base.errors import MachineFault
 from grader.base.paths import shown
 from grader.base.workers import cores, run_tasks
-from grader.course.catalogue.piece import Piece, make, pieces, write_at
+from grader.course.catalogue.piece import Made, Piece, draw_tensors, make, pieces
 from grader.course.catalogue.testcase_files import Progress, TestcaseFiles, provenance, state
-from grader.course.seeds import Seed, draw_unit
+from grader.course.seeds import Seed
 from grader.course.testcase import Case, Suite
+from grader.operators.tolerance import ErrorSums
 
 _IN_PROCESS_FLOPS = 4e9
 """Smaller testcases are made in this process, since starting workers would take longer."""
@@ -43,9 +45,9 @@ class QuickOracle(Protocol):
     def can(self, case: Case) -> bool:
         """Whether it can compute this testcase."""
 
-    def compute(self, case: Case, source: Path, target: Path, done: Callable[[int], None]) -> None:
+    def compute(self, case: Case, source: Path, target: Path, done: Callable[[Made], None]) -> None:
         """Read the finished input file `source` and write the expected output into `target`, which already has its full
-        size. Report finished bytes of output to `done`."""
+        size. Report finished bytes of output, and the errors of the plain implementation, to `done`."""
 
 
 def generate(
@@ -81,18 +83,26 @@ def _generate(
     try:
         _remove_leftovers(final)
         _allocate(source, case.input_bytes, case.operator.encode_header(case.shape))
-        _allocate(target, case.output_bytes, b"")
-        made_by = _fill(case, seed, source, target, progress, processes, oracle)
-        _write_sidecar(case, seed, made_by, source, target, sidecar)
+        _allocate(target, case.expected_bytes, b"")
+        filled = _fill(case, seed, source, target, progress, processes, oracle)
+        _write_sidecar(case, seed, filled, source, target, sidecar)
         files.sidecar(case).unlink(missing_ok=True)
         for made, path in zip(temporary, final, strict=True):
             made.rename(path)
     except OSError as error:
-        raise _machine_fault(error, files.input(case), case.input_bytes + case.output_bytes) from error
+        raise _machine_fault(error, files.input(case), case.input_bytes + case.expected_bytes) from error
     finally:
         for path in temporary:
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+@dataclass(frozen=True)
+class _Filled:
+    """The name of the oracle, and for each output tensor the errors of the plain implementation, if there is one."""
+
+    oracle: str
+    plain: tuple[ErrorSums, ...]
 
 
 def _fill(
@@ -103,25 +113,27 @@ def _fill(
     progress: Progress,
     processes: int | None,
     oracle: QuickOracle | None,
-) -> str:
-    """Write inputs into `source` and expected outputs into `target`. Return the name of the oracle."""
-    total = case.input_bytes + case.output_bytes
+) -> _Filled:
+    """Write inputs into `source` and expected outputs into `target`."""
+    total = case.input_bytes + case.expected_bytes
     spent = 0
+    plain: tuple[ErrorSums, ...] = ()
 
-    def done(amount: int) -> None:
-        nonlocal spent
-        spent += amount
+    def done(made: Made) -> None:
+        nonlocal spent, plain
+        spent += made.amount
+        plain = tuple(map(ErrorSums.__add__, plain, made.plain)) if plain else made.plain
         progress(total * spent // case.output_bytes, total)
 
     progress(0, total)
     if oracle is not None and oracle.can(case):
         _draw(case, seed, source)
         oracle.compute(case, source, target, done)
-        return oracle.name
+        return _Filled(oracle.name, plain)
     if processes is None:
         processes = 0 if case.flops < _IN_PROCESS_FLOPS else cores()
     run_tasks(make, _work(case, seed, source, target), processes, done)
-    return NUMPY
+    return _Filled(NUMPY, plain)
 
 
 def _work(case: Case, seed: Seed, source: Path, target: Path) -> list[Piece]:
@@ -135,12 +147,11 @@ def _work(case: Case, seed: Seed, source: Path, target: Path) -> list[Piece]:
 def _draw(case: Case, seed: Seed, path: Path) -> None:
     """Write only the inputs. Threads are enough, since numpy lets others run while it draws and converts."""
     operator, shape = case.operator, case.shape
-    count = operator.unit_input_bytes(shape) // 4
     target = os.open(path, os.O_WRONLY)
 
     def draw(unit: int) -> None:
-        values = draw_unit(seed, case.identity, unit, count, case.distribution)
-        write_at(target, values, operator.input_offset(shape, unit))
+        tensors = draw_tensors(operator, shape, case.distribution, seed, case.identity, unit)
+        operator.write_unit(target, shape, unit, tensors)
 
     try:
         with ThreadPoolExecutor(cores()) as pool:
@@ -150,16 +161,19 @@ def _draw(case: Case, seed: Seed, path: Path) -> None:
         os.close(target)
 
 
-def _write_sidecar(case: Case, seed: Seed, made_by: str, source: Path, target: Path, sidecar: Path) -> None:
+def _write_sidecar(case: Case, seed: Seed, filled: _Filled, source: Path, target: Path, sidecar: Path) -> None:
     """Write the origin and the SHA-256 of both files, and flush all three to the disk."""
     with ThreadPoolExecutor(2) as pool:
         input_sha256, expected_sha256 = pool.map(_digest_and_sync, (source, target))
     content = {
         **provenance(case, seed),
-        "oracle": made_by,
+        "oracle": filled.oracle,
         "input": {"bytes": case.input_bytes, "sha256": input_sha256},
-        "expected": {"bytes": case.output_bytes, "sha256": expected_sha256},
+        "expected": {"bytes": case.expected_bytes, "sha256": expected_sha256},
     }
+    if filled.plain:
+        names = [tensor.name for tensor in case.operator.outputs(case.shape)]
+        content["plain"] = {name: asdict(sums.errors) for name, sums in zip(names, filled.plain, strict=True)}
     sidecar.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     _digest_and_sync(sidecar)
 
@@ -195,7 +209,7 @@ def _folder_to_ourselves(case: Case, files: TestcaseFiles) -> Iterator[None]:
         files.folder.mkdir(parents=True, exist_ok=True)
         folder = os.open(files.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise _machine_fault(error, files.input(case), case.input_bytes + case.output_bytes) from error
+        raise _machine_fault(error, files.input(case), case.input_bytes + case.expected_bytes) from error
     try:
         with contextlib.suppress(OSError):  # a network file system may not support this lock: go on without it
             fcntl.flock(folder, fcntl.LOCK_EX)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from grader.course.seeds import Distribution, Seed, draw_unit
 from grader.operators import Operator, Shape, load_operator
+from grader.operators.base import Tensors
+from grader.operators.tolerance import ErrorSums, error_sums
 
 PIECE_FLOPS = 2e9
 """The work of one piece: enough (about 50 ms) to hide the cost of the pipe between processes, little enough to share
@@ -49,6 +48,15 @@ class Piece:
         return size * (self.rows[1] - self.rows[0]) // operator.outputs(self.shape)[0].rows
 
 
+@dataclass(frozen=True)
+class Made:
+    """What became of a piece: its `amount`, and for each output tensor the errors of the plain implementation, if the
+    operator has one."""
+
+    amount: int
+    plain: tuple[ErrorSums, ...] = ()
+
+
 def pieces(operator: Operator, shape: Shape) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
     """Divide the work; each piece is (first unit, end unit, rows or None)."""
     units = operator.units(shape)
@@ -67,37 +75,36 @@ def pieces(operator: Operator, shape: Shape) -> Iterator[tuple[int, int, tuple[i
         yield unit, min(unit + step, units), None
 
 
-def make(piece: Piece) -> int:
-    """Write a piece's inputs and expected outputs; return its `amount`."""
-    operator = load_operator(piece.operator)
-    count = operator.unit_input_bytes(piece.shape) // 4
+def make(piece: Piece) -> Made:
+    """Write a piece's inputs and expected outputs."""
+    operator, shape = load_operator(piece.operator), piece.shape
+    layouts = operator.expected_layouts(shape)
     rows = slice(None) if piece.rows is None else slice(*piece.rows)
     first_row = 0 if piece.rows is None else piece.rows[0]
+    plain: tuple[ErrorSums, ...] = ()
     source = os.open(piece.input, os.O_WRONLY) if piece.input is not None and first_row == 0 else None
     target = os.open(piece.output, os.O_WRONLY)
     try:
         for unit in range(piece.first_unit, piece.end_unit):
-            values = draw_unit(piece.seed, piece.identity, unit, count, piece.distribution)
+            tensors = draw_tensors(operator, shape, piece.distribution, piece.seed, piece.identity, unit)
             if source is not None:
-                write_at(source, values, operator.input_offset(piece.shape, unit))
-            results = operator.oracle(piece.shape, operator.split_unit(piece.shape, values), rows)
-            for number, result in enumerate(results):
-                offset = operator.output_offset(piece.shape, number, unit, first_row)
-                write_at(target, np.ascontiguousarray(result, dtype="<f4"), offset)
+                operator.write_unit(source, shape, unit, tensors)
+            right = operator.oracle(shape, tensors, rows)
+            for layout, result in zip(layouts, right, strict=True):
+                layout.write(target, unit, result, first_row)
+            pairs = zip(operator.plain(shape, tensors, rows), right, strict=False)
+            errors = tuple(error_sums(*pair) for pair in pairs)
+            plain = tuple(map(ErrorSums.__add__, plain, errors)) if plain else errors
     finally:
         os.close(target)
         if source is not None:
             os.close(source)
-    return piece.amount()
+    return Made(piece.amount(), plain)
 
 
-def write_at(descriptor: int, values: NDArray[np.float32], offset: int) -> None:
-    """Write all of `values` at byte `offset`."""
-    write_bytes_at(descriptor, values.data.cast("B"), offset)
-
-
-def write_bytes_at(descriptor: int, data: memoryview, offset: int) -> None:
-    """Write all of `data` at byte `offset`."""
-    while data:
-        written = os.pwrite(descriptor, data, offset)
-        data, offset = data[written:], offset + written
+def draw_tensors(
+    operator: Operator, shape: Shape, distribution: Distribution, seed: Seed, identity: str, unit: int
+) -> Tensors:
+    """The input tensors of one unit, rounded to their types."""
+    count = operator.unit_input_values(shape)
+    return operator.split_unit(shape, draw_unit(seed, identity, unit, count, distribution))

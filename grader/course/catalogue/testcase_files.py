@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grader.base.errors import GraderFault, UsageError
 from grader.base.paths import shown
 from grader.course.seeds import GENERATOR, Seed
 from grader.course.testcase import Case, Suite
+from grader.operators.tolerance import PlainErrors, TimesPlain, Tolerance
 
 SIDECAR_VERSION = 1
 
@@ -70,6 +72,20 @@ def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
+def limits(case: Case, files: TestcaseFiles, tolerance: float | Mapping[str, float] | TimesPlain) -> Tolerance:
+    """What errors pass in each output tensor of a testcase. Raises GraderFault if they depend on the errors of a plain
+    implementation and the sidecar does not have these."""
+    plain = (read_sidecar(case, files) or {}).get("plain", {}) if isinstance(tolerance, TimesPlain) else {}
+    try:
+        return case.operator.tolerances(
+            case.shape, tolerance, {name: PlainErrors(**errors) for name, errors in plain.items()}
+        )
+    except (UsageError, TypeError, KeyError) as error:
+        raise GraderFault(
+            f"{shown(files.sidecar(case))} does not say which errors pass: {error}; generate {case.name} again."
+        ) from error
+
+
 def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
     """The state of a testcase's files: "ready", "missing", or what differs in them ("other seed", "other size", …).
 
@@ -82,7 +98,7 @@ def state(case: Case, files: TestcaseFiles, seed: Seed | None = None) -> str:
         return "unfinished" if any(here) else "missing"
     if not all(here):
         return "missing"
-    for path, size in ((files.input(case), case.input_bytes), (files.expected(case), case.output_bytes)):
+    for path, size in ((files.input(case), case.input_bytes), (files.expected(case), case.expected_bytes)):
         if path.stat().st_size != size:
             return "other size"
     with files.input(case).open("rb") as file:

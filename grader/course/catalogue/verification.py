@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.base.paths import shown
+from grader.course.catalogue.piece import draw_tensors
 from grader.course.catalogue.testcase_files import Progress, TestcaseFiles, changed_files, state
-from grader.course.seeds import Seed, draw_unit
+from grader.course.seeds import Seed
 from grader.course.testcase import Case
 from grader.operators import Location, Operator, Shape
-from grader.operators.base import BYTES_PER_VALUE, Rows, Tensors
+from grader.operators.base import Rows, Tensors
 
 _SAMPLED_UNITS = 8
 _SAMPLED_ROWS = 16
@@ -47,7 +47,7 @@ def verify(
         reason = {"missing": "is missing", "unfinished": "has no NAME.json that says what it is"}
         text = reason.get(kind, f"was made from something else ({kind})")
         return Verification(case, (f"{shown(files.input(case))} {text}; generate {case.name} again.",), 0)
-    size = case.input_bytes + case.output_bytes
+    size = case.input_bytes + case.expected_bytes
     total = 2 * size if full else size  # recomputing everything counts as reading everything again
     problems = changed_files(case, files, lambda read: progress(read, total))
     recomputed, wrong = _recompute(
@@ -61,7 +61,7 @@ def _recompute(
 ) -> tuple[int, list[str]]:
     """Recompute expected values, in units and rows that are spread evenly. Return (how many values, problems)."""
     operator, shape = case.operator, case.shape
-    units = operator.units(shape)
+    units, layouts = operator.units(shape), operator.expected_layouts(shape)
     recomputed = 0
     with files.input(case).open("rb") as source, files.expected(case).open("rb") as target:
         for number, unit in enumerate(range(units) if full else _spread(units, _SAMPLED_UNITS).tolist()):
@@ -73,13 +73,15 @@ def _recompute(
                 return recomputed, [f"{shown(files.input(case))}: {label} does not follow from the seed."]
             count = operator.outputs(shape)[0].rows
             rows = slice(None) if full or not operator.independent_rows else _spread(count, _SAMPLED_ROWS)
-            for tensor, result in enumerate(operator.oracle(shape, tensors, rows)):
+            for layout, result in zip(layouts, operator.oracle(shape, tensors, rows), strict=True):
                 recomputed += result.size
-                kept = _read_output(operator, shape, target, tensor, unit)[rows]
+                whole = layout.read(target.fileno(), unit)
+                assert whole is not None, "the size of the file was looked at"
+                kept = whole[rows]
                 # Another BLAS may sum in another order, so we allow a little more than the spacing of float32.
                 if not np.allclose(kept, result, rtol=2**-22, atol=1e-9):
                     errors = np.abs(kept - result)
-                    place = _worst(operator, shape, tensor, unit, rows, errors)
+                    place = _worst(operator, shape, layout.tensor.name, unit, rows, errors)
                     return recomputed, [
                         f"{shown(files.expected(case))}: {place} differs from the oracle by {errors.max():.3g}; "
                         f"generate {case.name} again."
@@ -94,23 +96,14 @@ def _spread(count: int, most: int) -> NDArray[np.intp]:
 
 def _is_drawn(case: Case, seed: Seed, unit: int, tensors: Tensors) -> bool:
     """Whether the input `tensors` of a unit follow from `seed`."""
-    values = np.concatenate([tensor.ravel() for tensor in tensors])
-    return np.array_equal(values, draw_unit(seed, case.identity, unit, len(values), case.distribution))
-
-
-def _read_output(operator: Operator, shape: Shape, file: IO[bytes], tensor: int, unit: int) -> NDArray[np.float32]:
-    """One output tensor of a unit, (rows, columns), from an open file of expected output."""
-    layout = operator.outputs(shape)[tensor]
-    file.seek(operator.output_offset(shape, tensor, unit))
-    values = np.frombuffer(file.read(BYTES_PER_VALUE * layout.size), dtype="<f4")
-    return values.reshape(layout.rows, layout.columns)
+    drawn = draw_tensors(case.operator, case.shape, case.distribution, seed, case.identity, unit)
+    return all(np.array_equal(mine, theirs) for mine, theirs in zip(tensors, drawn, strict=True))
 
 
 def _worst(
-    operator: Operator, shape: Shape, tensor: int, unit: int, rows: Rows, errors: NDArray[np.float64]
+    operator: Operator, shape: Shape, tensor: str, unit: int, rows: Rows, errors: NDArray[np.float64]
 ) -> Location:
     """The location of the largest of `errors`, which belong to the rows `rows` of an output tensor."""
     row, column = np.unravel_index(int(errors.argmax()), errors.shape)
     real_row = int(row) if isinstance(rows, slice) else int(rows[row])
-    offset = operator.output_offset(shape, tensor, unit, real_row) // BYTES_PER_VALUE + int(column)
-    return operator.locate(shape, offset)
+    return operator.location(shape, tensor, unit, real_row, int(column))

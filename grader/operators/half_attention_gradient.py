@@ -1,0 +1,56 @@
+"""Attention in float16 or bfloat16 and its gradient: O and, from dO, the gradients dQ, dK and dV.
+
+`grader.operators.attention.grouped` says what the header holds and which query sees which keys. The input is Q, K, V
+and dO. dK and dV are sums over the queries of all heads of a group. Each pair of a query and a key that it sees costs
+14·d floating-point operations: two products forward, five backward, which need the scores again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.attention.grouped import (
+    GroupedOperator,
+    dimensions,
+    gradients,
+    operands,
+    plain_way,
+    problem_of,
+    query_tensor,
+)
+from grader.operators.base import Rows, Shape, Tensor, Tensors
+
+
+class HalfAttentionGradient(GroupedOperator):
+    name = "half_attention_gradient"
+    dimensions = dimensions(2)
+    independent_rows = False
+
+    def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        p = problem_of(shape)
+        return (*operands(p, ("Q", "K", "V"), p.type), query_tensor(p, "dO", p.type))
+
+    def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        p = problem_of(shape)
+        return (query_tensor(p, "O", p.type), *operands(p, ("dQ", "dK", "dV"), p.type))
+
+    def exponentials(self, shape: Shape) -> int:
+        return 2 * self.pairs(shape)
+
+    def flops(self, shape: Shape) -> int:
+        return 14 * problem_of(shape).d * self.pairs(shape)
+
+    def unavoidable(self, shape: Shape) -> tuple[int, int]:
+        """A program that keeps S or P need not compute them again in the backward pass."""
+        return 12 * problem_of(shape).d * self.pairs(shape), self.pairs(shape)
+
+    def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float64], ...]:
+        return tuple(each[rows] for each in gradients(problem_of(shape), tensors))
+
+    def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
+        p = problem_of(shape)
+        return tuple(each[rows] for each in gradients(p, tensors, plain_way(p)))
+
+
+OPERATOR = HalfAttentionGradient()

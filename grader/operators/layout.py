@@ -1,0 +1,235 @@
+"""Where the values of tensors lie in a file.
+
+A file holds the same few tensors for each unit. They lie unit after unit (Q0 K0 V0 Q1 K1 V1 …), tensor after tensor
+(all Q, all K, …), or by strides of their own: several tensors then share a *block* of the file, as Q, K and V do that
+are packed as [batch, row, 3, head, column]. Only the columns of a row are always next to each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.number_types import F32_TYPE, NumberType
+
+Dims = tuple[tuple[int, int], ...]
+"""(count, stride) of each dimension, the outermost first."""
+
+
+@dataclass(frozen=True)
+class Strides:
+    """A tensor's place in a block of the file, in values: its first one, and the dimensions over which units and the
+    rows of a unit are numbered."""
+
+    block: str
+    first: int
+    units: Dims
+    rows: Dims
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One matrix of one unit. Either all tensors of a file have `strides`, or none."""
+
+    name: str
+    rows: int
+    columns: int
+    type: NumberType = field(default=F32_TYPE, kw_only=True)
+    strides: Strides | None = field(default=None, kw_only=True)
+
+    @property
+    def size(self) -> int:
+        return self.rows * self.columns
+
+
+@dataclass(frozen=True)
+class Run:
+    """A part of a file that belongs to one tensor: `repeats` times `length` adjacent values, which begin `stride` bytes
+    apart, the first at byte `first`."""
+
+    first: int
+    length: int
+    stride: int
+    repeats: int
+    value_bytes: int
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return self.length * self.repeats
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where one tensor lies in a file. `first` and strides are in bytes."""
+
+    tensor: Tensor
+    type: NumberType
+    first: int
+    units: Dims
+    rows: Dims
+
+    @property
+    def values(self) -> int:
+        """The number of values in all units."""
+        return prod(count for count, _ in self.units) * self.tensor.size
+
+    def offset(self, unit: int, row: int = 0) -> int:
+        """The byte at which a row begins."""
+        return int(self.first + _dot(self.units, unit) + _dot(self.rows, row))
+
+    def offsets(self, units: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The bytes at which rows begin."""
+        return np.asarray(self.first + _dot(self.units, units) + _dot(self.rows, rows))
+
+    def runs(self) -> Iterator[Run]:
+        """All values of all units, in as few runs as possible."""
+        yield from _runs(self.first, self._by_stride, self.tensor.columns, self.type.bytes)
+
+    def unit_runs(self, unit: int) -> Iterator[Run]:
+        """All values of one unit, row by row."""
+        yield from _runs(self.offset(unit), self.rows, self.tensor.columns, self.type.bytes)
+
+    def find(self, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(unit, row, column) of the values that begin at these bytes; unit −1 for bytes of other tensors."""
+        rest = offsets - self.first
+        inside = rest >= 0
+        numbers: dict[tuple[int, int], NDArray[np.int64]] = {}
+        for dimension in self._by_stride:
+            count, stride = dimension
+            numbers[dimension], rest = np.divmod(rest, stride)
+            inside &= numbers[dimension] < count
+        column = rest // self.type.bytes
+        inside &= column < self.tensor.columns
+        unit, row = (_number(dims, numbers, offsets) for dims in (self.units, self.rows))
+        return np.where(inside, unit, -1), row, column
+
+    @cached_property
+    def _by_stride(self) -> Dims:
+        return tuple(sorted((d for d in (*self.units, *self.rows) if d[0] > 1), key=lambda d: -d[1]))
+
+    # ---- reading and writing ------------------------------------------------------------------------------------
+
+    def read(self, descriptor: int, unit: int) -> NDArray[np.float32] | None:
+        """One unit's values, (rows, columns); None if the file ends early."""
+        stored = np.empty(self.tensor.size, self.type.storage)
+        filled = 0
+        for run in self.unit_runs(unit):
+            for repeat in range(run.repeats):
+                if not read_exactly(descriptor, stored[filled : filled + run.length], run.first + repeat * run.stride):
+                    return None
+                filled += run.length
+        return self.type.decode(stored).reshape(self.tensor.rows, self.tensor.columns)
+
+    def write(self, descriptor: int, unit: int, values: NDArray[Any], first_row: int = 0) -> None:
+        """Write adjacent rows of one unit, the first being number `first_row`."""
+        stored = np.ascontiguousarray(self.type.encode(values)).reshape(-1, self.tensor.columns)
+        for first, count in self._adjacent(first_row, len(stored)):
+            data = stored[first - first_row : first - first_row + count]
+            write_exactly(descriptor, data.data.cast("B"), self.offset(unit, first))
+
+    def _adjacent(self, first: int, count: int) -> Iterator[tuple[int, int]]:
+        """Divide `count` rows from `first` on into (first row, number of rows) that lie next to each other."""
+        together = 1
+        for size, stride in reversed(self.rows):
+            if size > 1 and stride != together * self.tensor.columns * self.type.bytes:
+                break
+            together *= size
+        end = first + count
+        while first < end:
+            stop = min(end, first - first % together + together)
+            yield first, stop - first
+            first = stop
+
+
+def lay_out(
+    tensors: Sequence[Tensor], units: int, *, planar: bool, start: int = 0, type: NumberType | None = None
+) -> tuple[Layout, ...]:
+    """The layouts of the tensors of a file whose header takes `start` bytes, with values of `type` (None: each tensor's
+    own). Tensors without strides lie tensor after tensor if `planar`, else unit after unit."""
+    types = [type or tensor.type for tensor in tensors]
+    if tensors[0].strides is not None:
+        return _in_blocks(tensors, types, start)
+    sizes = [tensor.size * each.bytes for tensor, each in zip(tensors, types, strict=True)]
+    layouts, before = [], 0
+    for tensor, each, size in zip(tensors, types, sizes, strict=True):
+        stride, first = (size, before * units) if planar else (sum(sizes), before)
+        layouts.append(
+            Layout(tensor, each, start + first, ((units, stride),), ((tensor.rows, tensor.columns * each.bytes),))
+        )
+        before += size
+    return tuple(layouts)
+
+
+def _in_blocks(tensors: Sequence[Tensor], types: Sequence[NumberType], start: int) -> tuple[Layout, ...]:
+    places = [tensor.strides for tensor in tensors]
+    assert all(place is not None for place in places), "either all tensors of a file have strides, or none"
+    begins: dict[str, int] = {}
+    layouts, end = [], start
+    for tensor, each, place in zip(tensors, types, places, strict=True):
+        assert place is not None
+        size = each.bytes
+        begin = begins.setdefault(place.block, end)
+        units, rows = (tuple((count, size * stride) for count, stride in dims) for dims in (place.units, place.rows))
+        layouts.append(Layout(tensor, each, begin + size * place.first, units, rows))
+        end += layouts[-1].values * size
+    return tuple(layouts)
+
+
+def _dot(dims: Dims, number: Any) -> Any:
+    """The distance of number `number` (an int, or an array of them) from number 0."""
+    distance = 0
+    for count, stride in reversed(dims):
+        number, index = divmod(number, count)
+        distance = distance + index * stride
+    return distance
+
+
+def _number(
+    dims: Dims, indices: dict[tuple[int, int], NDArray[np.int64]], like: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The inverse of `_dot`, for arrays."""
+    number = np.zeros_like(like)
+    for dimension in dims:
+        number = number * dimension[0] + indices.get(dimension, 0)
+    return number
+
+
+def _runs(first: int, dims: Dims, columns: int, value_bytes: int) -> Iterator[Run]:
+    left, length = [d for d in dims if d[0] > 1], columns
+    while left and left[-1][1] == length * value_bytes:
+        length *= left.pop()[0]
+    repeats, stride = left.pop() if left else (1, length * value_bytes)
+    while left and left[-1][1] == repeats * stride:
+        repeats *= left.pop()[0]
+    for place in itertools.product(*(range(0, count * step, step) for count, step in left)):
+        yield Run(first + sum(place), length, stride, repeats, value_bytes)
+
+
+# ---- files ------------------------------------------------------------------------------------------------------
+
+
+def read_exactly(descriptor: int, into: NDArray[Any], offset: int) -> bool:
+    """Fill `into` from byte `offset` on; False if the file ends early."""
+    view = into.data.cast("B")
+    while view:
+        count = os.preadv(descriptor, [view], offset)
+        if count == 0:
+            return False
+        view, offset = view[count:], offset + count
+    return True
+
+
+def write_exactly(descriptor: int, data: memoryview, offset: int) -> None:
+    """Write all of `data` at byte `offset`."""
+    while data:
+        written = os.pwrite(descriptor, data, offset)
+        data, offset = data[written:], offset + written
