@@ -56,24 +56,41 @@ INLINE VI largest(VI a, VI b) {
     return (VI)where(a > b, (VU)a, (VU)b);
 #endif
 }
+INLINE VF power(VI exponent) { return (VF)((VU)(exponent + 127) << 23); }
 
-/* A float of a sign, an exponent field and a fraction moved up to 23 bits. */
-INLINE void split(VU sign, VU field, VU fraction, i32 bias, u32 special, VF *value, VI *exponent) {
-    VI subnormal = (VI)(field == BU(0)), other = (VI)(field == BU(special));
-    VF v = (VF)(fraction | 0x3f800000u) - (VF)((VU)subnormal & 0x3f800000u);
-    VI e = (VI)field - bias - subnormal; /* a true comparison is -1 */
-    e = (VI)where(subnormal & (VI)(fraction == BU(0)), BU((u32)EXPONENT_ZERO), (VU)e);
-    VI what = (VI)where((VI)(fraction == BU(0)), BU(EXPONENT_INFINITE), BU(EXPONENT_NAN));
-    *exponent = (VI)where(other, (VU)what, (VU)e);
+/* The significand of a number: 1 or more, but less where the type's exponent ends, and not 0 for infinities and NaN. */
+INLINE VF significand_of(VF number, VI exponent) {
+    const VU bits = (VU)number, normal = (bits & 0x807fffffu) | 0x3f800000u;
+    const VI small = ((VI)(bits >> 23 & 255u) - 127 < exponent) & (exponent < EXPONENT_SPECIAL);
+    const VF up = power((VI)where(small, (VU)-exponent, BU(0)));
+    return (VF)where((VI)(bits << 1 == BU(0)), bits, where(small, (VU)(number * up), normal));
+}
+static void take_significands(struct side *s) {
+    for (u32 x = 0; x < s->count; x++)
+        for (u32 p = 0; p < ROWS; p += W) {
+            VF *value = (VF *)&s->value[x][p];
+            *value = significand_of(*value, *(const VI *)&s->exponent[x][p]);
+        }
+    s->ordinary = 0;
+}
+
+/* How an f32 holds a type's numbers: its bits without the sign, moved up to `magnitude`, times 2^up. From `special` on they
+ * are infinite or NaN. */
+struct format { i32 up, least; u32 special, infinity; };
+static const struct format HALF = {112, -14, 31u << 23, 31u << 23}, SINGLE = {0, -126, 255u << 23, 255u << 23},
+                           BYTE = {120, -6, 127u << 20, 0}; /* e4m3 has no infinities */
+INLINE void split(VU sign, VU magnitude, const struct format f, VF *value, VI *exponent) {
+    VF v = f.up ? (VF)magnitude * power(BI(f.up)) : (VF)magnitude;
+    VI e = largest((VI)((VU)v >> 23) - 127, BI(f.least));
+    e = (VI)where((VI)(magnitude == BU(0)), BU((u32)EXPONENT_ZERO), (VU)e);
+    const VI special = (VI)magnitude >= (i32)f.special;
+    const VU what = where((VI)(magnitude == BU(f.infinity)), BU(EXPONENT_INFINITE), BU(EXPONENT_NAN));
+    *exponent = (VI)where(special, what, (VU)e);
     *value = (VF)((VU)v | sign);
 }
-INLINE void split_f16(VU h, VF *value, VI *exponent) { split((h & 0x8000u) << 16, h >> 10 & 31u, (h & 0x3ffu) << 13, 15, 31, value, exponent); }
-INLINE void split_f32(VU u, VF *value, VI *exponent) { split(u & 0x80000000u, u >> 23 & 255u, u & 0x7fffffu, 127, 255, value, exponent); }
-INLINE void split_e4m3(VU b, VF *value, VI *exponent) {
-    VU field = b >> 3 & 15u, fraction = b & 7u;
-    split((b & 0x80u) << 24, field, fraction << 20, 7, 16, value, exponent); /* no infinities */
-    *exponent = (VI)where((VI)((b & 0x7fu) == BU(0x7fu)), BU(EXPONENT_NAN), (VU)*exponent);
-}
+INLINE void split_f16(VU h, VF *value, VI *exponent) { split((h & 0x8000u) << 16, (h & 0x7fffu) << 13, HALF, value, exponent); }
+INLINE void split_f32(VU u, VF *value, VI *exponent) { split(u & 0x80000000u, u & 0x7fffffffu, SINGLE, value, exponent); }
+INLINE void split_e4m3(VU b, VF *value, VI *exponent) { split((b & 0x80u) << 24, (b & 0x7fu) << 20, BYTE, value, exponent); }
 
 #define EACH_PIECE(body)                                                                                               \
     for (u32 word = 0; word < count; word++)                                                                           \
@@ -86,10 +103,12 @@ INLINE void split_e4m3(VU b, VF *value, VI *exponent) {
         VF value;                                                                                                      \
         VI exponent;                                                                                                   \
         how(part, &value, &exponent);                                                                                  \
+        far |= (VI)((VU)(exponent + LARGEST_ORDINARY) > BU(2 * LARGEST_ORDINARY)) & (exponent != EXPONENT_ZERO);       \
         *(VF *)&s->value[n][p] = value;                                                                                \
         *(VI *)&s->exponent[n][p] = exponent;                                                                          \
     }
 void decode_floats(int element, const u32 (*words)[ROWS], u32 count, struct side *s) {
+    VI far = BI(0);
     switch (element) {
     case ELEMENT_F16: EACH_PIECE(PUT_FLOAT(split_f16, 2 * word, bits & 0xffffu) PUT_FLOAT(split_f16, 2 * word + 1, bits >> 16)) break;
     case ELEMENT_BF16: EACH_PIECE(PUT_FLOAT(split_f32, 2 * word, bits << 16) PUT_FLOAT(split_f32, 2 * word + 1, bits & 0xffff0000u)) break;
@@ -97,6 +116,9 @@ void decode_floats(int element, const u32 (*words)[ROWS], u32 count, struct side
     case ELEMENT_E5M2: EACH_PIECE(for (u32 i = 0; i < 4; i++) PUT_FLOAT(split_f16, 4 * word + i, (bits >> 8 * i & 255u) << 8)) break;
     default: EACH_PIECE(for (u32 i = 0; i < 4; i++) PUT_FLOAT(split_e4m3, 4 * word + i, bits >> 8 * i & 255u))
     }
+    s->count = count * 32 / element_bits(element);
+    s->ordinary = !CMPI(4, far, BI(0));
+    if (!s->ordinary) take_significands(s);
 }
 
 void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct side *s) {
@@ -121,6 +143,7 @@ static u32 sum_of_group(struct sum_rule rule, const struct side *a, const struct
     if (rule.accumulator == ELEMENT_F16) split_f16(BU(c), &values, &exponents);
     else split_f32(BU(c), &values, &exponents);
     const double accumulator = values[0];
+    const int a_scaled = a->ordinary, b_scaled = b->ordinary; /* their values are numbers, not significands */
     const i32 own = exponents[0];
     double special = own >= EXPONENT_NAN ? NAN : own >= EXPONENT_SPECIAL ? accumulator * INFINITY : 0;
     i32 top = own > LEAST_TOP ? own : LEAST_TOP;
@@ -135,9 +158,9 @@ static u32 sum_of_group(struct sum_rule rule, const struct side *a, const struct
         return special != special ? sign - 1 : special < 0 ? infinity | sign : infinity;
     }
     const i32 last = top - (i32)rule.fraction_bits; /* exponent of the last place */
-    i64 sum = (i64)ldexp(accumulator, own - last);
+    i64 sum = (i64)ldexp(accumulator, -last);
     for (u32 x = k0; x < k1; x++)
-        sum += (i64)ldexp((double)a->value[x][row] * b->value[x][column], a->exponent[x][row] + b->exponent[x][column] - last);
+        sum += (i64)ldexp((double)a->value[x][row] * b->value[x][column], (a_scaled ? 0 : a->exponent[x][row]) + (b_scaled ? 0 : b->exponent[x][column]) - last);
     const double exact = ldexp((double)sum, last);
     if (rule.accumulator == ELEMENT_F16) return (f64_to_f16_s(exact) & 0x7fff) ? f64_to_f16_s(exact) : 0;
     if (fabs(exact) < 0x1p-149) return 0; /* a sum truncated to zero is +0 */
@@ -154,18 +177,23 @@ void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const st
 
 /* The same for the rows of a vector, if no term is infinite or NaN and no result is subnormal or too large; otherwise
  * returns 0. Sums have up to 32 bits and a sign: 16 products below 2^27, with 25 fraction bits, and an accumulator
- * below 2^26. So they are stored in two halves. */
-INLINE int sum_of_group_v(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
+ * below 2^26. So they are stored in two halves. Ordinary numbers are scaled once, after their product, which f32 holds
+ * exactly. */
+INLINE int sum_of_group_v(const struct sum_rule rule, const int ordinary, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI own;
     if (rule.accumulator == ELEMENT_F16) split_f16(*c, &value, &own);
     else split_f32(*c, &value, &own);
-    VI top = largest(own, BI(LEAST_TOP));
+    VI top = own;
     for (u32 x = k0; x < k1; x++) top = largest(top, *(const VI *)&a->exponent[x][row] + b->exponent[x][column]);
     if (UNLIKELY(CMPI(5, top, BI(EXPONENT_SPECIAL)))) return 0;
+    const i32 scalable = ordinary ? (i32)rule.fraction_bits - 127 : LEAST_TOP;
+    if (ordinary && UNLIKELY(CMPI(1, top, BI(scalable)) & CMPI(6, top, BI(EXPONENT_ZERO / 2)))) return 0;
+    top = largest(top, BI(scalable));
     const VI last = top - (i32)rule.fraction_bits, least = last - 126, zero = last - 127;
-#define CUT(v, e) __builtin_convertvector((v) * (VF)((VU)(largest(e, least) - zero) << 23), VI) /* a scale of 2^-126 truncates to zero */
-    VI sums[2] = {CUT(value, own), BI(0)};
+    const VF scale = ordinary ? power(-last) : BF(1);
+#define CUT(v, e) __builtin_convertvector((v) * (ordinary ? scale : (VF)((VU)(largest(e, least) - zero) << 23)), VI) /* a scale of 2^-126 truncates to zero */
+    VI sums[2] = {CUT(ordinary ? value : significand_of(value, own), own), BI(0)};
     for (u32 h = 0; h < 2; h++) {
         u32 from = k0 + 8 * h, to = h == 0 && k1 > k0 + 8 ? k0 + 8 : k1;
         for (u32 x = from; x < to; x++)
@@ -192,18 +220,22 @@ INLINE int sum_of_group_v(const struct sum_rule rule, const struct side *a, cons
     return 1;
 }
 
-INLINE void sum_columns(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
+INLINE void sum_columns(const struct sum_rule rule, const int ordinary, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
     for (u32 x = 0; x < k; x += rule.group) {
         const u32 end = x + rule.group < k ? x + rule.group : k;
         for (u32 j = 0; j < columns; j++)
             for (u32 p = 0; p < ROWS; p += W)
-                if (UNLIKELY(!sum_of_group_v(rule, a, b, x, end, p, first + j, (VU *)&c[j][p])))
+                if (UNLIKELY(!sum_of_group_v(rule, ordinary, a, b, x, end, p, first + j, (VU *)&c[j][p])))
                     for (u32 i = p; i < p + W; i++) c[j][i] = sum_of_group(rule, a, b, x, end, i, first + j, c[j][i]);
     }
 }
-void sum_floats(struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
-    if (rule.accumulator == ELEMENT_F16) sum_columns(rule, a, b, k, first, columns, c);
-    else sum_columns(rule, a, b, k, first, columns, c);
+void sum_floats(struct sum_rule rule, struct side *a, struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
+    const int ordinary = a->ordinary && b->ordinary;
+    if (!ordinary && a->ordinary) take_significands(a);
+    if (!ordinary && b->ordinary) take_significands(b);
+    if (!ordinary) sum_columns(rule, 0, a, b, k, first, columns, c);
+    else if (rule.accumulator == ELEMENT_F16) sum_columns(rule, 1, a, b, k, first, columns, c);
+    else sum_columns(rule, 1, a, b, k, first, columns, c);
 }
 
 /* ---- integers ----------------------------------------------------------------------------------------------------- */
