@@ -25,7 +25,7 @@ struct side {
     u32 count; /* of k, with floats */
     int ordinary;
 };
-#define LARGEST_ORDINARY 60 /* products of two such numbers, and these times 2^25, are f32 numbers */
+#define LARGEST_ORDINARY 50 /* products of two such numbers can be scaled to any other's exponent in f32 */
 /* Exponents that stand for special values. The sum of such an exponent and any other is still distinguishable. */
 enum { EXPONENT_ZERO = -1000000, EXPONENT_ABSENT = -40000000, EXPONENT_INFINITE = 3000000, EXPONENT_NAN = 16000000, EXPONENT_SPECIAL = 1000000 };
 
