@@ -149,7 +149,7 @@ void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct si
 
 /* ---- floats ------------------------------------------------------------------------------------------------------- */
 
-INLINE const struct format split_sum(struct sum_rule rule, VU c, VF *value, VI *exponent) {
+INLINE struct format split_sum(struct sum_rule rule, VU c, VF *value, VI *exponent) {
     if (rule.accumulator == ELEMENT_F16) return split(F16_PARTS(c), value, exponent), HALF;
     return split(F32_PARTS(c), value, exponent), SINGLE;
 }
