@@ -78,6 +78,7 @@ static u64 row_metadata(int element, u32 k, const u32 *metadata, u32 selector, u
 
 /* Spreads the k / 2 stored columns of a side over k columns; the others are absent. */
 static void spread(int element, u32 k, const u32 *metadata, u32 selector, const struct side *stored, struct side *s) {
+    s->count = k, s->ordinary = stored->ordinary;
     for (u32 x = 0; x < k; x++)
         for (u32 i = 0; i < ROWS; i++) s->integer[x][i] = 0, s->exponent[x][i] = EXPONENT_ABSENT;
     for (u32 i = 0; i < ROWS; i++) {
@@ -119,7 +120,7 @@ static void lower_halves_first(u32 (*words)[ROWS], u32 count) {
 }
 
 /* Computes the sum without C, then adds C in float arithmetic. */
-static void add_converted_products(struct mma how, const struct side *a, const struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
+static void add_converted_products(struct mma how, struct side *a, struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
     u32 sums[8][ROWS] __attribute__((aligned(64))) = {0};
     sum_floats(sum_rule(how.architecture, ELEMENT_F16, ELEMENT_F32, 0), a, b, how.k, first, columns, sums);
     for (u32 j = 0; j < columns; j++)
@@ -129,7 +130,7 @@ static void add_converted_products(struct mma how, const struct side *a, const s
         }
 }
 
-static void add_products(struct mma how, const struct side *a, const struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
+static void add_products(struct mma how, struct side *a, struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
     if (is_float(how.a)) {
         const int accumulator = how.d == ELEMENT_F16 && how.c == ELEMENT_F16 ? ELEMENT_F16 : ELEMENT_F32, converted = is_converted_fp8(how);
         convert(how.c, accumulator, c, columns);
@@ -141,7 +142,7 @@ static void add_products(struct mma how, const struct side *a, const struct side
 }
 
 /* D += A B for the rows of two blocks and the columns of one. */
-static void add_blocks(struct mma how, const struct side *a, const struct side *b, u32 first, const u32 *c, u32 *d, u32 block, u32 blocks) {
+static void add_blocks(struct mma how, struct side *a, struct side *b, u32 first, const u32 *c, u32 *d, u32 block, u32 blocks) {
     u32 sums[8][ROWS] __attribute__((aligned(64))) = {0};
     for (u32 h = 0; h < blocks; h++) load_block(c, block + h, how.c == ELEMENT_F16, sums, 8 * h);
     add_products(how, a, b, first, 8, sums);

@@ -16,12 +16,16 @@
 #define ROWS 16u    /* of a block of A, or columns of B, that are computed together: lanes of a vector, or several */
 #define MAX_K 128u  /* of m16n8k128 with 4-bit elements */
 
-/* ROWS rows of A, or columns of B, with k as the first index. A float is value · 2^exponent with 1 <= |value| < 2, or less
- * than 1 where the type's exponent ends; an integer is `integer`, or, of single bits, 32 of these. */
+/* ROWS rows of A, or columns of B, with k as the first index: numbers, or integers, or 32 single bits each. A number's exponent
+ * is that of its first bit, or the least of its type. If the side is not `ordinary`, some number is infinite, NaN or beyond
+ * 2^±LARGEST_ORDINARY, and `value` has significands instead: value · 2^exponent is the number. */
 struct side {
     union { float value[MAX_K][ROWS]; i32 integer[MAX_K][ROWS]; } __attribute__((aligned(64)));
     i32 exponent[MAX_K][ROWS] __attribute__((aligned(64)));
+    u32 count; /* of k, with floats */
+    int ordinary;
 };
+#define LARGEST_ORDINARY 50 /* products of two such numbers can be scaled to any other's exponent in f32 */
 /* Exponents that stand for special values. The sum of such an exponent and any other is still distinguishable. */
 enum { EXPONENT_ZERO = -1000000, EXPONENT_ABSENT = -40000000, EXPONENT_INFINITE = 3000000, EXPONENT_NAN = 16000000, EXPONENT_SPECIAL = 1000000 };
 
@@ -33,7 +37,7 @@ struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int spa
 void decode_floats(int element, const u32 (*words)[ROWS], u32 count, struct side *s);
 void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct side *s);
 /* c[column][row] += a · b for `columns` columns of b from `first` on. Accumulators are bits of f16, f32 or s32. */
-void sum_floats(struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]);
+void sum_floats(struct sum_rule rule, struct side *a, struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]);
 void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]);
 void sum_integers(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int saturate);
 void sum_bits(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int conjunction);

@@ -56,23 +56,46 @@ INLINE VI largest(VI a, VI b) {
     return (VI)where(a > b, (VU)a, (VU)b);
 #endif
 }
+INLINE VF power(VI exponent) { return (VF)((VU)(exponent + 127) << 23); }
 
-/* A float of a sign, an exponent field and a fraction moved up to 23 bits. */
-INLINE void split(VU sign, VU field, VU fraction, i32 bias, u32 special, VF *value, VI *exponent) {
-    VI subnormal = (VI)(field == BU(0)), other = (VI)(field == BU(special));
-    VF v = (VF)(fraction | 0x3f800000u) - (VF)((VU)subnormal & 0x3f800000u);
-    VI e = (VI)field - bias - subnormal; /* a true comparison is -1 */
-    e = (VI)where(subnormal & (VI)(fraction == BU(0)), BU((u32)EXPONENT_ZERO), (VU)e);
-    VI what = (VI)where((VI)(fraction == BU(0)), BU(EXPONENT_INFINITE), BU(EXPONENT_NAN));
-    *exponent = (VI)where(other, (VU)what, (VU)e);
+/* A type's numbers as f32: their bits without the sign, moved up to f32's fraction and `up` exponents higher. `least` is the
+ * type's least exponent; numbers from `special` on are its infinity, if it has one, and NaN. */
+struct format { i32 up, least; float special; int has_infinity; };
+static const struct format HALF = {112, -14, 65536, 1}, SINGLE = {0, -126, INFINITY, 1}, BYTE = {120, -6, 480, 0};
+#define F16_PARTS(h) ((h) & 0x8000u) << 16, ((h) & 0x7fffu) << 13, HALF
+#define F32_PARTS(u) (u) & 0x80000000u, (u) & 0x7fffffffu, SINGLE
+#define E4M3_PARTS(b) ((b) & 0x80u) << 24, ((b) & 0x7fu) << 20, BYTE
+
+INLINE void split(VU sign, VU magnitude, const struct format f, VF *value, VI *exponent) {
+    const VF v = f.up ? (VF)magnitude * power(BI(f.up)) : (VF)magnitude;
+    const VI e = largest((VI)((VU)v >> 23) - 127, BI(f.least));
+    *exponent = (VI)where((VI)(magnitude == BU(0)), BU((u32)EXPONENT_ZERO), (VU)e);
     *value = (VF)((VU)v | sign);
 }
-INLINE void split_f16(VU h, VF *value, VI *exponent) { split((h & 0x8000u) << 16, h >> 10 & 31u, (h & 0x3ffu) << 13, 15, 31, value, exponent); }
-INLINE void split_f32(VU u, VF *value, VI *exponent) { split(u & 0x80000000u, u >> 23 & 255u, u & 0x7fffffu, 127, 255, value, exponent); }
-INLINE void split_e4m3(VU b, VF *value, VI *exponent) {
-    VU field = b >> 3 & 15u, fraction = b & 7u;
-    split((b & 0x80u) << 24, field, fraction << 20, 7, 16, value, exponent); /* no infinities */
-    *exponent = (VI)where((VI)((b & 0x7fu) == BU(0x7fu)), BU(EXPONENT_NAN), (VU)*exponent);
+INLINE VI mark_special(VF value, VI exponent, const struct format f) {
+    const VI magnitude = (VI)((VU)value & 0x7fffffffu), special = magnitude >= (i32)f2u(f.special);
+    const VI infinite = f.has_infinity ? magnitude == (i32)f2u(f.special) : BI(0);
+    return (VI)where(special, where(infinite, BU(EXPONENT_INFINITE), BU(EXPONENT_NAN)), (VU)exponent);
+}
+INLINE VI is_unusual(VF value, VI exponent, const struct format f) {
+    if (f.least > -LARGEST_ORDINARY) return (VI)((VU)value & 0x7fffffffu) >= (i32)f2u(f.special);
+    return (VI)((VU)(exponent + LARGEST_ORDINARY) > BU(2 * LARGEST_ORDINARY)) & (exponent != EXPONENT_ZERO);
+}
+
+/* The significand of a number: 1 or more, but less where the type's exponent ends, and not 0 for infinities and NaN. */
+INLINE VF significand_of(VF number, VI exponent) {
+    const VU bits = (VU)number, normal = (bits & 0x807fffffu) | 0x3f800000u;
+    const VI small = ((VI)(bits >> 23 & 255u) - 127 < exponent) & (exponent < EXPONENT_SPECIAL);
+    const VF up = power((VI)where(small, (VU)-exponent, BU(0)));
+    return (VF)where((VI)(bits << 1 == BU(0)), bits, where(small, (VU)(number * up), normal));
+}
+static void take_significands(struct side *s) {
+    for (u32 x = 0; x < s->count; x++)
+        for (u32 p = 0; p < ROWS; p += W) {
+            VF *value = (VF *)&s->value[x][p];
+            *value = significand_of(*value, *(const VI *)&s->exponent[x][p]);
+        }
+    s->ordinary = 0;
 }
 
 #define EACH_PIECE(body)                                                                                               \
@@ -81,22 +104,34 @@ INLINE void split_e4m3(VU b, VF *value, VI *exponent) {
             VU bits = *(const VU *)&words[word][p];                                                                    \
             body                                                                                                       \
         }
-#define PUT_FLOAT(how, n, part)                                                                                        \
+#define PUT_FLOAT(parts, f, n)                                                                                         \
     {                                                                                                                  \
         VF value;                                                                                                      \
         VI exponent;                                                                                                   \
-        how(part, &value, &exponent);                                                                                  \
+        split(parts, &value, &exponent);                                                                               \
+        unusual |= is_unusual(value, exponent, f);                                                                     \
         *(VF *)&s->value[n][p] = value;                                                                                \
         *(VI *)&s->exponent[n][p] = exponent;                                                                          \
     }
 void decode_floats(int element, const u32 (*words)[ROWS], u32 count, struct side *s) {
+    VI unusual = BI(0);
     switch (element) {
-    case ELEMENT_F16: EACH_PIECE(PUT_FLOAT(split_f16, 2 * word, bits & 0xffffu) PUT_FLOAT(split_f16, 2 * word + 1, bits >> 16)) break;
-    case ELEMENT_BF16: EACH_PIECE(PUT_FLOAT(split_f32, 2 * word, bits << 16) PUT_FLOAT(split_f32, 2 * word + 1, bits & 0xffff0000u)) break;
-    case ELEMENT_TF32: EACH_PIECE(PUT_FLOAT(split_f32, word, bits & 0xffffe000u)) break; /* the low 13 bits are ignored [3] */
-    case ELEMENT_E5M2: EACH_PIECE(for (u32 i = 0; i < 4; i++) PUT_FLOAT(split_f16, 4 * word + i, (bits >> 8 * i & 255u) << 8)) break;
-    default: EACH_PIECE(for (u32 i = 0; i < 4; i++) PUT_FLOAT(split_e4m3, 4 * word + i, bits >> 8 * i & 255u))
+    case ELEMENT_F16: EACH_PIECE(PUT_FLOAT(F16_PARTS(bits), HALF, 2 * word) PUT_FLOAT(F16_PARTS(bits >> 16), HALF, 2 * word + 1)) break;
+    case ELEMENT_BF16: EACH_PIECE(PUT_FLOAT(F32_PARTS(bits << 16), SINGLE, 2 * word) PUT_FLOAT(F32_PARTS(bits & 0xffff0000u), SINGLE, 2 * word + 1)) break;
+    case ELEMENT_TF32: EACH_PIECE(PUT_FLOAT(F32_PARTS(bits & 0xffffe000u), SINGLE, word)) break; /* the low 13 bits are ignored [3] */
+    case ELEMENT_E5M2: EACH_PIECE(for (u32 i = 0; i < 4; i++) PUT_FLOAT(F16_PARTS((bits >> 8 * i & 255u) << 8), HALF, 4 * word + i)) break;
+    default: EACH_PIECE(for (u32 i = 0; i < 4; i++) PUT_FLOAT(E4M3_PARTS(bits >> 8 * i), BYTE, 4 * word + i))
     }
+    s->count = count * 32 / element_bits(element);
+    s->ordinary = !CMPI(4, unusual, BI(0));
+    if (s->ordinary) return;
+    const struct format f = element == ELEMENT_E4M3 ? BYTE : element == ELEMENT_F16 || element == ELEMENT_E5M2 ? HALF : SINGLE;
+    for (u32 x = 0; x < s->count; x++)
+        for (u32 p = 0; p < ROWS; p += W) {
+            VI *exponent = (VI *)&s->exponent[x][p];
+            *exponent = mark_special(*(const VF *)&s->value[x][p], *exponent, f);
+        }
+    take_significands(s);
 }
 
 void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct side *s) {
@@ -114,14 +149,19 @@ void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct si
 
 /* ---- floats ------------------------------------------------------------------------------------------------------- */
 
+INLINE struct format split_sum(struct sum_rule rule, VU c, VF *value, VI *exponent) {
+    if (rule.accumulator == ELEMENT_F16) return split(F16_PARTS(c), value, exponent), HALF;
+    return split(F32_PARTS(c), value, exponent), SINGLE;
+}
+
 /* The sum of one group for one element of D, by the rule above. */
 static u32 sum_of_group(struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, u32 c) {
     VF values;
     VI exponents;
-    if (rule.accumulator == ELEMENT_F16) split_f16(BU(c), &values, &exponents);
-    else split_f32(BU(c), &values, &exponents);
+    const struct format f = split_sum(rule, BU(c), &values, &exponents);
     const double accumulator = values[0];
-    const i32 own = exponents[0];
+    const i32 own = mark_special(values, exponents, f)[0];
+    const int a_scaled = a->ordinary, b_scaled = b->ordinary; /* their values are numbers, not significands */
     double special = own >= EXPONENT_NAN ? NAN : own >= EXPONENT_SPECIAL ? accumulator * INFINITY : 0;
     i32 top = own > LEAST_TOP ? own : LEAST_TOP;
     for (u32 x = k0; x < k1; x++) {
@@ -135,9 +175,9 @@ static u32 sum_of_group(struct sum_rule rule, const struct side *a, const struct
         return special != special ? sign - 1 : special < 0 ? infinity | sign : infinity;
     }
     const i32 last = top - (i32)rule.fraction_bits; /* exponent of the last place */
-    i64 sum = (i64)ldexp(accumulator, own - last);
+    i64 sum = (i64)ldexp(accumulator, -last);
     for (u32 x = k0; x < k1; x++)
-        sum += (i64)ldexp((double)a->value[x][row] * b->value[x][column], a->exponent[x][row] + b->exponent[x][column] - last);
+        sum += (i64)ldexp((double)a->value[x][row] * b->value[x][column], (a_scaled ? 0 : a->exponent[x][row]) + (b_scaled ? 0 : b->exponent[x][column]) - last);
     const double exact = ldexp((double)sum, last);
     if (rule.accumulator == ELEMENT_F16) return (f64_to_f16_s(exact) & 0x7fff) ? f64_to_f16_s(exact) : 0;
     if (fabs(exact) < 0x1p-149) return 0; /* a sum truncated to zero is +0 */
@@ -152,58 +192,94 @@ void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const st
             for (u32 i = 0; i < ROWS; i++) c[j][i] = sum_of_group(rule, a, b, x, x + rule.group < k ? x + rule.group : k, i, first + j, c[j][i]);
 }
 
-/* The same for the rows of a vector, if no term is infinite or NaN and no result is subnormal or too large; otherwise
- * returns 0. Sums have up to 32 bits and a sign: 16 products below 2^27, with 25 fraction bits, and an accumulator
- * below 2^26. So they are stored in two halves. */
-INLINE int sum_of_group_v(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
-    VF value;
-    VI own;
-    if (rule.accumulator == ELEMENT_F16) split_f16(*c, &value, &own);
-    else split_f32(*c, &value, &own);
-    VI top = largest(own, BI(LEAST_TOP));
-    for (u32 x = k0; x < k1; x++) top = largest(top, *(const VI *)&a->exponent[x][row] + b->exponent[x][column]);
-    if (UNLIKELY(CMPI(5, top, BI(EXPONENT_SPECIAL)))) return 0;
-    const VI last = top - (i32)rule.fraction_bits, least = last - 126, zero = last - 127;
-#define CUT(v, e) __builtin_convertvector((v) * (VF)((VU)(largest(e, least) - zero) << 23), VI) /* a scale of 2^-126 truncates to zero */
-    VI sums[2] = {CUT(value, own), BI(0)};
-    for (u32 h = 0; h < 2; h++) {
-        u32 from = k0 + 8 * h, to = h == 0 && k1 > k0 + 8 ? k0 + 8 : k1;
-        for (u32 x = from; x < to; x++)
-            sums[h] += CUT(*(const VF *)&a->value[x][row] * b->value[x][column], *(const VI *)&a->exponent[x][row] + b->exponent[x][column]);
-    }
-    const VU total = (VU)sums[0] + (VU)sums[1];
-    const VI negative = ((sums[0] & sums[1]) + ((sums[0] ^ sums[1]) >> 1)) >> 31; /* the sign of half the sum, which has 31 bits */
-    const VU magnitude = (total ^ (VU)negative) - (VU)negative;
+#define EXPONENTS(x) (*(const VI *)&a->exponent[x][row] + b->exponent[x][column])
+#define PRODUCTS(x) (*(const VF *)&a->value[x][row] * b->value[x][column])
+/* Sums have up to 32 bits and a sign: 16 products below 2^27, with 25 fraction bits, and an accumulator below 2^26. So they
+ * are added up in two halves, each of 8 products. */
+#define EACH_HALF(k0, k1) for (u32 h = 0, x = k0; h < 2; h++) for (; x < (h == 0 && k1 > k0 + 8 ? k0 + 8 : k1); x++)
+
+/* A sum as f32, truncated. */
+INLINE VU toward_zero(VI sum) {
+#ifdef EMU_AVX512
+    return (VU)__builtin_ia32_cvtdq2ps512_mask(sum, BF(0), (u16)-1, 8 | 3);
+#else
+    const VU sign = (VU)(sum >> 31), magnitude = ((VU)sum ^ sign) - sign;
     VU rest = magnitude >> 24; /* all places beyond the first 24 */
     rest |= rest >> 1, rest |= rest >> 2, rest |= rest >> 4;
-    VU bits = (VU)__builtin_convertvector(magnitude & ~rest, VF);
-    const VI empty = (VI)(magnitude == BU(0));
-    const VI field = (VI)(bits >> 23) + last;
-    bits = (bits + ((VU)last << 23)) & ~(VU)empty;
-    const VU sign = (VU)negative & 0x80000000u;
-    if (rule.accumulator == ELEMENT_F16) { /* rounded to odd, so that two roundings equal one */
-        const VU half = f32_to_f16_v((VF)(bits | sign | ((VU)((magnitude & rest) != BU(0)) & 1u)));
-        *c = half & (VU)((half & 0x7fffu) != BU(0));
-        return 1;
-    }
-    if (UNLIKELY(CMPU(6, ((VU)field - 1u) & ~(VU)empty, BU(253)))) return 0;
-    if (element_bits(rule.element) == 8) bits &= ~0u << (23 - FP8_FRACTION_BITS);
-    *c = bits | sign;
+    return (VU)__builtin_convertvector((VI)(magnitude & ~rest), VF) | (sign & 0x80000000u);
+#endif
+}
+/* `bits` of f32 as a half; `rest` is not 0 where the sum has more places. */
+INLINE VU round_to_f16(VU bits, VU rest) {
+    const VU half = f32_to_f16_v((VF)(bits | ((VU)(rest != BU(0)) & 1u))); /* rounded to odd, so that two roundings equal one */
+    return half & (VU)((half & 0x7fffu) != BU(0));
+}
+
+/* The same for the rows of a vector and ordinary numbers, whose products f32 holds exactly. Returns 0 where the accumulator
+ * is infinite, NaN or too small, or the sum is too large. */
+INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
+    VF value;
+    VI top;
+    const i32 least = (i32)rule.fraction_bits - 126, infinite = rule.accumulator == ELEMENT_F16 ? 16 : 128;
+    split_sum(rule, *c, &value, &top);
+    if (UNLIKELY(CMPI(5, top, BI(infinite - 1)))) return 0;
+    for (u32 x = k0; x < k1; x++) top = largest(top, EXPONENTS(x));
+    if (UNLIKELY(CMPI(1, top, BI(least)) & CMPI(5, top, BI(EXPONENT_ZERO / 2)))) return 0;
+    const VI last = largest(top, BI(least)) - (i32)rule.fraction_bits;
+    const VF scale = power(-last);
+    VI sums[2] = {__builtin_convertvector(value * scale, VI), BI(0)};
+    EACH_HALF(k0, k1) sums[h] += __builtin_convertvector(PRODUCTS(x) * scale, VI);
+    const VI total = sums[0] + sums[1];
+    if (UNLIKELY(CMPI(1, (sums[0] ^ total) & (sums[1] ^ total), BI(0)))) return 0;
+    const VU cut = toward_zero(total), bits = (VU)((VF)cut * power(last));
+    if (rule.accumulator == ELEMENT_F16) *c = round_to_f16(bits, (VU)(total - __builtin_convertvector((VF)cut, VI)));
+    else *c = element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
     return 1;
 }
 
-INLINE void sum_columns(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
+/* The same for significands. Returns 0 where a term is infinite or NaN or a result subnormal or too large. */
+INLINE int sum_significands(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
+    VF value;
+    VI own;
+    const struct format f = split_sum(rule, *c, &value, &own);
+    own = mark_special(value, own, f);
+    VI top = largest(own, BI(LEAST_TOP));
+    for (u32 x = k0; x < k1; x++) top = largest(top, EXPONENTS(x));
+    if (UNLIKELY(CMPI(5, top, BI(EXPONENT_SPECIAL)))) return 0;
+    const VI last = top - (i32)rule.fraction_bits, least = last - 126, zero = last - 127;
+#define CUT(v, e) __builtin_convertvector((v) * (VF)((VU)(largest(e, least) - zero) << 23), VI) /* a scale of 2^-126 truncates to zero */
+    VI sums[2] = {CUT(significand_of(value, own), own), BI(0)};
+    EACH_HALF(k0, k1) sums[h] += CUT(PRODUCTS(x), EXPONENTS(x));
+    const VU total = (VU)sums[0] + (VU)sums[1];
+    const VI negative = ((sums[0] & sums[1]) + ((sums[0] ^ sums[1]) >> 1)) >> 31; /* the sign of half the sum, which has 31 bits */
+    const VU magnitude = (total ^ (VU)negative) - (VU)negative;
+    VU rest = magnitude >> 24;
+    rest |= rest >> 1, rest |= rest >> 2, rest |= rest >> 4;
+    VU bits = (VU)__builtin_convertvector(magnitude & ~rest, VF);
+    const VI empty = (VI)(magnitude == BU(0)), field = (VI)(bits >> 23) + last;
+    if (UNLIKELY(CMPU(6, ((VU)field - 1u) & ~(VU)empty, BU(253)))) return 0;
+    bits = ((bits + ((VU)last << 23)) & ~(VU)empty) | ((VU)negative & 0x80000000u);
+    if (rule.accumulator == ELEMENT_F16) *c = round_to_f16(bits, magnitude & rest);
+    else *c = element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
+    return 1;
+}
+
+INLINE void sum_columns(const struct sum_rule rule, const int ordinary, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
     for (u32 x = 0; x < k; x += rule.group) {
         const u32 end = x + rule.group < k ? x + rule.group : k;
         for (u32 j = 0; j < columns; j++)
             for (u32 p = 0; p < ROWS; p += W)
-                if (UNLIKELY(!sum_of_group_v(rule, a, b, x, end, p, first + j, (VU *)&c[j][p])))
+                if (UNLIKELY(!(ordinary ? sum_ordinary : sum_significands)(rule, a, b, x, end, p, first + j, (VU *)&c[j][p])))
                     for (u32 i = p; i < p + W; i++) c[j][i] = sum_of_group(rule, a, b, x, end, i, first + j, c[j][i]);
     }
 }
-void sum_floats(struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
-    if (rule.accumulator == ELEMENT_F16) sum_columns(rule, a, b, k, first, columns, c);
-    else sum_columns(rule, a, b, k, first, columns, c);
+void sum_floats(struct sum_rule rule, struct side *a, struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
+    const int ordinary = a->ordinary && b->ordinary;
+    if (!ordinary && a->ordinary) take_significands(a);
+    if (!ordinary && b->ordinary) take_significands(b);
+    if (!ordinary) sum_columns(rule, 0, a, b, k, first, columns, c);
+    else if (rule.accumulator == ELEMENT_F16) sum_columns(rule, 1, a, b, k, first, columns, c);
+    else sum_columns(rule, 1, a, b, k, first, columns, c);
 }
 
 /* ---- integers ----------------------------------------------------------------------------------------------------- */
