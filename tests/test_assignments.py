@@ -39,7 +39,7 @@ def first(paths: list[Path]) -> list[Path]:
     return paths if EVERYTHING else sorted(paths, key=lambda path: path.stat().st_size)[:1]
 
 
-TRIED = WITH_WRONGS if EVERYTHING else WITH_WRONGS[1:2]
+TRIED = WITH_WRONGS if EVERYTHING else WITH_WRONGS[-1:]
 MODELS = [path for name in WITH_WRONGS for path in first(models(name))]
 WRONGS = [path for name in TRIED for path in first(wrongs(name))]
 

@@ -13,11 +13,11 @@ from tests.support.command_line import graded, grader
 from tests.support.course import PROGRAMS, QUICK, ROOT, course_with_emulator_limit
 
 
-@pytest.mark.parametrize("name", ["naive", "tiled", "flash2"])
+@pytest.mark.parametrize("name", ["naive", "tiled"])
 def test_the_model_solutions_pass_the_public_samples(name: str, tmp_path: Path) -> None:
     record = graded(ROOT / f"reference/hw4/{name}.cu", tmp_path, "public")
     assert [test["verdict"] for test in record["tests"]] == ["passed"] * 8
-    assert all(test["max_error"] < (1e-5 if name == "flash2" else 1e-4) for test in record["tests"])
+    assert all(test["max_error"] < 1e-4 for test in record["tests"])
     assert all(test["kernels"] > 0 for test in record["tests"])
     assert record["scores"]["correctness"] == 60
 
@@ -48,9 +48,7 @@ def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Pat
             "wrong_answer",
             "without the scale: multiply the scores by 1/√d before the softmax. Look at attention.cuh:",
         ),
-        ("last_tile_dropped", "wrong_answer", "last 32 keys"),
         ("nan", "wrong_answer", "NaN"),
-        ("short_output", "wrong_answer", "bytes"),
         ("silent", "no_output", "no output file"),
         ("crash", "runtime_error", "segmentation fault"),
         ("device_fault", "runtime_error", "device_fault.cu:2: kernel"),
@@ -90,9 +88,7 @@ def test_failing_on_a_damaged_testcase_is_the_machines_fault(tmp_path: Path) -> 
     ("program", "warning"),
     [
         ("exit_nonzero_but_right", "ended with exit code"),
-        ("chatty", None),
-        ("includes_cublas", None),
-        ("right_with_streams", None),
+        ("unusual_but_right", None),
     ],
 )
 def test_only_the_output_decides(program: str, warning: str | None, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,12 @@ OWN_FILES = {
 """Which modules, or packages, open files themselves, and whose: none of them was within reach of an untrusted stage."""
 
 
-def modules_that_open() -> Iterator[str]:
+@cache
+def modules_that_open() -> frozenset[str]:
+    return frozenset(_modules_that_open())
+
+
+def _modules_that_open() -> Iterator[str]:
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).with_suffix("").as_posix()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -74,7 +80,7 @@ def _is_quarantine(called: ast.expr) -> bool:
 
 
 def test_no_other_module_opens_what_an_untrusted_stage_could_have_touched() -> None:
-    opening = set(modules_that_open()) - {"sandbox/quarantine"}
+    opening = modules_that_open() - {"sandbox/quarantine"}
     assert [name for name in opening if name not in OWN_FILES and not _is_below(name)] == []
 
 
@@ -91,7 +97,7 @@ def test_no_other_module_opens_what_an_untrusted_stage_could_have_touched() -> N
     ],
 )
 def test_what_reads_only_untrusted_text_opens_no_file(name: str) -> None:
-    assert name not in set(modules_that_open())
+    assert name not in modules_that_open()
 
 
 @pytest.fixture

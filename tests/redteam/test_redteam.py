@@ -15,17 +15,9 @@ from grader.records.record import Record
 from tests.redteam.__main__ import Attack, judge, read_attacks, run_all, timed
 from tests.redteam.arena import SECRET
 
-QUICK = [
-    "read_expected",
-    "read_environment",
-    "change_kernel_settings",
-    "daemon_writes_later",
-    "output_link_outside",
-    "fork_bomb",
-    "deep_folders",
-    "makefile_shell",
-    "forge_trace",
-]
+QUICK = ["read_expected", "output_link_outside", "makefile_shell", "forge_trace"]
+"""One for each way into the grader: testcases, files, builds, traces. tests/test_sandbox.py and `grader doctor` try what
+the sandbox promises."""
 
 
 def test_attacks_of_every_kind_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
