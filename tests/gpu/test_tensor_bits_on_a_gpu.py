@@ -12,6 +12,7 @@ import pytest
 
 from grader.programs.engine.cuda import CudaEngine
 from tests.emulator.programs import HERE, build
+from tools.tensor_bits.__main__ import build as build_tensor_bits
 
 PROBE = HERE / "tensor_probe.cu"
 WORDS = (128, 128, 256, 32, 256)  # of A, B, C, metadata and D in a fragment
@@ -78,3 +79,12 @@ def test_matrix_instructions_give_the_gpus_bits(probes: tuple[Probe, Probe], pub
         if count:
             wrong.append("\n    ".join([f"{name}: {count} of {total} words differ", *examples]))
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_a_million_vectors_of_each_form_give_the_gpus_bits(gpu: CudaEngine, tmp_path: Path) -> None:
+    """mma.sync and wgmma, without a program around them."""
+    if gpu.gpu.compute_capability != (9, 0):
+        pytest.skip("its code is for sm_90a")
+    program = build_tensor_bits(tmp_path, gpu=True)
+    done = subprocess.run([program, "90", "1000000"], capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, "\n".join(line for line in done.stdout.splitlines() if " 0 differ" not in line)

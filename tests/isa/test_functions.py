@@ -11,6 +11,7 @@ from tests.emulator.programs import HERE as PROGRAMS
 from tests.emulator.programs import build, execute
 from tests.emulator.runtime_functions import hashes
 from tests.isa.machines import HERE, OLDER, OTHERS, Machine
+from tools.tensor_bits.__main__ import build as build_tensor_bits
 
 pytestmark = pytest.mark.timeout(900)  # two compilations of every function, and qemu
 others = pytest.mark.parametrize("machine", [OTHERS[-1], *OLDER], ids=lambda machine: machine.name)
@@ -47,3 +48,11 @@ def test_a_whole_program_runs_there(machine: Machine, tmp_path: Path, monkeypatc
     machine.enter(monkeypatch)
     done = execute(build(PROGRAMS / "portable.cu"), folder=tmp_path, timeout_s=60 * machine.slower)
     assert done.output == "lanes_that_go_downwards ok\nmixed ok\n" and done.exit_code == 0, done.errors
+
+
+def test_matrix_instructions_add_up_by_the_rule_on_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On this processor's vectors: tests/emulator/test_runtime_arithmetic.py."""
+    arm = OTHERS[-1]
+    arm.enter(monkeypatch)
+    done = execute(build_tensor_bits(tmp_path, gpu=False), "90", "10000", folder=tmp_path, timeout_s=60 * arm.slower)
+    assert done.exit_code == 0, done.output + done.errors

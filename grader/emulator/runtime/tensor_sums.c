@@ -216,13 +216,18 @@ INLINE VU round_to_f16(VU bits, VU rest) {
 }
 
 /* The same for the rows of a vector and ordinary numbers, whose products f32 holds exactly. Returns 0 where the accumulator
- * is infinite, NaN or too small, or the sum is too large. */
+ * is too small or the sum too large. An infinite accumulator stays, and a NaN becomes the NaN of sums. */
 INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI top;
-    const i32 least = (i32)rule.fraction_bits - 126, infinite = rule.accumulator == ELEMENT_F16 ? 16 : 128;
+    const int f16 = rule.accumulator == ELEMENT_F16;
+    const i32 least = (i32)rule.fraction_bits - 126, finite = f16 ? 15 : 127;
+    const u32 infinity = f16 ? 0x7c00u : 0x7f800000u, nan = f16 ? 0x7fffu : 0x7fffffffu;
     split_sum(rule, *c, &value, &top);
-    if (UNLIKELY(CMPI(5, top, BI(infinite - 1)))) return 0;
+    const VI special = top > finite;
+    const VU kept = where((VI)(*c & nan) > (i32)infinity, BU(nan), *c);
+    const u32 any_special = CMPI(5, top, BI(finite));
+    if (UNLIKELY(any_special)) value = (VF)where(special, BU(0), (VU)value), top = (VI)where(special, BU((u32)EXPONENT_ZERO), (VU)top);
     for (u32 x = k0; x < k1; x++) top = largest(top, EXPONENTS(x));
     if (UNLIKELY(CMPI(1, top, BI(least)) & CMPI(5, top, BI(EXPONENT_ZERO / 2)))) return 0;
     const VI last = largest(top, BI(least)) - (i32)rule.fraction_bits;
@@ -232,8 +237,8 @@ INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const 
     const VI total = sums[0] + sums[1];
     if (UNLIKELY(CMPI(1, (sums[0] ^ total) & (sums[1] ^ total), BI(0)))) return 0;
     const VU cut = toward_zero(total), bits = (VU)((VF)cut * power(last));
-    if (rule.accumulator == ELEMENT_F16) *c = round_to_f16(bits, (VU)(total - __builtin_convertvector((VF)cut, VI)));
-    else *c = element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
+    const VU rounded = f16 ? round_to_f16(bits, (VU)(total - __builtin_convertvector((VF)cut, VI))) : element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
+    *c = UNLIKELY(any_special) ? where(special, kept, rounded) : rounded;
     return 1;
 }
 
