@@ -35,7 +35,7 @@ _EXPECTATION = re.compile(r"^// expect: (?P<verdict>\w+) on (?P<where>[^:]+): (?
 
 @dataclass(frozen=True)
 class WrongKernel:
-    """A wrong solution and what is expected of it. `words`: any of them must be in what a student reads of the cause."""
+    """A wrong solution and what is expected of it. `words`: any of them must be in the cause that a student reads."""
 
     path: Path
     mistake: str
