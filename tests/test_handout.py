@@ -6,9 +6,11 @@ import base64
 import csv
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ import pytest
 from grader.base.errors import UsageError
 from grader.commands.handout import build_handout
 from grader.course.assignment import load_assignment
+from tests.support.course import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +68,45 @@ def test_the_grader_in_it_finds_the_samples_there(handout: Path, installed: Path
 def test_a_folder_with_something_in_it_is_left_alone(handout: Path) -> None:
     with pytest.raises(UsageError, match="exists already"):
         build_handout(handout, load_assignment("matmul"))
+
+
+def _link_to_the_secret(template: Path) -> str:
+    (template.parents[1] / "testcases/secret").write_text("secret")
+    (template / "notes.txt").symlink_to("../../testcases/secret")
+    return r"notes\.txt is a link"
+
+
+def _copy_of_a_solution(template: Path) -> str:
+    solution = min((template.parents[1] / "reference/matmul").glob("*.cu"))
+    shutil.copy(solution, template / "old.cu")
+    return rf"old\.cu is the same file as .*{solution.name}"
+
+
+def _readme(template: Path) -> str:
+    (template / "README.md").write_text("Hello")
+    return r"README\.md: the handout has a file of this name"
+
+
+def _no_readme(template: Path) -> str:
+    (template.parents[1] / "assignment/matmul/README.md").unlink()
+    return r"README\.md cannot be read, and the handout needs it"
+
+
+@pytest.mark.parametrize("spoil", [_link_to_the_secret, _copy_of_a_solution, _readme, _no_readme])
+def test_a_course_that_would_give_away_or_lose_a_file_is_refused(
+    spoil: Callable[[Path], str], handout: Path, course: Path
+) -> None:
+    for part in ("assignment/matmul", "student_template/matmul", "reference/matmul"):
+        shutil.copytree(ROOT / part, course / part)
+    shutil.copytree(handout / "testcases", course / "testcases", dirs_exist_ok=True)
+    (course / "tools").mkdir()
+    shutil.copy(ROOT / "tools/setup.sh", course / "tools")
+    sentence = spoil(course / "student_template/matmul")
+    with pytest.raises(UsageError, match=sentence):
+        build_handout(course / "out", load_assignment("matmul"))
+    assert not (course / "out").exists()
+
+
+def test_a_handout_is_not_put_where_the_next_one_would_include_it() -> None:
+    with pytest.raises(UsageError, match="goes into handouts"):
+        build_handout(ROOT / "student_template/matmul/out", load_assignment("matmul"))

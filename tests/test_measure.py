@@ -46,36 +46,44 @@ def frozen() -> float:
     return 0.0
 
 
-def test_the_graded_run_warms_up_and_six_that_agree_are_enough() -> None:
-    timing = repeat(of(*[10.0] * 6), TimingRules(), first=a_run(12.0), clock=frozen)
-    assert timing.stopped == "stable"
+def test_the_graded_run_warms_up_and_three_that_agree_are_enough() -> None:
+    timing = repeat(of(10.0, 10.01, 9.99), TimingRules(), first=a_run(12.0), clock=frozen)
+    assert timing.stopped == "agreed"
     assert timing.median_ms == 10.0
-    assert [run.use for run in timing.runs] == ["warm-up"] + ["counted"] * 6
-    assert timing.run_wall_s == pytest.approx(6 * 0.4)
+    assert [run.use for run in timing.runs] == ["warm-up"] + ["counted"] * 3
+    assert timing.run_wall_s == pytest.approx(3 * 0.4)
+    assert timing.interval is not None and timing.interval.low < 10.0 < timing.interval.high
+
+
+def test_a_graded_run_that_agrees_with_the_next_two_counts_unless_the_gpu_was_throttled() -> None:
+    timing = repeat(of(10.01, 9.99), TimingRules(), first=a_run(10.0), clock=frozen)
+    assert [run.use for run in timing.runs] == ["counted"] * 3
+    timing = repeat(of(10.01, 9.99, 10.0), TimingRules(), first=a_run(10.0, SLOWED), clock=frozen)
+    assert [run.use for run in timing.runs] == ["warm-up"] + ["counted"] * 3
 
 
 def test_without_a_graded_run_the_first_is_the_warm_up() -> None:
-    timing = repeat(of(15.0, *[10.0] * 6), TimingRules(), clock=frozen)
-    assert [run.gpu_ms for run in timing.counted] == [10.0] * 6
+    timing = repeat(of(15.0, *[10.0] * 3), TimingRules(), clock=frozen)
+    assert [run.gpu_ms for run in timing.counted] == [10.0] * 3
 
 
 def test_a_slow_run_stays_in_the_result_marked_and_the_median_does_not_move() -> None:
-    timing = repeat(of(10.0, 10.0, 14.0, *[10.01] * 9), TimingRules(), first=a_run(10.0), clock=frozen)
+    timing = repeat(of(10.0, 14.0, 10.0, *[10.01] * 9), TimingRules(), first=a_run(10.0), clock=frozen)
     assert timing.stopped == "stable"
     assert [run.gpu_ms for run in timing.runs if run.outlier] == [14.0]
     assert timing.median_ms == pytest.approx(10.01, abs=0.01)
 
 
 def test_a_throttled_run_is_repeated_and_said_so() -> None:
-    timing = repeat(of(10.0, a_run(13.0, SLOWED), *[10.0] * 5), TimingRules(), first=a_run(10.0), clock=frozen)
-    assert [run.use for run in timing.runs] == ["warm-up", "counted", "throttled"] + ["counted"] * 5
+    timing = repeat(of(10.0, a_run(13.0, SLOWED), 10.0), TimingRules(), first=a_run(10.0), clock=frozen)
+    assert [run.use for run in timing.runs] == ["counted", "counted", "throttled", "counted"]
     assert timing.notes == ("a run was repeated because the GPU was throttled (power cap)",)
     assert timing.median_ms == 10.0
 
 
 def test_a_gpu_that_is_always_throttled_is_timed_in_the_end_and_said_so() -> None:
     timing = repeat(of(*[a_run(13.0, SLOWED)] * 9), TimingRules(), first=a_run(13.0), clock=frozen)
-    assert timing.stopped == "stable"
+    assert timing.stopped == "agreed"
     assert sum(run.use == "throttled" for run in timing.runs) == 3
     assert any("repeating did not help" in note for note in timing.notes)
 

@@ -44,8 +44,12 @@ def test_a_mark_waits_until_the_counters_hold_what_was_done(monkeypatch: pytest.
     monkeypatch.setattr(outside_clock, "SETTLE_S", 0.15)
     monkeypatch.setattr(outside_clock.time, "sleep", waited.append)
     now = time.monotonic()
-    clock([]).mark(now)
-    clock([]).mark(now - 1)
+    busy, idle = clock([]), clock([])
+    busy.worked(now)
+    busy.worked(now - 2)  # an older run does not shorten the wait
+    idle.worked(now - 1)
+    busy.mark()
+    idle.mark()
     assert 0.1 < waited[0] <= 0.15
     assert waited[1] == 0
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from statistics import fmean, median, stdev
 
 import pytest
 
 from grader.course.assignment import TimingRules
-from grader.timing.stopping import LEAST_RUNS, decide, median_interval, outliers
+from grader.timing.stopping import LEAST_RUNS, decide, mean_interval, median_interval, outliers
 
 
 def test_fewer_than_six_runs_have_no_interval() -> None:
@@ -37,10 +38,38 @@ def test_the_interval_holds_the_median_of_a_skewed_distribution_at_least_95_time
     assert hits >= 0.94 * 2000
 
 
-def test_runs_that_agree_stop_after_the_sixth() -> None:
+def test_runs_that_agree_within_a_per_cent_stop_after_the_sixth() -> None:
     rule = TimingRules(budget_s=100)
-    values = [10.0, 10.01, 9.99, 10.02, 10.0, 10.01]
+    values = [10.0, 10.04, 9.96, 10.06, 9.98, 10.01]
     assert [decide(values[:n], 0.0, rule) for n in range(1, 7)] == ["more"] * 5 + ["stable"]
+
+
+def test_three_runs_that_agree_closely_are_enough_and_a_warm_up_like_them_is_one_of_the_three() -> None:
+    values = [10.0, 10.005, 9.995]
+    decisions = [decide(values[:n], 0.0, TimingRules()) for n in range(1, 4)]
+    assert decisions == ["more", "more", "agreed"]
+    assert decide(values[:2], 0.0, TimingRules(), warm_up=[10.002]) == "agreed"
+    assert decide(values[:2], 0.0, TimingRules(), warm_up=[10.5]) == "more", "the GPU was not warm yet"
+    assert decide([], 0.0, TimingRules(warm_up=3), warm_up=values) == "more", "none of them is a run that counts"
+    assert decide(values, 0.0, TimingRules(within=0.001)) == "more", "a narrower `within` asks for closer runs"
+
+
+def test_the_interval_of_three_runs_is_students() -> None:
+    interval = mean_interval([9.9, 10.0, 10.1])  # standard deviation 0.1, t = 4.303
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((10 - 0.2484, 10 + 0.2484), abs=1e-4)
+
+
+def test_stopping_early_keeps_the_time_repeatable() -> None:
+    source = random.Random(7)
+    for scatter in (0.0005, 0.002, 0.01):
+        times = []
+        for _ in range(300):
+            values: list[float] = [source.gauss(1, scatter)]
+            while decide(values, 0.0, TimingRules()) == "more":
+                values.append(source.gauss(1, scatter))
+            times.append(median(values))
+        assert stdev(times) / fmean(times) < 0.005, "the promise of docs/benchmarks.md"
 
 
 def test_runs_that_do_not_agree_go_on_until_the_budget_or_the_count() -> None:

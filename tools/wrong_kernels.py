@@ -35,7 +35,7 @@ _EXPECTATION = re.compile(r"^// expect: (?P<verdict>\w+) on (?P<where>[^:]+): (?
 
 @dataclass(frozen=True)
 class WrongKernel:
-    """A wrong solution and what is expected of it. `words`: any of them must be in the reason."""
+    """A wrong solution and what is expected of it. `words`: any of them must be in the cause that a student reads."""
 
     path: Path
     mistake: str
@@ -102,7 +102,8 @@ def read_wrong_kernels(folder: Path) -> list[WrongKernel]:
 
 
 def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
-    """Compare a record with what is expected."""
+    """Compare a record with what is expected. The cause is named where most tests name it, or the closer look, with
+    which the report leads."""
     refused: dict[str, tuple[int, int]] = {}
     missed, wrongly, matching, reasons, verdicts = [], [], 0, [], set()
     for test in record.tests:
@@ -119,6 +120,8 @@ def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
             matching += any(word in test.reason for word in kernel.words) and test.verdict == kernel.verdict
         elif wrong:
             wrongly.append(test.name)
+    look = record.closer_look.cause if record.closer_look is not None else ""
+    named = matching * 2 > len(reasons) or any(word in look for word in kernel.words)
     return Finding(
         kernel,
         refused,
@@ -126,7 +129,7 @@ def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
         tuple(wrongly),
         tuple(sorted(verdicts)),
         _diagnosis(reasons),
-        matching * 2 > len(reasons) if reasons else None,
+        named if reasons else None,
     )
 
 

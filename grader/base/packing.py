@@ -8,12 +8,12 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_LEFT_OUT = ("__pycache__", ".egg-info", ".pyc", ".so")
+_LEFT_OUT = ("__pycache__", ".egg-info", ".pyc", ".so", ".git", ".venv", ".swp", "~", ".DS_Store")
 _EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The files below `folder` in order, without those that running or installing the code leaves there."""
+    """The files below `folder` in order, without those that running, installing and editing the code leaves there."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not any(part.endswith(_LEFT_OUT) for part in path.relative_to(folder).parts):
             yield path

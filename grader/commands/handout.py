@@ -7,7 +7,8 @@
     grader/              the grader as a wheel, and setup.sh to install it into .venv
 
 The model solutions, the baseline, the secret and everything drawn from it stay behind; so do the kernels that compute
-expected outputs on a GPU, which are solutions too.
+expected outputs on a GPU, which are solutions too. A template may hold no links, which could lead to any of these, and
+no copy of a file in reference/.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ sh grader/setup.sh               # once: installs the grader into .venv, with nv
 
 def build_handout(out: Path, rules: Assignment) -> list[str]:
     """Write the folder `out`, whole or not at all, and return the names of its files. Raises UsageError where `out`
-    exists and is not empty."""
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise UsageError(f"{shown(out)} exists already: name a new folder for the handout.")
-    content = dict(_content(rules))
+    exists and is not empty, or where the course's files are unfit to be given out."""
     try:
+        out = out.resolve()
+        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+            raise UsageError(f"{shown(out)} exists already: name a new folder for the handout.")
+        content = _content(rules, out)
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
             made = Path(scratch) / "handout"
@@ -60,23 +62,51 @@ def build_handout(out: Path, rules: Assignment) -> list[str]:
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 (made / name).write_bytes(data)
             made.replace(out)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError(f"{shown(out.parent)} is not a folder: name another place for the handout.") from error
     except OSError as error:
         raise MachineFault(f"The handout could not be written to {shown(out)}: {error.strerror}.") from error
     return sorted(content)
 
 
-def _content(rules: Assignment) -> Iterator[tuple[str, bytes]]:
+def _content(rules: Assignment, out: Path) -> dict[str, bytes]:
+    """The files of the handout that goes to `out`, by name."""
     root, main = course_root(), rules.submission.main
     template = root / "student_template" / rules.name
+    for source in (template, Path(grader.__file__).parent):
+        if out.is_relative_to(source.resolve()):
+            raise UsageError(f"{shown(out)} is inside {shown(source)}, which goes into handouts: name another folder.")
     if not (template / main).is_file():
         raise UsageError(f"{shown(template / main)} is missing: students need a template to start from.")
-    handout = (root / "assignment" / rules.name / "README.md").read_text(encoding="utf-8")
-    handout = handout.replace(f"`student_template/{rules.name}/`", f"`{main}`")
-    yield "README.md", (_BEGIN.format(main=main) + handout).encode()
-    yield from ((path.relative_to(template).as_posix(), path.read_bytes()) for path in files_below(template))
+    content = {path.relative_to(template).as_posix(): data for path, data in _template(template, root / "reference")}
+    readme = _read(root / "assignment" / rules.name / "README.md").decode(errors="replace")
+    readme = readme.replace(f"`student_template/{rules.name}/`", f"`{main}`")
+    own = {"README.md": (_BEGIN.format(main=main) + readme).encode()}
     for path in (root / "assignment" / rules.name / "assignment.yaml", rules.testcases_file, *_samples(rules)):
-        yield path.relative_to(root).as_posix(), path.read_bytes()
-    yield from (("grader/setup.sh", (root / "tools/setup.sh").read_bytes()), _wheel())
+        own[path.relative_to(root).as_posix()] = _read(path)
+    own |= {"grader/setup.sh": _read(root / "tools/setup.sh")} | dict([_wheel()])
+    if both := sorted(content.keys() & own.keys()):
+        raise UsageError(f"{shown(template / both[0])}: the handout has a file of this name of its own; rename it.")
+    return content | own
+
+
+def _template(template: Path, reference: Path) -> Iterator[tuple[Path, bytes]]:
+    """The template's files. Raises UsageError for one that would give a solution or any other file away."""
+    solutions = {data: path for path in files_below(reference) if (data := path.read_bytes())}
+    for path in files_below(template):
+        if path.is_symlink():
+            raise UsageError(f"{shown(path)} is a link, and students would get what it leads to: put a file there.")
+        data = _read(path)
+        if data in solutions:
+            raise UsageError(f"{shown(path)} is the same file as {shown(solutions[data])}: students must not get it.")
+        yield path, data
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{shown(path)} cannot be read, and the handout needs it: {error.strerror}.") from error
 
 
 def _samples(rules: Assignment) -> Iterator[Path]:

@@ -188,9 +188,9 @@ class Phase(StrictModel):
 class TimingRules(StrictModel):
     """How often a test that earns points for its time is run, and when to stop (see grader.timing.stopping).
 
-    `tests` names the tests that are repeated, by default those that the rubric times. `warm_up` runs do not count; the
-    graded run is the first of them. `budget_s` limits the wall time of all runs of a test. A throttled run is repeated
-    up to `throttled_retries` times.
+    `tests` names the tests that are repeated, by default those that the rubric times. `warm_up` runs do not count
+    unless they agree with the others; the graded run is the first of them. `budget_s` limits the wall time of all runs
+    of a test. A throttled run is repeated up to `throttled_retries` times.
     """
 
     tests: str | None = None

@@ -13,7 +13,7 @@ There are two sources; the grader uses the first that the GPU supports:
                  ran, in whole per cents. On every GPU since Kepler.
 
 Both are updated periodically: the work of a program may appear up to 0.1 s after its end. So a reading waits that long
-(docs/benchmarks.md).
+(docs/benchmarks.md), and for that the clock has to know when the grader's last program ended (`worked`).
 """
 
 from __future__ import annotations
@@ -51,16 +51,26 @@ class Busy:
 class OutsideClock(Protocol):
     """Reads one GPU. A mark is a point in time."""
 
-    def mark(self, last_work: float = 0.0) -> Any:
-        """Take a mark, at the earliest `SETTLE_S` after `last_work` (on `time.monotonic`); by default at once."""
+    def worked(self, until: float) -> None:
+        """Note that the GPU may have worked for the grader until then, on `time.monotonic`."""
+
+    def mark(self) -> Any:
+        """Take a mark, as soon as the counters include all work that was noted."""
 
     def between(self, first: Any, second: Any) -> Busy | None:
         """The work between two marks; None if the GPU does not report it."""
 
 
-def settle(last_work: float) -> None:
-    """Wait until the counters include all work done before `last_work`."""
-    time.sleep(max(0.0, last_work + SETTLE_S - time.monotonic()))
+class _Settling:
+    """Waits until the counters include all work that was noted."""
+
+    _worked_until = 0.0
+
+    def worked(self, until: float) -> None:
+        self._worked_until = max(until, self._worked_until)
+
+    def _settle(self) -> None:
+        time.sleep(max(0.0, self._worked_until + SETTLE_S - time.monotonic()))
 
 
 @contextlib.contextmanager
@@ -82,7 +92,7 @@ class _Sample:
         weakref.finalize(self, pynvml.nvmlGpmSampleFree, counters)
 
 
-class GpmClock:
+class GpmClock(_Settling):
     """NVML's GPM counters of one device."""
 
     _METRICS = (
@@ -94,8 +104,8 @@ class GpmClock:
     def __init__(self, handle: Any) -> None:
         self._handle = handle
 
-    def mark(self, last_work: float = 0.0) -> _Sample:
-        settle(last_work)
+    def mark(self) -> _Sample:
+        self._settle()
         sample = _Sample(pynvml.nvmlGpmSampleAlloc())
         pynvml.nvmlGpmSampleGet(self._handle, sample.counters)
         sample.at = time.monotonic()
@@ -130,14 +140,14 @@ def _gpm_clock(handle: Any) -> GpmClock | None:
 # ---- utilisation samples ----------------------------------------------------------------------------------------
 
 
-class UtilisationClock:
+class UtilisationClock(_Settling):
     """NVML's buffer of utilisation samples: (time in microseconds, per cent of the period that ended then)."""
 
     def __init__(self, read: Callable[[int], list[tuple[int, int]]]) -> None:
         self._read = read
 
-    def mark(self, last_work: float = 0.0) -> tuple[float, int]:
-        settle(last_work)
+    def mark(self) -> tuple[float, int]:
+        self._settle()
         return time.monotonic(), time.time_ns() // 1000
 
     def between(self, first: tuple[float, int], second: tuple[float, int]) -> Busy | None:

@@ -6,6 +6,7 @@ A Bench is opened once per grading on the cuda engine. There is none for the emu
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -58,6 +59,7 @@ from grader.timing.evidence import Outside, other_kernel
 from grader.timing.floors import Floor, least_time
 from grader.timing.fresh_inputs import FreshInput, fresh_input
 from grader.timing.measurement import TimedRun, Timing, measure_case
+from grader.timing.stopping import agreement
 
 SCORED_LAUNCHES = 24
 """How many launches are profiled for the score; achieved occupancy hardly differs between launches of a kernel."""
@@ -84,7 +86,17 @@ class Bench:
     def to_ourselves(self, progress: Progress) -> Iterator[None]:
         """Keep other graders off this GPU while the block runs."""
         with gpu_to_ourselves(self.engine.gpu.uuid, progress.line):
+            self.worked(time.monotonic())
             yield
+
+    def worked(self, until: float) -> None:
+        """Note that the GPU may have worked until then, on `time.monotonic`."""
+        if self.clock is not None:
+            self.clock.worked(until)
+
+    def mark(self) -> object:
+        """A mark of the outside clock; None without one."""
+        return self.clock.mark() if self.clock is not None else None
 
     def is_timed(self, case: Case) -> bool:
         """Whether the assignment asks for the case's time to be measured repeatedly, until it is precise."""
@@ -103,9 +115,16 @@ class Bench:
         return fresh_input(case, self.files, lambda nonce: self.suite.fresh_seed(case, nonce))
 
     def time(
-        self, program: Path, case: Case, fresh: FreshInput, *, wall_s: float, first: TimedRun | None = None
+        self,
+        program: Path,
+        case: Case,
+        fresh: FreshInput,
+        *,
+        wall_s: float,
+        first: TimedRun | None = None,
+        since: object = None,
     ) -> Timing:
-        """Time `program` on inputs of `case` from `fresh`."""
+        """Time `program` on inputs of `case` from `fresh`. `first` is the graded run, `since` the mark before it."""
         return measure_case(
             self.engine,
             program,
@@ -116,6 +135,7 @@ class Bench:
             first=first,
             read=self.read,
             clock=self.clock,
+            since=since,
         )
 
     # ---- the reference solution ---------------------------------------------------------------------------------
@@ -262,8 +282,9 @@ def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
         confidence=interval.confidence if interval else None,
         stopped=timing.stopped,
         rule=(
-            f"until the 95 % interval of the median is within {rule.within:.2%} of it, or {rule.budget_s:g} s, "
-            f"or {rule.most} runs; {rule.warm_up} warm-up, of which the graded run is the first; fresh inputs"
+            f"until the 95 % interval of the median is within {rule.within:.2%} of it, or within {agreement(rule):.2%} "
+            f"after 3 to 5 runs, or {rule.budget_s:g} s, or {rule.most} runs; {rule.warm_up} warm-up, of which the "
+            "graded run is the first, counted if it agrees with the others; fresh inputs"
         ),
         notes=timing.notes,
         outside=_outside_record(timing.outside),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -155,6 +156,8 @@ def _run_case(
 
     limit_s, limit_name = wall_limit(grading, case)
     files, bench = grading.files, grading.bench
+    with watch.stage("fresh inputs and their checks"):
+        since = bench.mark() if bench is not None and fresh is not None else None
     with (
         watching(bench.read if bench is not None else None) as watched,
         run_program(
@@ -188,6 +191,8 @@ def _run_case(
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
                 # A student is not to blame for failing on a file that has changed since it was generated.
                 judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
+        if bench is not None:  # after a failure, the grader may have tried the GPU itself
+            bench.worked(run.ended if judgement.verdict is Verdict.PASSED else time.monotonic())
         record = _test_record(grading, case, run, check, judgement, limit_s)
         if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
             corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
@@ -196,7 +201,7 @@ def _run_case(
         first = timed(run, watched.state) if credible else ""
         trace, witness = run.trace, witness_of(grading.engine.name, case, run)
     if isinstance(first, TimedRun):
-        record = _timed(grading, program, case, record, first, fresh, limit_s, watch)
+        record = _timed(grading, program, case, record, first, since, fresh, limit_s, watch)
         record = _compared(grading, case, record, limit_s, watch)
         record = _computed_on_the_gpu(grading, record, trace, witness)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
@@ -222,6 +227,7 @@ def _timed(
     case: Case,
     record: TestRecord,
     first: TimedRun,
+    since: object,
     fresh: FreshInput | None,
     limit_s: float,
     watch: Stopwatch,
@@ -235,7 +241,7 @@ def _timed(
     gpu_ms, refused, notes = record.gpu_ms, "", tuple[str, ...]()
     if fresh is not None:
         with watch.stage("fresh inputs and their checks"):
-            timing = bench.time(program, case, fresh, wall_s=limit_s, first=first)
+            timing = bench.time(program, case, fresh, wall_s=limit_s, first=first, since=since)
             watch.add("timed runs", timing.run_wall_s)
         if timing.problem:
             refused = f"It passed, but {timing.problem}: its time is refused and earns no points."

@@ -93,7 +93,7 @@ class OutsideRecord(_Value):
 
 class TimingRecord(_Value):
     """How a GPU time was measured. The test's `gpu_ms` is the median of the counted runs, and `low_ms` to `high_ms` is
-    its confidence interval. `stopped` is the branch of the stopping rule: `stable`, `budget` or `count`."""
+    its confidence interval. `stopped` is the branch of the stopping rule: `agreed`, `stable`, `budget` or `count`."""
 
     runs: tuple[TimedRunRecord, ...]
     median_ms: float

@@ -13,7 +13,7 @@ from statistics import median
 from grader.base.stopwatch import overhead
 from grader.operators import shape_words
 from grader.records.record import ProfileRecord, Record, TestRecord, TimingRecord
-from grader.timing.stopping import median_interval
+from grader.timing.stopping import mean_interval, median_interval
 
 WIDTH = 110
 _CLOSE = 1e-6
@@ -107,7 +107,8 @@ def _timing(what: str, gpu_ms: float, timing: TimingRecord) -> Iterator[str]:
         else ", too few runs for an interval"
     )
     agrees = _agrees(median(counted), gpu_ms, _CLOSE * gpu_ms) if counted else ""
-    if (again := median_interval(counted)) is not None and timing.low_ms is not None and timing.high_ms is not None:
+    again = median_interval(counted) or mean_interval(counted)
+    if again is not None and timing.low_ms is not None and timing.high_ms is not None:
         for end, recorded in ((again.low, timing.low_ms), (again.high, timing.high_ms)):
             agrees = agrees or _agrees(end, recorded, _CLOSE * recorded)
     yield f"  {what} {gpu_ms:.6g} ms: median of {len(counted)} runs{interval}{agrees}"

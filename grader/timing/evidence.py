@@ -13,8 +13,7 @@ on the same core would need, estimated as a share of the sequential program's ti
 Work that a program hides from the tracer still shows on the outside clock (`grader.gpu.outside_clock`). `hidden_work`
 allows for what honest programs need beyond their traced kernels. On an H200 (driver 580, 2026-11-22,
 docs/benchmarks.md) this was 0.2 to 2.9 ms per run for its context, up to 6 % for long series of kernels, and the
-counters' tick. If the graded run has only just ended, counters that lag behind may include some of its work, so that
-run's time is allowed too.
+counters' tick.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def hidden_work(outside: Outside) -> str:
     if outside.busy.busy_s <= outside.allowed_s:
         return ""
     return (
-        f"the GPU was busy for {outside.busy.busy_s:.3g} s during its {outside.runs} timed runs, but its traces "
+        f"the GPU was busy for {outside.busy.busy_s:.3g} s during its {outside.runs} runs, but its traces "
         f"explain only {outside.explained_s:.3g} s: the tracer did not see all of its work"
     )
 

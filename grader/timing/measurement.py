@@ -29,7 +29,7 @@ from grader.programs.run import Run, run_program
 from grader.sandbox.scratch import scratch_folder
 from grader.timing.evidence import Outside, doubts, hidden_work, tells_runs_apart, witness_of
 from grader.timing.fresh_inputs import Answer, FreshInput
-from grader.timing.stopping import Interval, decide, median_interval, outliers
+from grader.timing.stopping import Interval, agree, decide, mean_interval, median_interval, outliers
 
 Use = Literal["counted", "warm-up", "throttled"]
 
@@ -47,8 +47,10 @@ class TimedRun:
     use: Use = "counted"
     outlier: bool = False
     launches: int = 0
-    ended: float = 0.0
-    """When the run ended, on `time.monotonic`."""
+
+    @property
+    def throttled(self) -> bool:
+        return self.state is not None and self.state.throttled
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Timing:
     run_wall_s: float = 0.0
     """Wall time of all runs made for this timing, including those of a rejected series."""
     outside: Outside | None = None
-    """The outside clock's reading of these runs, without the graded run, which was made before."""
+    """The outside clock's reading of these runs, the graded run among them."""
 
     @property
     def counted(self) -> tuple[TimedRun, ...]:
@@ -91,7 +93,6 @@ def timed(run: Run, state: GpuState | None) -> TimedRun | str:
         wall_s=run.outcome.wall_s,
         state=state,
         launches=len(trace.kernels),
-        ended=run.ended,
     )
 
 
@@ -102,7 +103,8 @@ def repeat(
     first: TimedRun | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Timing:
-    """Call `once` until the rule is satisfied. `first` is an earlier run that serves as the first warm-up."""
+    """Call `once` until the rule is satisfied. `first` is an earlier run that serves as the first warm-up. A warm-up
+    during which the GPU was throttled never counts."""
     began = clock()
     runs: list[TimedRun] = [replace(first, use="warm-up")] if first is not None else []
     retries = rule.throttled_retries
@@ -110,7 +112,10 @@ def repeat(
     wall_s = 0.0
     while True:
         counted = [run.gpu_ms for run in runs if run.use == "counted"]
-        verdict = decide(counted, clock() - began, rule)
+        warm_up = [run.gpu_ms for run in runs if run.use == "warm-up" and not run.throttled]
+        verdict = decide(counted, clock() - began, rule, warm_up)
+        if verdict == "agreed" and agree([*warm_up, *counted], rule):
+            runs = [replace(run, use="counted") if not run.throttled else run for run in runs]
         if verdict != "more":
             return replace(_timing(runs, verdict, notes), run_wall_s=wall_s)
         made = once()
@@ -120,7 +125,7 @@ def repeat(
         use: Use = "counted"
         if sum(run.use == "warm-up" for run in runs) < rule.warm_up:
             use = "warm-up"
-        elif made.state is not None and made.state.throttled:
+        elif made.throttled and made.state is not None:
             if retries > 0:
                 retries -= 1
                 use = "throttled"
@@ -134,7 +139,7 @@ def _timing(runs: Sequence[TimedRun], stopped: str, notes: Sequence[str]) -> Tim
     counted = [run.gpu_ms for run in runs if run.use == "counted"]
     marks = iter(outliers(counted))
     marked = tuple(replace(run, outlier=next(marks)) if run.use == "counted" else run for run in runs)
-    interval = median_interval(counted)
+    interval = median_interval(counted) or mean_interval(counted)
     return Timing(marked, median(counted), interval, stopped, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -188,15 +193,16 @@ def measure_case(
     first: TimedRun | None = None,
     read: Reader | None = None,
     clock: OutsideClock | None = None,
+    since: object = None,
 ) -> Timing:
     """Time `program` on inputs of `case` from `fresh`. `wall_s` limits each run; `first` is the graded run, which has
-    just ended. Raises MachineFault if the disk is full.
+    just ended, and `since` the mark of the outside clock before it. Raises MachineFault if the disk is full.
 
     If the outside clock saw work that no trace explains, the whole series is repeated once, because another program may
     have used the GPU meanwhile. A program that hides work does so again.
     """
     again = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
-    timing = again(first=first)
+    timing = again(first=first, since=since)
     if timing.outside is None or not hidden_work(timing.outside):
         return timing
     second = _compared_with_first(again(first=None), first)
@@ -218,15 +224,14 @@ def _measure(
     first: TimedRun | None,
     read: Reader | None,
     clock: OutsideClock | None,
+    since: object = None,
 ) -> Timing:
     tolerance = limits(case, fresh.files, rules.tolerance)
-    ended = first.ended if first is not None else time.monotonic()
-    made: list[TimedRun] = []
+    made = [first] if first is not None else []
 
     with _comparison() as comparison:
 
         def once() -> TimedRun | str:
-            nonlocal ended
             answer = fresh.renew()
             with (
                 watching(read) as watch,
@@ -239,8 +244,9 @@ def _measure(
                     limits=rules.limits,
                 ) as run,
             ):
-                ended = run.ended
                 watch.stop()
+                if clock is not None:
+                    clock.worked(run.ended)
                 found = timed(run, watch.state)
                 if isinstance(found, str):
                     return found
@@ -251,21 +257,20 @@ def _measure(
                 comparison.begin(run.output, answer, tolerance)
                 return wrong or found
 
-        begin = clock.mark() if clock is not None else None
+        begin = clock.mark() if clock is not None and since is None else since
         timing = repeat(once, rules.timing, first=first)
         if wrong := comparison.result():
             timing = replace(timing, problem=timing.problem or wrong, median_ms=None)
         if timing.problem or clock is None:
             return _compared_with_first(timing, first)
-        busy = clock.between(begin, clock.mark(ended))
+        busy = clock.between(begin, clock.mark())
     if busy is None:
         return _compared_with_first(timing, first)
-    seen = [*made, *((first,) if first is not None else ())]  # counters that lag behind may include the first
     outside = Outside(
         busy,
-        explained_s=sum(run.gpu_ms for run in seen) / 1e3,
-        runs=len(seen),
-        launches=sum(run.launches for run in seen),
+        explained_s=sum(run.gpu_ms for run in made) / 1e3,
+        runs=len(made),
+        launches=sum(run.launches for run in made),
     )
     return _compared_with_first(replace(timing, outside=outside, problem=hidden_work(outside)), first)
 

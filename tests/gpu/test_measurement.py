@@ -38,8 +38,9 @@ def test_a_timed_test_is_repeated_on_fresh_inputs_until_the_rule_is_satisfied(tm
     (test,) = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t25")["tests"]
     timing = test["timing"]
     counted = [run for run in timing["runs"] if run["use"] == "counted"]
-    assert timing["runs"][0]["use"] == "warm-up"
-    assert len(counted) >= 6
+    assert len(counted) >= 3
+    assert timing["stopped"] in ("agreed", "stable")
+    assert timing["low_ms"] <= timing["median_ms"] <= timing["high_ms"]
     assert test["gpu_ms"] == timing["median_ms"] == pytest.approx(np.median([run["gpu_ms"] for run in counted]))
     assert all(run["sm_mhz"] > 0 and run["memory_mhz"] > 0 and run["temperature_c"] > 0 for run in counted)
     assert test["timing_refused"] == ""
@@ -101,7 +102,7 @@ def test_a_reference_solution_is_timed_on_this_gpu_in_the_same_session(tmp_path:
     assert test["reference"]["name"] == "flash2.cu"
     assert test["reference"]["sha256"] == record["submission"]["sha256"]
     counted = [run for run in test["reference"]["timing"]["runs"] if run["use"] == "counted"]
-    assert len(counted) >= 6 and all(run["sm_mhz"] > 0 for run in counted)
+    assert len(counted) >= 3 and all(run["sm_mhz"] > 0 for run in counted)
     assert test["reference_ms"] == test["reference"]["timing"]["median_ms"]
     assert test["gpu_ms"] / test["reference_ms"] == pytest.approx(1, abs=0.01)
     (speed,) = [part for part in record["parts"] if part["part"] == "speed"]
