@@ -85,7 +85,8 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
     if check.kind == "precision":
         number = next(i for i, found in enumerate(check.precision) if found.sloppy)
         samples = _samples(operator, shape, number, check.errors[number], input, expected, got, PRECISION_ROWS)
-        return Diagnosis("", *(_rounding(operator, shape, number, samples) or _LOST_PRECISION))
+        cause, steps = _rounding(operator, shape, number, samples)
+        return Diagnosis("", *((cause, steps) if cause else _LOST_PRECISION))
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
     tensors = _which_tensors(check.errors)
     if check.nan == check.values:
@@ -127,17 +128,21 @@ def _cause(
     samples = _samples(operator, shape, number, errors, input, expected, got, SAMPLED_ROWS)
     if not samples:
         return "", ()
-    for explain in (_constant, partial(_alternate, operator, shape, number), partial(_misplaced, operator)):
+    finite = check.max_finite_error if check.infinite == 0 else None
+
+    def rounding(_: list[_Sample]) -> Explanation:
+        if finite is None or not any(alternate.rounding for alternate in operator.alternates()):
+            return NOTHING
+        more = _samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS)
+        return _rounding(operator, shape, number, more)
+
+    for explain in (_constant, partial(_alternate, operator, shape, number), rounding, partial(_misplaced, operator)):
         cause, steps = explain(samples)
         if cause:
             return cause, steps
-    if check.max_finite_error is not None and check.infinite == 0:
-        samples = _samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS)
-        if found := _rounding(operator, shape, number, samples):
-            return found
-        if check.max_finite_error < 20 * errors.limit.largest:
-            sentence, steps = _LOST_PRECISION
-            return f"The largest error is {check.max_finite_error:.2g}. {sentence}", steps
+    if finite is not None and finite < 20 * errors.limit.largest:
+        sentence, steps = _LOST_PRECISION
+        return f"The largest error is {finite:.2g}. {sentence}", steps
     wrong = errors.by_unit > 0
     if not wrong[0] and wrong[1:].all() and len(wrong) > 1:
         one = operator.unit
@@ -371,14 +376,14 @@ def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sam
 
 
 def _computed(alternate: Alternate, shape: Shape, sample: _Sample) -> F64:
-    others = [tensor for unit in alternate.others(shape, sample.unit) for tensor in sample.tensors_of(unit)]
+    others = [sample.tensors_of(unit)[number] for unit, number in alternate.others(shape, sample.unit)]
     with np.errstate(all="ignore"):
         return alternate.compute(shape, (*sample.tensors, *others), sample.rows)
 
 
-def _rounding(operator: Operator, shape: Shape, number: int, samples: list[_Sample]) -> Explanation | None:
+def _rounding(operator: Operator, shape: Shape, number: int, samples: list[_Sample]) -> Explanation:
     """Lost precision that explains most of the errors in the sampled rows."""
-    best, found = EXPLAINED, None
+    best, found = EXPLAINED, NOTHING
     for alternate in operator.alternates():
         if alternate.tensor != number or not alternate.rounding or alternate.unless(shape):
             continue

@@ -91,6 +91,9 @@ def check(
         str | None,
         typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
     ] = None,
+    gradcheck: Annotated[
+        bool, typer.Option("--gradcheck", help="Check gradients against central differences, on one sample.")
+    ] = False,
     require_sandbox: RequireSandboxOption = False,
     show: ShowOption = 0,
     verbose: VerboseOption = False,
@@ -100,6 +103,12 @@ def check(
     from grader.commands import submissions
     from grader.report import terminal
 
+    if gradcheck:
+        from grader.commands import gradients
+
+        right, text = gradients.check_gradients(submission, tests or "public", assignment=assignment, engine=engine)
+        print(text)
+        raise typer.Exit(not right)
     checks = sanitizers.parse_checks(sanitize) if sanitize else ()
     records = submissions.grade_paths(
         [submission],

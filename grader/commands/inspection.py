@@ -48,7 +48,7 @@ _EXTRA_METRICS = (
 
 
 @dataclass(frozen=True)
-class _Subject:
+class Subject:
     rules: Assignment
     suite: Suite
     files: TestcaseFiles
@@ -57,13 +57,13 @@ class _Subject:
     case: Case
 
 
-def _subject(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
+def open_subject(path: Path, test: str, assignment: str | None, engine: str) -> Subject:
     subject = _chosen(path, test, assignment, engine)
     _make_files(subject)
     return subject
 
 
-def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subject:
+def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> Subject:
     rules = chosen_assignment(assignment, path)
     suite = suite_of(rules)
     cases = suite.select(test)
@@ -73,22 +73,22 @@ def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> _Subj
         )
     submission = read_submission(path, rules, any_name=True)
     files = TestcaseFiles.beside(suite)
-    return _Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
+    return Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
 
 
-def _make_files(subject: _Subject) -> None:
+def _make_files(subject: Subject) -> None:
     with shown_progress() as progress:
         ensure([subject.case], subject.suite, subject.files, progress)
 
 
-def _built(subject: _Subject, submission: Submission) -> Build:
+def built(subject: Subject, submission: Submission) -> Build:
     made = build(submission, subject.rules, subject.engine)
     if made.program is None:
         raise UsageError(f"{shown(submission.path)} was not built. {made.reason}\n{made.log}")
     return made
 
 
-def _traced(subject: _Subject, program: Path) -> Trace:
+def _traced(subject: Subject, program: Path) -> Trace:
     limits = subject.rules.limits
     with run_program(
         subject.engine,
@@ -103,7 +103,7 @@ def _traced(subject: _Subject, program: Path) -> Trace:
         return run.trace
 
 
-def _nothing_to_see(subject: _Subject, why: str) -> UsageError:
+def _nothing_to_see(subject: Subject, why: str) -> UsageError:
     return UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to examine: {why}.")
 
 
@@ -117,7 +117,7 @@ def profile_program(path: Path, test: str, *, assignment: str | None, engine: st
         subject = replace(subject, engine=replace(subject.engine, count=True))
     else:
         _make_files(subject)
-    program = _built(subject, subject.submission).program
+    program = built(subject, subject.submission).program
     assert program is not None
     names = dict.fromkeys((*(subject.rules.metrics or ("achieved_occupancy",)), *_EXTRA_METRICS))
     metrics = named_metrics(tuple(names))
@@ -126,7 +126,7 @@ def profile_program(path: Path, test: str, *, assignment: str | None, engine: st
     return _counted(subject, program, metrics)
 
 
-def _counted(subject: _Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
+def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
     """A profile of what the emulator can count; a note names the assignment's other metrics."""
     rules, who = subject.rules, subject.submission.id
     with shown_progress() as progress:
@@ -177,7 +177,7 @@ def _compute_capability(target: str) -> tuple[int, int]:
 
 
 def _profile_on_gpu(
-    subject: _Subject, engine: CudaEngine, program: Path, metrics: tuple[Metric, ...], most: int
+    subject: Subject, engine: CudaEngine, program: Path, metrics: tuple[Metric, ...], most: int
 ) -> ProfileStudy:
     facts = gpu_facts(engine.gpu.uuid)
     notes: list[str] = []
@@ -211,7 +211,7 @@ def _profile_on_gpu(
 
 
 def _study(
-    subject: _Subject,
+    subject: Subject,
     metrics: tuple[Metric, ...],
     kernels: tuple[KernelProfile, ...],
     notes: Sequence[str],
@@ -241,11 +241,11 @@ def sanitize_program(
     path: Path, checks: Sequence[Check], *, test: str, assignment: str | None, engine: str
 ) -> tuple[Report, ...]:
     """Run the sanitizers on one testcase."""
-    subject = _subject(path, test, assignment, engine)
+    subject = open_subject(path, test, assignment, engine)
     if not isinstance(subject.engine, CudaEngine):
         return _emulators_findings(subject, checks)
     flags = with_lines(subject.submission.flags)
-    program = _built(subject, replace(subject.submission, flags=flags)).program
+    program = built(subject, replace(subject.submission, flags=flags)).program
     assert program is not None
     source = subject.files.input(subject.case).resolve()
     reports = []
@@ -258,11 +258,11 @@ def sanitize_program(
     return tuple(reports)
 
 
-def _emulators_findings(subject: _Subject, checks: Sequence[Check]) -> tuple[Report, ...]:
+def _emulators_findings(subject: Subject, checks: Sequence[Check]) -> tuple[Report, ...]:
     """What the emulator reports, check by check, about a program built with these checks."""
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
-    program = _built(subject, subject.submission).program
+    program = built(subject, subject.submission).program
     assert program is not None
     diagnostics = without_echoes(_traced(subject, program).diagnostics)
     return tuple(

@@ -17,7 +17,7 @@ Rounding errors hardly depend on the shape: a plain float32 implementation in nu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class AttentionGradient(Operator):
     )
     planar_output = True
     independent_rows = False
+    differentiable = True
 
     def units(self, shape: Shape) -> int:
         return sizes(shape)[0]
@@ -73,6 +74,12 @@ class AttentionGradient(Operator):
 
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
         return tuple(each[rows] for each in gradients(tensors))
+
+    def function(self, shape: Shape, tensors: Sequence[F64]) -> F64:
+        q, k, v = tensors[:3]
+        weights = q @ k.T / math.sqrt(q.shape[1])
+        weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True) @ v)
 
     def alternates(self) -> tuple[Alternate, ...]:
         return _ALTERNATES

@@ -76,7 +76,7 @@ class Alternate:
     float64. `sentence` explains the mistake to a student and says where to look. `unless` is true for shapes for which
     this alternate is impossible, costs too much, or does not differ from the right answer. `steps` are the steps of the
     computation that the mistake makes suspect, the likeliest first. A mistake that mixes units up needs more than its
-    own: `others(shape, unit)` are units whose tensors follow those of the unit itself in `tensors`.
+    own: `others(shape, unit)` names tensors by unit and number that follow those of the unit itself in `tensors`.
 
     `rounding`: the mistake is one of precision, so its result is near the right one. It is recognised if the errors of
     a wrong output go along with those of `compute`.
@@ -88,7 +88,7 @@ class Alternate:
     unless: Callable[[Shape], bool] = lambda shape: False
     tensor: int = 0
     steps: tuple[Step, ...] = ()
-    others: Callable[[Shape, int], tuple[int, ...]] = lambda shape, unit: ()
+    others: Callable[[Shape, int], tuple[tuple[int, int], ...]] = lambda shape, unit: ()
     rounding: bool = False
 
 
@@ -153,6 +153,14 @@ class Operator(ABC):
         float32: the rows `rows` of each output tensor. A tolerance `times_plain` is a multiple of its errors. Empty if
         there is no such implementation."""
         return ()
+
+    differentiable: bool = False
+    """Whether the first output O is a `function` of the inputs, and every further output dX the gradient of Σ dO ∘ O
+    with respect to the input X, where dO is an input too."""
+
+    def function(self, shape: Shape, tensors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """O of one unit in float64, if the operator is `differentiable`."""
+        raise NotImplementedError
 
     def exponentials(self, shape: Shape) -> int:
         """The exponentials of the whole problem, which `flops` does not include."""

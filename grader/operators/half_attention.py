@@ -20,7 +20,8 @@ from grader.operators.attention.grouped import (
     problem_of,
     query_tensor,
 )
-from grader.operators.base import Rows, Shape, Tensor, Tensors
+from grader.operators.attention.grouped_mistakes import FORWARD_MISTAKES
+from grader.operators.base import Alternate, Rows, Shape, Tensor, Tensors
 
 
 class HalfAttention(GroupedOperator):
@@ -47,6 +48,9 @@ class HalfAttention(GroupedOperator):
     def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
         p = problem_of(shape)
         return (forward(p, tensors, rows, plain_way(p)),)
+
+    def alternates(self) -> tuple[Alternate, ...]:
+        return FORWARD_MISTAKES
 
 
 OPERATOR = HalfAttention()

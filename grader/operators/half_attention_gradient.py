@@ -7,25 +7,30 @@ and dO. dK and dV are sums over the queries of all heads of a group. Each pair o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.attention.grouped import (
     GroupedOperator,
     dimensions,
+    forward,
     gradients,
     operands,
     plain_way,
     problem_of,
     query_tensor,
 )
-from grader.operators.base import Rows, Shape, Tensor, Tensors
+from grader.operators.attention.grouped_mistakes import GRADIENT_MISTAKES
+from grader.operators.base import Alternate, Rows, Shape, Tensor, Tensors
 
 
 class HalfAttentionGradient(GroupedOperator):
     name = "half_attention_gradient"
     dimensions = dimensions(2)
     independent_rows = False
+    differentiable = True
 
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
         p = problem_of(shape)
@@ -48,9 +53,15 @@ class HalfAttentionGradient(GroupedOperator):
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float64], ...]:
         return tuple(each[rows] for each in gradients(problem_of(shape), tensors))
 
+    def function(self, shape: Shape, tensors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        return np.asarray(forward(problem_of(shape), tensors, slice(None)))
+
     def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
         p = problem_of(shape)
         return tuple(each[rows] for each in gradients(p, tensors, plain_way(p)))
+
+    def alternates(self) -> tuple[Alternate, ...]:
+        return GRADIENT_MISTAKES
 
 
 OPERATOR = HalfAttentionGradient()

@@ -9,13 +9,14 @@ window ≥ 0. A query that sees no key has zeros.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.operators.attention.wrong_ways import running_maxima
 from grader.operators.base import Dimension, Operator, Rows, Shape, Tensors
 from grader.operators.layout import Strides, Tensor
 from grader.operators.number_types import BF16, E4M3, E5M2, F16, NumberType
@@ -181,9 +182,10 @@ class Way:
     """How something computes attention and its gradient: the right way by default, or with mistakes.
 
     Rounding: `scores` rounds QKᵀ and again after the scale, `weights` the softmax, `slopes` dP and dS, `results` every
-    output; `weights_first`: exp(s − m) is rounded before it is summed up rather than normalised. `sees` gives the keys
-    of each query, and `padding` the number of keys beyond the last that count with score 0. `factor` multiplies scores
-    and gradients.
+    output. `sees` gives the keys of each query, and `padding` the number of keys beyond the last that count with score
+    0. `factor` multiplies scores, and gradients unless `gradient_factor` does. `stale` = (tile, what): keys are merged
+    a tile at a time, and "O", "l" or "both" are not rescaled when the maximum grows. `heads` are those of a group that
+    add to dK and dV.
     """
 
     number: Any = np.float64
@@ -191,15 +193,14 @@ class Way:
     weights: Round = exact
     slopes: Round = exact
     results: Round = exact
-    exponents: Round = exact
-    total: Round = exact
     sees: Callable[[Problem, NDArray[np.intp]], tuple[NDArray[np.intp], NDArray[np.intp]]] = seen
     padding: Callable[[Problem], int] = lambda p: 0
     factor: Callable[[Problem], float] = lambda p: p.scale
     gradient_factor: Callable[[Problem], float] | None = None
     base: float = math.e
-    normalises: bool = True
+    stale: tuple[int, str] | None = None
     subtracts_d: bool = True
+    heads: Callable[[Problem], slice] = lambda p: slice(None)
 
 
 RIGHT = Way()
@@ -226,19 +227,19 @@ def probabilities(p: Problem, way: Way, q: Real, k: Real, queries: NDArray[np.in
     padding = way.padding(p)
     if padding:
         top = np.maximum(top, 0)
-    s -= top
-    s = way.exponents(s)
     if way.base != math.e:
-        s *= way.number(math.log(way.base))
-    np.exp(s, out=s)
-    s = way.exponents(s)
-    total = way.total(s.sum(axis=1, keepdims=True))
+        s, top = s * way.number(math.log(way.base)), top * way.number(math.log(way.base))
+    exponentials = np.exp(s - top)
+    total = exponentials.sum(axis=1, keepdims=True)
     if padding:
         total += padding * np.exp(-top)
+    if way.stale:
+        tile, what = way.stale
+        merged = np.nan_to_num(np.exp(s - running_maxima(s, tile)))
+        exponentials = exponentials if what == "l" else merged
+        total = total if what == "O" else merged.sum(axis=1, keepdims=True)
     total[total == 0] = 1
-    if way.normalises:
-        s /= total
-    return keys, way.weights(s)
+    return keys, way.weights(exponentials / total)
 
 
 def tiles(p: Problem, numbers: NDArray[np.intp]) -> Iterator[tuple[slice, NDArray[np.intp], NDArray[np.intp]]]:
@@ -249,7 +250,7 @@ def tiles(p: Problem, numbers: NDArray[np.intp]) -> Iterator[tuple[slice, NDArra
         yield place, numbers[place], numbers[place] % p.queries
 
 
-def forward(p: Problem, tensors: Tensors, rows: Rows, way: Way = RIGHT) -> Real:
+def forward(p: Problem, tensors: Sequence[Real], rows: Rows, way: Way = RIGHT) -> Real:
     """The rows `rows` of O of one unit."""
     q, k, v = (tensor.astype(way.number) for tensor in tensors[:3])
     numbers = np.arange(len(q))[rows]
@@ -265,6 +266,9 @@ def gradients(p: Problem, tensors: Tensors, way: Way = RIGHT) -> Gradients:
     q, k, v, do = (tensor.astype(way.number) for tensor in tensors[:4])
     o, dq, dk, dv = np.empty_like(q), np.empty_like(q), np.zeros_like(k), np.zeros_like(v)
     factor = way.number((way.gradient_factor or way.factor)(p))
+    adds = np.zeros((p.group, p.queries, 1), way.number)
+    adds[way.heads(p)] = 1
+    adds = adds.reshape(-1, 1)
     for _, here, queries in tiles(p, np.arange(len(q))):
         keys, weights = probabilities(p, way, q[here], k, queries)
         o[here] = way.results(weights @ v[keys])
@@ -273,6 +277,6 @@ def gradients(p: Problem, tensors: Tensors, way: Way = RIGHT) -> Gradients:
             slopes = slopes - (do[here] * o[here]).sum(axis=1, keepdims=True)
         slopes = way.slopes(slopes * weights)
         dq[here] = slopes @ k[keys] * factor
-        dk[keys] += slopes.T @ q[here]
-        dv[keys] += weights.T @ do[here]
+        dk[keys] += slopes.T @ (q[here] * adds[here])
+        dv[keys] += weights.T @ (do[here] * adds[here])
     return o, way.results(dq), way.results(dk * factor), way.results(dv)

@@ -91,7 +91,7 @@ def causal(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     return np.asarray((weights @ v) / weights.sum(axis=1, keepdims=True))
 
 
-def _running_maxima(scores: F64, tile: int) -> F64:
+def running_maxima(scores: F64, tile: int) -> F64:
     """The running maximum for each key, at the time when the key's tile is merged."""
     tops = np.maximum.accumulate(np.maximum.reduceat(scores, np.arange(0, scores.shape[1], tile), axis=1), axis=1)
     return np.repeat(tops, tile, axis=1)[:, : scores.shape[1]]
@@ -104,7 +104,7 @@ def not_rescaled(tile: int, what: str) -> Compute:
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
         scores = q[rows] @ k.T / np.sqrt(shape[2])
-        running = _running_maxima(scores, tile)
+        running = running_maxima(scores, tile)
         stale, right = np.exp(scores - running), np.exp(scores - running[:, -1:])
         total = (right if what == "O" else stale).sum(axis=1, keepdims=True)
         return np.asarray((right if what == "l" else stale) @ v / total)
@@ -122,7 +122,7 @@ def normalised_without_l(tile: int) -> Compute:
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
         scores = q[rows] @ k.T / np.sqrt(shape[2])
-        running = _running_maxima(scores, tile)
+        running = running_maxima(scores, tile)
         sums = np.cumsum(np.exp(scores - running[:, -1:]), axis=1)
         out = np.zeros((len(scores), v.shape[1]))
         top = np.full(len(scores), -np.inf)

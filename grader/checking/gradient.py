@@ -1,0 +1,69 @@
+"""Checks gradients against central differences, which do not know their formula.
+
+An operator that is `differentiable` computes a function O of its inputs and the gradient of L = Σ dO ∘ O: output dX
+belongs to input X. Every entry x of X is moved by ±h and L computed again in float64, by the definition of O. Then
+(L(x + h) − L(x − h)) / 2h is the gradient, with an error of about h² and of 1e-16 / h from rounding.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.base.errors import UsageError
+from grader.operators import Operator, Shape
+
+STEP = 1e-4
+"""h: both errors are then about 1e-8, a ten-thousandth of float16's."""
+MOST_FLOPS = 1e10
+"""The work of a gradient check: some seconds."""
+
+F64 = NDArray[np.float64]
+
+
+def flops(operator: Operator, shape: Shape) -> float:
+    """The work of checking the gradients of one testcase."""
+    entries = sum(tensor.size for tensor in operator.outputs(shape)[1:])
+    return 2.0 * entries * operator.flops(shape)
+
+
+def differences(operator: Operator, shape: Shape, tensors: tuple[NDArray[np.float32], ...]) -> tuple[F64, ...]:
+    """The outputs of one unit: O by definition, and the gradients by differences."""
+    names = [tensor.name for tensor in operator.inputs(shape)]
+    values = [tensor.astype(np.float64) for tensor in tensors]
+    outputs = operator.outputs(shape)
+    weight = values[names.index(f"d{outputs[0].name}")]
+    found = [operator.function(shape, values)]
+    for output in outputs[1:]:
+        moved = values[names.index(output.name.removeprefix("d"))]
+        gradient = np.empty_like(moved)
+        for place in np.ndindex(moved.shape):
+            kept = moved[place]
+            ends = []
+            for step in (STEP, -STEP):
+                moved[place] = kept + step
+                ends.append(float((weight * operator.function(shape, values)).sum()))
+            moved[place] = kept
+            gradient[place] = (ends[0] - ends[1]) / (2 * STEP)
+        found.append(gradient)
+    return tuple(found)
+
+
+def write_differences(operator: Operator, shape: Shape, input: Path, target: Path) -> None:
+    """Write a file like the expected output of `input`, with gradients by differences. Raises UsageError if the
+    operator has no gradients."""
+    if not operator.differentiable:
+        raise UsageError(f"{operator.name} computes no gradient that could be checked.")
+    layouts = operator.expected_layouts(shape)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with input.open("rb") as source:
+            for unit in range(operator.units(shape)):
+                tensors = operator.read_unit(source, shape, unit)
+                for layout, values in zip(layouts, differences(operator, shape, tensors), strict=True):
+                    layout.write(descriptor, unit, values)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,81 @@
+"""The gradient check for students: their gradients against central differences, entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.base.errors import UsageError
+from grader.base.paths import shown
+from grader.base.progress import shown_progress
+from grader.checking.check import Check, check_output, share_in_words
+from grader.checking.diagnose import diagnose
+from grader.checking.gradient import MOST_FLOPS, STEP, flops, write_differences
+from grader.commands.inspection import Subject, built, open_subject
+from grader.course.assignment import chosen_assignment
+from grader.course.catalogue import limits
+from grader.course.coherence import suite_of
+from grader.course.testcase import Case
+from grader.programs.run import run_program
+from grader.sandbox.scratch import scratch_folder
+
+
+def check_gradients(path: Path, tests: str, *, assignment: str | None, engine: str) -> tuple[bool, str]:
+    """Run the submission on one of `tests` and compare its gradients with differences. Return (whether they are right,
+    what a student reads)."""
+    rules = chosen_assignment(assignment, path)
+    subject = open_subject(path, _case(rules.name, suite_of(rules).select(tests)).name, assignment, engine)
+    program = built(subject, subject.submission).program
+    assert program is not None
+    case = subject.case
+    with (
+        shown_progress() as progress,
+        scratch_folder("gradients") as folder,
+        run_program(
+            subject.engine,
+            program,
+            subject.files.input(case),
+            output_bytes=case.output_bytes,
+            wall_s=rules.limits.emulator_wall_s,
+            limits=rules.limits,
+        ) as run,
+    ):
+        progress.stage(f"{case.name}: every entry is moved by ±{STEP:g}")
+        expected = folder / "differences"
+        write_differences(case.operator, case.shape, subject.files.input(case), expected)
+        passing = limits(case, subject.files, rules.tolerance)
+        check = check_output(case.operator, case.shape, expected, run.output, passing)
+        diagnosis = diagnose(check, case.operator, subject.files.input(case), expected, run.output)
+    return check.passed, "\n".join(_lines(subject, check, str(diagnosis or "")))
+
+
+def _case(assignment: str, cases: tuple[Case, ...]) -> Case:
+    """The most telling one that does not take too long: the largest."""
+    able = [case for case in cases if case.operator.differentiable]
+    if not able:
+        raise UsageError(f"{assignment} asks for no gradients: --gradcheck is for assignments with a backward pass.")
+    quick = [case for case in able if flops(case.operator, case.shape) <= MOST_FLOPS]
+    if not quick:
+        names = ", ".join(case.name for case in able)
+        raise UsageError(f"Moving every entry of {names} takes too long: choose a smaller sample with --tests.")
+    return max(quick, key=lambda case: flops(case.operator, case.shape))
+
+
+def _lines(subject: Subject, check: Check, diagnosis: str) -> Iterator[str]:
+    case = subject.case
+    names = ", ".join(f"{name} = {n:.4g}" for name, n in zip(case.operator.dimension_names, case.shape, strict=True))
+    yield f"{shown(subject.submission.path)} on {case.name} ({names}):"
+    yield f"gradients by central differences of the forward pass, in float64, with every entry moved by ±{STEP:g}."
+    wrong = {errors.tensor: errors.wrong for errors in check.errors}
+    sizes = {layout.tensor.name: layout.values for layout in case.operator.output_layouts(case.shape)}
+    for found in check.precision:
+        count, size = wrong.get(found.tensor, 0), sizes[found.tensor]
+        verdict = f"{count:,} of {size:,} entries differ ({share_in_words(count, size)})" if count else "right"
+        if not count and found.sloppy:
+            verdict = "imprecise"
+        errors = f"the largest difference is {found.largest:.2g}, allowed {found.limit.largest:.2g}"
+        yield f"  {found.tensor:3} {verdict}; {errors}"
+    if not check.passed:
+        yield check.reason
+    if diagnosis:
+        yield diagnosis

@@ -1,0 +1,4 @@
+// Keys that fill up the last tile of 64 count with a score of 0.
+// expect: wrong_answer on most: count with a score of 0
+#define PADDING(keys) ((64 - (keys) % 64) % 64)
+#include "attention.cuh"

@@ -1,0 +1,4 @@
+// The key before the window counts.
+// expect: wrong_answer on most: one key too wide
+#define WINDOW(h) ((h).window >= 0 ? (h).window + 1 : -1)
+#include "attention.cuh"

@@ -1,0 +1,4 @@
+// dQ is summed up in half precision.
+// expect: wrong_answer on most: lost precision
+#define DQ_SUM(x) in_half(x, h.type)
+#include "gradient.cuh"
