@@ -6,6 +6,7 @@
  *   fiber.c       switching stacks
  *   threaded.c    running rows of threaded code
  *   host_place.c  file and line of a call in host code
+ *   device.c      the emulated GPU's facts
  *   fused.c       a * b + c where the processor lacks it
  *   rounding.c    operations under a directed rounding mode
  *   tensor_sums.c sums of matrix instructions
@@ -47,6 +48,7 @@
 #ifndef EMU_H
 #define EMU_H
 
+#include "device.h"
 #include "module.h"
 #include <cuda_runtime_api.h>
 #include <pthread.h>

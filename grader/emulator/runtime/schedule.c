@@ -180,6 +180,7 @@ void rt_fence(struct warp *w) {
     if (w->block->launch->module->info->sanitize & SANITIZE_RACE) order_fence(w->block);
 }
 
+u32 rt_multiprocessors(void) { return gpu->multiprocessors; }
 u64 rt_clock(void) {
 #if defined(__x86_64__)
     return __rdtsc();
@@ -301,7 +302,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
         for (int d = 0; d < 3; d++) w->tid0[d] = w->tid[d][0];
         w->counters = k->counters;
         w->environment[0] = (u32)(l->workspace >> 32), w->environment[1] = (u32)l->workspace;
-        w->dynamic_shared = l->dynamic_shared, w->smid = (u32)(index % 108), w->grid_id = l->id;
+        w->dynamic_shared = l->dynamic_shared, w->smid = (u32)(index % gpu->multiprocessors), w->grid_id = l->id;
         b->fibers[i].stack_pointer = fiber_prepare(b->fibers[i].stack + FIBER_STACK, warp_main, w);
         b->state[i] = WARP_READY;
     }

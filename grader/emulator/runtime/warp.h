@@ -171,6 +171,7 @@ u32 rt_vprintf(struct warp *w, u32 lane, u64 format, u64 arguments);
 void rt_assert(struct warp *w, u32 lane, u64 message, u64 file, u32 line, u64 function);
 u64 rt_malloc(struct warp *w, u32 lane, u64 bytes);
 void rt_free(struct warp *w, u32 lane, u64 address);
+u32 rt_multiprocessors(void);
 u64 rt_clock(void);
 u64 rt_nanoseconds(void);
 void rt_nanosleep(struct warp *w, u32 ns);

@@ -6,7 +6,6 @@ function, and the templates of its threaded code (template.py). All but the comm
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -134,7 +133,7 @@ class _ModuleWriter:
         defined = {n: s for n, s in facts.names.items() if self.module.functions[n].defined}
         layout = Layout(
             function, symbol, shared, local, local_bytes, params, defined, facts.addresses, self.sites.add, self.lanes,
-            int(re.sub(r"\D", "", self.module.target)),
+            self.module.architecture,
         )  # fmt: skip
         layout.watched = bool(self.sanitize)
         layout.callees_do = self._callees_do
