@@ -615,7 +615,7 @@ class Writer:
                 self.line(f"const u32 {g} = {p} & m;" if instr.op not in ("call",) else f"u32 {g} = {p} & m;")
                 self.mask = g
                 self.blend = g
-                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap", "tex", "suld", "sust"):
+                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap", "tex", "suld", "sust", "wgmma"):
                     self.line(f"if ({g}) {{")
                     closing = "}"
         handler = HANDLERS.get(instr.op)
