@@ -67,7 +67,7 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
         return instr.operands[0] if instr.mods.action == "warp" else None
     if "sync" not in instr.mods:
         return None
-    at = {"shfl": 3, "vote": 1, "match": 1, "redux": 1}.get(instr.op)
+    at = {"shfl": 3, "vote": 1, "match": 1, "redux": 1, "elect": 0}.get(instr.op)
     return instr.sources[at] if at is not None and at < len(instr.sources) else None
 
 

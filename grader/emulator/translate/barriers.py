@@ -113,8 +113,6 @@ def barrier_object(w: Writer, instr: Instr) -> None:
 
 @handles("membar", "fence")
 def fence(w: Writer, instr: Instr) -> None:
-    if "proxy" in instr.mods.action and "async" not in instr.mods.action:
-        raise w.refuse()
     w.line("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
     if w.layout.watched:
         w.line("rt_fence(w);")

@@ -47,7 +47,6 @@ INSTRUCTIONS = {
     "red.async": Lacking("an asynchronous reduction in distributed shared memory", f"use atomicAdd, or {_HOPPER}"),
     "multimem": Lacking("memory of several GPUs at one address (multimem)", "copy between the GPUs"),
     "clusterlaunchcontrol": Lacking("work stealing between clusters", f"use an atomic counter, or {_BLACKWELL}"),
-    "elect": Lacking("elect.sync", "use lane 0 instead"),
 }  # fmt: skip
 
 # Functions that the linker does not find, by the beginning of their names.
