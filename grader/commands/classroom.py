@@ -25,6 +25,7 @@ from grader.classes.comparable import mixed
 from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook, students_only
 from grader.classes.points_file import read_points
 from grader.commands import complaints, report_files
+from grader.commands.emulated import emulating
 from grader.commands.handout import build_handout
 from grader.commands.second_draw import recheck_leaders, second_draw
 from grader.commands.submissions import grade_paths
@@ -127,6 +128,7 @@ def grade(
     assignment: str | None,
     tests: str | None,
     engine: str,
+    arch: str | None = None,
     options: ClassOptions,
     json: Path | None = None,
     junit: Path | None = None,
@@ -135,7 +137,7 @@ def grade(
     whether everything could be judged."""
     if options.cluster not in (None, "slurm"):
         raise UsageError(f"There is no cluster {options.cluster!r}: --cluster takes slurm.")
-    rules = chosen_assignment(assignment, paths[0])
+    rules, engine = emulating(arch, chosen_assignment(assignment, paths[0]), engine)
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):

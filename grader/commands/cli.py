@@ -64,6 +64,12 @@ EngineOption = Annotated[
         "--engine", metavar="auto|cuda|emulator", help="Where programs run; auto takes a GPU if there is one."
     ),
 ]
+ArchOption = Annotated[
+    str | None,
+    typer.Option(
+        "--arch", metavar="sm_80|sm_89|sm_90a", help="The GPU that the emulator stands for; implies --engine emulator."
+    ),
+]
 TestsOption = Annotated[
     str | None,
     typer.Option(
@@ -86,6 +92,7 @@ def check(
     assignment: AssignmentOption = None,
     tests: TestsOption = "public",
     engine: EngineOption = "auto",
+    arch: ArchOption = None,
     json: JsonOption = None,
     sanitize: Annotated[
         str | None,
@@ -106,7 +113,9 @@ def check(
     if gradcheck:
         from grader.commands import gradients
 
-        right, text = gradients.check_gradients(submission, tests or "public", assignment=assignment, engine=engine)
+        right, text = gradients.check_gradients(
+            submission, tests or "public", assignment=assignment, engine=engine, arch=arch
+        )
         print(text)
         raise typer.Exit(not right)
     checks = sanitizers.parse_checks(sanitize) if sanitize else ()
@@ -115,6 +124,7 @@ def check(
         assignment=assignment,
         tests=tests,
         engine=engine,
+        arch=arch,
         json=json,
         require_sandbox=require_sandbox,
         show=show,
@@ -126,7 +136,9 @@ def check(
         from grader.commands import inspection
 
         sample = inspection.sample_to_sanitize(records[0])
-        reports = inspection.sanitize_program(submission, checks, test=sample, assignment=assignment, engine=engine)
+        reports = inspection.sanitize_program(
+            submission, checks, test=sample, assignment=assignment, engine=engine, arch=arch
+        )
         print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
         found = sum(report.errors for report in reports)
     elif terminal.lacks_a_cause(records[0]):
@@ -143,6 +155,7 @@ def grade(
     assignment: AssignmentOption = None,
     tests: TestsOption = None,
     engine: EngineOption = "auto",
+    arch: ArchOption = None,
     json: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to read here.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
@@ -188,7 +201,14 @@ def grade(
             if html is not None:
                 raise UsageError("--html is for single submissions; `grader site OUT` makes the pages of a class.")
             summary, judged = classroom.grade(
-                paths, assignment=assignment, tests=tests, engine=engine, options=options, json=json, junit=junit
+                paths,
+                assignment=assignment,
+                tests=tests,
+                engine=engine,
+                arch=arch,
+                options=options,
+                json=json,
+                junit=junit,
             )
             print(summary)
             raise typer.Exit(not judged)
@@ -197,6 +217,7 @@ def grade(
         assignment=assignment,
         tests=tests,
         engine=engine,
+        arch=arch,
         json=json,
         require_sandbox=require_sandbox,
         show=show,
@@ -232,18 +253,21 @@ def run(
         list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed to the program, options too.")
     ] = None,
     engine: EngineOption = "auto",
+    arch: ArchOption = None,
     assignment: AssignmentOption = None,
 ) -> None:
     """Build and run any CUDA program; its output and exit code are the program's own.
 
-    Everything after the program's name is passed to it, except --engine and --assignment; after --, these too.
+    Everything after the program's name is passed to it, except --engine, --arch and --assignment; after --, these too.
     """
     from grader.commands import submissions
 
-    given = {"--engine": engine, "--assignment": assignment}
+    given = {"--engine": engine, "--arch": arch, "--assignment": assignment}
     rest = _without_options(arguments or [], given)
     raise typer.Exit(
-        submissions.run_program(program, rest, engine=given["--engine"] or "auto", assignment=given["--assignment"])
+        submissions.run_program(
+            program, rest, engine=given["--engine"] or "auto", arch=given["--arch"], assignment=given["--assignment"]
+        )
     )
 
 
@@ -273,6 +297,7 @@ def profile(
     test: Annotated[str, typer.Option("--test", metavar="t23", help="The testcase to profile it on.")],
     assignment: AssignmentOption = None,
     engine: EngineOption = "auto",
+    arch: ArchOption = None,
     launches: Annotated[
         int, typer.Option("--launches", metavar="N", min=1, help="Profile about this many launches.")
     ] = _PROFILED_LAUNCHES,
@@ -284,7 +309,9 @@ def profile(
     from grader.commands import inspection
     from grader.report import profile as profile_report
 
-    study = inspection.profile_program(submission, test, assignment=assignment, engine=engine, launches=launches)
+    study = inspection.profile_program(
+        submission, test, assignment=assignment, engine=engine, arch=arch, launches=launches
+    )
     print(profile_report.render(study))
     if csv is not None:
         csv.write_text(profile_report.as_csv(study), encoding="utf-8")

@@ -20,14 +20,16 @@ from grader.programs.run import run_program
 from grader.sandbox.scratch import scratch_folder
 
 
-def check_gradients(path: Path, tests: str, *, assignment: str | None, engine: str) -> tuple[bool, str]:
+def check_gradients(
+    path: Path, tests: str, *, assignment: str | None, engine: str, arch: str | None = None
+) -> tuple[bool, str]:
     """Run the submission on one of `tests` and compare its gradients with differences. Return (whether they are right,
     what a student reads)."""
     rules = chosen_assignment(assignment, path)
-    subject = open_subject(path, _case(rules.name, suite_of(rules).select(tests)).name, assignment, engine)
+    case = _case(rules.name, suite_of(rules).select(tests))
+    subject = open_subject(path, case.name, assignment, engine, arch)
     program = built(subject, subject.submission).program
     assert program is not None
-    case = subject.case
     with (
         shown_progress() as progress,
         scratch_folder("gradients") as folder,

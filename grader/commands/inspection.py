@@ -9,6 +9,7 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
+from grader.commands.emulated import emulating
 from grader.course.assignment import Assignment, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -57,14 +58,14 @@ class Subject:
     case: Case
 
 
-def open_subject(path: Path, test: str, assignment: str | None, engine: str) -> Subject:
-    subject = _chosen(path, test, assignment, engine)
+def open_subject(path: Path, test: str, assignment: str | None, engine: str, arch: str | None) -> Subject:
+    subject = _chosen(path, test, assignment, engine, arch)
     _make_files(subject)
     return subject
 
 
-def _chosen(path: Path, test: str, assignment: str | None, engine: str) -> Subject:
-    rules = chosen_assignment(assignment, path)
+def _chosen(path: Path, test: str, assignment: str | None, engine: str, arch: str | None) -> Subject:
+    rules, engine = emulating(arch, chosen_assignment(assignment, path), engine)
     suite = suite_of(rules)
     cases = suite.select(test)
     if len(cases) != 1:
@@ -110,9 +111,11 @@ def _nothing_to_see(subject: Subject, why: str) -> UsageError:
 # ---- profile ----------------------------------------------------------------------------------------------------
 
 
-def profile_program(path: Path, test: str, *, assignment: str | None, engine: str, launches: int) -> ProfileStudy:
+def profile_program(
+    path: Path, test: str, *, assignment: str | None, engine: str, arch: str | None = None, launches: int
+) -> ProfileStudy:
     """Profile a submission on one testcase. Raises UsageError where it does not build or launches nothing."""
-    subject = _chosen(path, test, assignment, engine)
+    subject = _chosen(path, test, assignment, engine, arch)
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, count=True))
     else:
@@ -238,10 +241,10 @@ def sample_to_sanitize(record: Record) -> str:
 
 
 def sanitize_program(
-    path: Path, checks: Sequence[Check], *, test: str, assignment: str | None, engine: str
+    path: Path, checks: Sequence[Check], *, test: str, assignment: str | None, engine: str, arch: str | None
 ) -> tuple[Report, ...]:
     """Run the sanitizers on one testcase."""
-    subject = open_subject(path, test, assignment, engine)
+    subject = open_subject(path, test, assignment, engine, arch)
     if not isinstance(subject.engine, CudaEngine):
         return _emulators_findings(subject, checks)
     flags = with_lines(subject.submission.flags)

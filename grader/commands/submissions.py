@@ -13,6 +13,7 @@ from grader import sandbox
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
+from grader.commands.emulated import emulating
 from grader.course.assignment import chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -35,6 +36,7 @@ def grade_paths(
     assignment: str | None,
     tests: str | None,
     engine: str,
+    arch: str | None = None,
     json: Path | None,
     require_sandbox: bool = False,
     show: int = 0,
@@ -45,7 +47,7 @@ def grade_paths(
     columns of every output tensor the records keep. `quick`: see `Grading`."""
     if require_sandbox:
         sandbox.require()
-    rules = chosen_assignment(assignment, paths[0])
+    rules, engine = emulating(arch, chosen_assignment(assignment, paths[0]), engine)
     suite = suite_of(rules)
     folders = Counter(path.parent for path in paths)
     submissions = [read_submission(path, rules, shared_folder=folders[path.parent] > 1) for path in paths]
@@ -91,9 +93,11 @@ def explain_records(path: Path, other: Path | None) -> str:
     return explanation.compare(records[0], read_records(other)[0], headings=(path.stem, other.stem))
 
 
-def run_program(program: Path, arguments: Sequence[str], *, engine: str, assignment: str | None) -> int:
+def run_program(
+    program: Path, arguments: Sequence[str], *, engine: str, arch: str | None, assignment: str | None
+) -> int:
     """Build any CUDA program and run it here, with its own output and exit code."""
-    rules = chosen_assignment(assignment, program)
+    rules, engine = emulating(arch, chosen_assignment(assignment, program), engine)
     submission = read_submission(program, rules, any_name=True)
     chosen = select_engine(engine, rules.build.emulator_target)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})

@@ -64,12 +64,16 @@ class SubmissionRules(StrictModel):
         return pattern
 
 
+EmulatedArchitecture = Literal["sm_80", "sm_89", "sm_90a"]
+"""The GPUs that the emulator can stand for: an A100, an L40S, an H200."""
+
+
 class BuildRules(StrictModel):
     """How a submission is compiled."""
 
     default_flags: tuple[Line, ...] = ("-O3", "-std=c++17")
     limit_s: Seconds = 120
-    emulator_target: str = Field(default="sm_80", pattern=r"^sm_\d{2,3}$")
+    emulator_target: EmulatedArchitecture = "sm_80"
     forbidden_libraries: tuple[Line, ...] = ()
     dynamic_parallelism: bool = False
     """Whether kernels may launch kernels. The tracer does not see kernels launched in this way, so their time does not

@@ -46,7 +46,7 @@
 //   tests/gpu/test_models.py.
 //
 //   Other GPUs, and rows too short to fill this pipeline (n < 512, where memory is the limit anyway), get
-//   tensor_cores.cu's kernel. So does the grader's emulator, which is an sm_80: what is new here runs on Hopper only.
+//   tensor_cores.cu's kernel. So does the grader's emulator, except with --arch sm_90a.
 //
 // Build: nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a hopper.cu -o hw4
 

@@ -154,6 +154,11 @@ def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60,
     return Execution(done.returncode, done.stdout, done.stderr, lines)
 
 
+def target_of(source: Path) -> str:
+    """The GPU that a conformance file is for: hopper_*.cu needs a Hopper's."""
+    return "sm_90a" if source.stem.startswith("hopper_") else "sm_80"
+
+
 def names_in(source: Path) -> list[str]:
     """Names of the TESTs in a conformance file."""
     import re

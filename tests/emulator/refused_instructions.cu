@@ -14,13 +14,11 @@ KERNEL(packed_surface_reduction, asm("sured.p.min.2d.b32.trap [%0, {%1, %1}], %2
 KERNEL(multisampled_texture, asm("{ .reg .f32 x, y, z; tex.2dms.v4.f32.s32 {%0, x, y, z}, [%1, {%2, %2, %2, %2}]; }" : "=f"(f[0]) : "l"(q[0]), "r"(a)))
 KERNEL(kind_of_handle, asm("{ .reg .pred p; istypep.texref p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(r) : "l"(q[0])))
 KERNEL(wide_performance_monitor, asm("mov.u64 %0, %%pm1_64;" : "=l"(q[1])))
-KERNEL(elected_lane, asm("{ .reg .pred p; elect.sync %0|p, 0xffffffff; }" : "=r"(r)))
 KERNEL(memory_of_another_block, asm("mapa.u64 %0, %1, %2;" : "=l"(q[1]) : "l"(q[0]), "r"(a)))
 KERNEL(rank_of_a_block, asm("getctarank.u64 %0, %1;" : "=r"(r) : "l"(q[0])))
 KERNEL(arriving_in_a_cluster, asm("barrier.cluster.arrive.aligned;"))
 KERNEL(waiting_for_a_cluster, asm("barrier.cluster.wait.aligned;"))
 KERNEL(asynchronous_store, asm("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" : : "r"(a), "r"(b), "r"(a)))
 KERNEL(asynchronous_reduction, asm("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" : : "r"(a), "r"(b), "r"(a)))
-KERNEL(bulk_copy, asm("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" : : "l"(p), "r"(a), "r"(b)))
 KERNEL(memory_of_several_gpus, asm("multimem.ld_reduce.relaxed.gpu.global.add.u32 %0, [%1];" : "=r"(r) : "l"(p)))
 int main() { return 0; }

@@ -36,12 +36,12 @@ def test_a_call_into_a_library_fails_to_link_and_names_the_function(tmp_path: Pa
     assert "cublasSgemm_v2" in caught.value.log
 
 
-def test_each_of_twenty_unsupported_instructions_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_each_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -> None:
     source = HERE / "refused_instructions.cu"
     with pytest.raises(Unsupported) as caught:
         compile_program([source], tmp_path / "out", work=tmp_path / "work", nvcc=nvcc(), run=run, target="sm_90")
     lines = {i for i, line in enumerate(source.read_text().splitlines(), 1) if line.startswith("KERNEL(")}
-    assert len(lines) == 20
+    assert lines
     assert {f.line for f in caught.value.findings if f.file and f.file.endswith(source.name)} == lines
     assert all(f.what and f.advice for f in caught.value.findings)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.programs import CONFORMANCE_FLAGS, HERE, build, execute, names_in
+from tests.emulator.programs import CONFORMANCE_FLAGS, HERE, build, execute, names_in, target_of
 
 SOURCES = sorted((HERE / "conformance").glob("*.cu"))
 CASES = [(source, name) for source in SOURCES for name in names_in(source)]
@@ -16,7 +16,7 @@ def test_no_two_feature_programs_have_one_name() -> None:
 
 @pytest.mark.parametrize(("source", "name"), CASES, ids=[f"{s.stem}-{n}" for s, n in CASES])
 def test_a_feature_gives_the_hosts_results(source: Path, name: str, tmp_path: Path) -> None:
-    done = execute(build(source, flags=CONFORMANCE_FLAGS), name, folder=tmp_path)
+    done = execute(build(source, flags=CONFORMANCE_FLAGS, target=target_of(source)), name, folder=tmp_path)
     assert done.output.strip().endswith(f"{name} ok"), done.output + done.errors
     assert done.exit_code == 0
     assert [d["message"] for d in done.diagnostics() if d["tool"] != "api"] == []

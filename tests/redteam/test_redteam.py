@@ -16,8 +16,8 @@ from tests.redteam.__main__ import Attack, judge, read_attacks, run_all, timed
 from tests.redteam.arena import SECRET
 
 QUICK = ["read_expected", "output_link_outside", "makefile_shell", "forge_trace"]
-"""One for each way into the grader: testcases, files, builds, traces. tests/test_sandbox.py and `grader doctor` try what
-the sandbox promises."""
+"""One for each way into the grader: testcases, files, builds, traces. tests/test_sandbox.py and `grader doctor` try
+what the sandbox promises."""
 
 
 def test_attacks_of_every_kind_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
 _NO_RESULT = {
     "st", "red", "bra", "bar", "barrier", "membar", "fence", "ret", "exit", "trap", "brkpt", "prefetch",
     "prefetchu", "nanosleep", "call", "brx", "pmevent", "stmatrix", "discard", "applypriority", "griddepcontrol",
-    "setmaxnreg", "wgmma", "sust", "stackrestore",
+    "setmaxnreg", "sust", "stackrestore",
 }  # fmt: skip
 SPECIAL = frozenset(
     [
@@ -71,6 +71,8 @@ def is_special(name: str) -> bool:
 
 def has_result(instr: Instr) -> bool:
     op = instr.op
+    if op == "wgmma":
+        return keeps_old_values(instr)
     if op in _NO_RESULT:
         # bar.red and barrier.red have a result
         return op in ("bar", "barrier") and "red" in instr.mods
@@ -81,6 +83,12 @@ def has_result(instr: Instr) -> bool:
     if op == "mbarrier":
         return instr.mods.action in ("arrive", "test_wait", "try_wait", "pending_count", "arrive_drop")
     return True
+
+
+def keeps_old_values(instr: Instr) -> bool:
+    """Whether registers that the instruction writes may keep their values: under a guard, and the sums of products that
+    have not become complete (in_flight.py)."""
+    return instr.guard is not None or (instr.op == "wgmma" and "wait_group" in instr.mods and len(instr.operands) > 1)
 
 
 CARRY = "%cc"  # the carry flag of extended-precision arithmetic, kept as a predicate register
@@ -105,8 +113,8 @@ def _written(instr: Instr) -> tuple[str, ...]:
 
 
 def read(instr: Instr) -> tuple[str, ...]:
-    """Names of the ordinary registers the instruction reads, its guard included. A guarded write also reads the old
-    value of what it writes."""
+    """Names of the ordinary registers the instruction reads, its guard included. A write that may keep the old
+    value also reads it."""
     names: list[str] = []
     for operand in instr.sources if has_result(instr) else instr.operands:
         names.extend(_registers(operand))
@@ -116,6 +124,7 @@ def read(instr: Instr) -> tuple[str, ...]:
         names.append(instr.callee.name)
     if instr.guard is not None:
         names.append(instr.guard.name)
+    if keeps_old_values(instr):
         names.extend(written(instr))
     return tuple(names)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch
-from grader.emulator.analysis.effects import read, written
+from grader.emulator.analysis.effects import keeps_old_values, read, written
 from grader.emulator.ptx import Instr
 
 
@@ -386,9 +386,9 @@ def _web_roots(ssa: Ssa) -> list[int]:
             parent[find(a)] = find(phi)
     for block_effects in ssa.effects:
         for instr, _, results in block_effects:
-            if instr.guard is None:
+            if not keeps_old_values(instr):
                 continue
-            for name in results:  # a guarded write keeps some lanes' old values, so it needs the same variable
+            for name in results:  # the old value may stay, so the new one needs the same variable
                 parent[find(ssa.use_of[(instr.index, name)])] = find(ssa.def_of[(instr.index, name)])
     return [find(value) for value in range(len(ssa.register))]
 

@@ -61,13 +61,13 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
     """The mask of the lanes that meet at an instruction; None if lanes do not meet there."""
     if instr.op == "call":
         return _EVERY_LANE if isinstance(instr.callee, Sym) and instr.callee.name in callees.meeting else None
-    if is_barrier(instr) or instr.op in ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"):
+    if is_barrier(instr) or instr.op in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"):
         return _EVERY_LANE
     if instr.op in ("bar", "barrier"):
         return instr.operands[0] if instr.mods.action == "warp" else None
     if "sync" not in instr.mods:
         return None
-    at = {"shfl": 3, "vote": 1, "match": 1, "redux": 1}.get(instr.op)
+    at = {"shfl": 3, "vote": 1, "match": 1, "redux": 1, "elect": 0}.get(instr.op)
     return instr.sources[at] if at is not None and at < len(instr.sources) else None
 
 

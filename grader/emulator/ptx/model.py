@@ -153,3 +153,8 @@ class Module:
     files: dict[int, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
+
+    @property
+    def architecture(self) -> int:
+        """90 for sm_90a."""
+        return int("".join(filter(str.isdigit, self.target)))

@@ -50,7 +50,7 @@ class Modifiers(tuple[str, ...]):
         found.types = tuple(word for word in words if word in BITS)
         found.type = found.types[-1] if found.types else ""
         found.action = next((word for word in words if word != "cta"), "")
-        heads = (word.split("__")[0] for word in words if word != "shared__cluster")
+        heads = (word.split("__")[0] for word in words)
         found.space = next((head for head in heads if head in SPACES), "generic")
         found.rounding = next((word for word in words if word in _ROUNDINGS), "")
         found.operation = next((word for word in words if word in _OPERATIONS), "")

@@ -82,6 +82,11 @@ void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 by
     return p;
 }
 
+void *quiet_address(struct warp *w, u32 site, int space, u64 addr, u32 lane) {
+    int where;
+    return resolve(w, site, space, &addr, lane, 1, &where);
+}
+
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used) {
     int where;
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);

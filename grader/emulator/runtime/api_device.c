@@ -1,4 +1,4 @@
-/* The device: one emulated GPU of compute capability 8.0 with the limits of an A100. */
+/* The device: one emulated GPU with the facts of device.c. */
 
 #include "emu.h"
 
@@ -61,17 +61,19 @@ cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
     if (!valid(device)) return API(cudaErrorInvalidDevice);
     memset(p, 0, sizeof *p);
-    snprintf(p->name, sizeof p->name, "Emulated sm_80");
+    snprintf(p->name, sizeof p->name, "%s", gpu->name);
     p->totalGlobalMem = DEVICE_MEMORY_BYTES;
-    p->sharedMemPerBlock = 48 * 1024, p->sharedMemPerMultiprocessor = 164 * 1024, p->sharedMemPerBlockOptin = 163 * 1024, p->reservedSharedMemPerBlock = 1024;
+    p->sharedMemPerBlock = SHARED_DEFAULT, p->sharedMemPerMultiprocessor = gpu->shared, p->sharedMemPerBlockOptin = gpu->shared_per_block;
+    p->reservedSharedMemPerBlock = SHARED_RESERVED;
     p->regsPerBlock = 65536, p->regsPerMultiprocessor = 65536;
     p->warpSize = 32, p->memPitch = 0x7fffffff;
-    p->maxThreadsPerBlock = 1024, p->maxThreadsPerMultiProcessor = 2048, p->maxBlocksPerMultiProcessor = 32;
+    p->maxThreadsPerBlock = 1024, p->maxThreadsPerMultiProcessor = (int)gpu->threads, p->maxBlocksPerMultiProcessor = (int)gpu->blocks;
     p->maxThreadsDim[0] = 1024, p->maxThreadsDim[1] = 1024, p->maxThreadsDim[2] = 64;
     p->maxGridSize[0] = 0x7fffffff, p->maxGridSize[1] = 65535, p->maxGridSize[2] = 65535;
-    p->totalConstMem = 65536, p->major = 8, p->minor = 0;
+    p->totalConstMem = 65536, p->major = (int)gpu->architecture / 10, p->minor = (int)gpu->architecture % 10;
     p->textureAlignment = 512, p->texturePitchAlignment = 32, p->surfaceAlignment = 512;
-    p->multiProcessorCount = 108, p->l2CacheSize = 40 << 20, p->memoryBusWidth = 5120;
+    p->multiProcessorCount = (int)gpu->multiprocessors, p->l2CacheSize = (int)gpu->l2, p->memoryBusWidth = (int)gpu->bus_bits;
+    p->clusterLaunch = HAS_CLUSTERS;
     p->concurrentKernels = 1, p->asyncEngineCount = 3, p->unifiedAddressing = 1, p->managedMemory = 1, p->concurrentManagedAccess = 1;
     p->canMapHostMemory = 1, p->cooperativeLaunch = 1, p->streamPrioritiesSupported = 1, p->globalL1CacheSupported = 1, p->localL1CacheSupported = 1;
     p->computePreemptionSupported = 1, p->hostNativeAtomicSupported = 0, p->memoryPoolsSupported = 1, p->hostRegisterSupported = 1;
@@ -86,23 +88,24 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr a, int device
     case cudaDevAttrMaxBlockDimZ: *value = 64; break;
     case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; break;
     case cudaDevAttrMaxGridDimY: case cudaDevAttrMaxGridDimZ: *value = 65535; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 * 1024; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 163 * 1024; break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 164 * 1024; break;
-    case cudaDevAttrReservedSharedMemoryPerBlock: *value = 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = SHARED_DEFAULT; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)gpu->shared_per_block; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = (int)gpu->shared; break;
+    case cudaDevAttrReservedSharedMemoryPerBlock: *value = SHARED_RESERVED; break;
     case cudaDevAttrTotalConstantMemory: *value = 65536; break;
     case cudaDevAttrWarpSize: *value = 32; break;
     case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
     case cudaDevAttrMaxRegistersPerBlock: case cudaDevAttrMaxRegistersPerMultiprocessor: *value = 65536; break;
-    case cudaDevAttrClockRate: *value = 1410000; break;
-    case cudaDevAttrMemoryClockRate: *value = 1215000; break;
-    case cudaDevAttrGlobalMemoryBusWidth: *value = 5120; break;
-    case cudaDevAttrMultiProcessorCount: *value = 108; break;
-    case cudaDevAttrL2CacheSize: *value = 40 << 20; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: *value = 32; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrClockRate: *value = (int)gpu->clock_khz; break;
+    case cudaDevAttrMemoryClockRate: *value = (int)gpu->memory_clock_khz; break;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = (int)gpu->bus_bits; break;
+    case cudaDevAttrMultiProcessorCount: *value = (int)gpu->multiprocessors; break;
+    case cudaDevAttrL2CacheSize: *value = (int)gpu->l2; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = (int)gpu->threads; break;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: *value = (int)gpu->blocks; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = (int)gpu->architecture / 10; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = (int)gpu->architecture % 10; break;
+    case cudaDevAttrClusterLaunch: *value = HAS_CLUSTERS; break;
     case cudaDevAttrMaxTexture1DWidth: case cudaDevAttrMaxTexture2DWidth: *value = 131072; break;
     case cudaDevAttrMaxTexture2DHeight: *value = 65536; break;
     case cudaDevAttrMaxTexture3DWidth: case cudaDevAttrMaxTexture3DHeight: case cudaDevAttrMaxTexture3DDepth: *value = 16384; break;

@@ -6,6 +6,7 @@
  *   fiber.c       switching stacks
  *   threaded.c    running rows of threaded code
  *   host_place.c  file and line of a call in host code
+ *   device.c      the emulated GPU's facts
  *   fused.c       a * b + c where the processor lacks it
  *   rounding.c    operations under a directed rounding mode
  *   tensor_sums.c sums of matrix instructions
@@ -32,6 +33,8 @@
  *   gather.c      warp functions whose lanes arrive separately
  *   ways.c        control flow between blocks
  *   mbarrier.c    barrier objects in shared memory
+ *   bulk.c        bulk copies, which arrive while threads wait for them
+ *   wgmma*.c      products of warpgroups, which take effect when threads wait for them
  *   tensor*.c     matrix instructions
  *   textures.c    tex, suld and sust
  *   print.c       device printf and assert
@@ -47,6 +50,7 @@
 #ifndef EMU_H
 #define EMU_H
 
+#include "device.h"
 #include "module.h"
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -236,7 +240,12 @@ struct block {
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring; /* order.c */
     u32 asked_in_vain; /* mbarrier.c: tests since any other progress */
     struct copies *copies; /* copies.c: of each warp; NULL until the first copy */
+    struct bulk *bulk; /* bulk.c; NULL until the first copy */
+    struct wgmma *wgmma; /* wgmma.c: of each warpgroup; NULL until the first product */
 };
+
+/* Threads of the block that wait for others of it may go on: it has not spun for long. */
+INLINE void makes_progress(struct block *b) { b->asked_in_vain = b->polls = b->waits = 0; }
 
 struct worker {
     pthread_t thread;
@@ -295,7 +304,11 @@ void written_by_host(void *to, u64 bytes);
 void written_copy(const char *function, void *to, const void *from, u64 bytes);
 
 /* rt_address for an access of `bytes` of which only `used` are read. */
+/* The host address of a valid access that is not to be watched. */
+void *quiet_address(struct warp *w, u32 site, int space, u64 addr, u32 lane);
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used);
+u64 schedule_seed_of(u64 index); /* of random numbers for one block; not 0 */
+u32 random_below(u64 *state, u32 limit);
 int schedule_hurry(const struct launch *l); /* whether the launch will be stopped */
 /* Returns 1 at the launch's end, or 0 if it gets nowhere: then call it again from another thread. */
 int run_launch(struct launch *l);

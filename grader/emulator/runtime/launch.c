@@ -14,8 +14,6 @@ static struct known_variable *variables;
 static u32 kernel_count, variable_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define SHARED_DEFAULT (48u * 1024)
-#define SHARED_OPTIN (163u * 1024)
 #define REGISTERS_PER_BLOCK 65536u
 
 /* Assigns a device address to every variable and function of the module. */
@@ -213,7 +211,7 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     u32 allowed = known->max_dynamic ? known->max_dynamic : k->static_shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->static_shared : 0;
     if (shared > allowed) {
         snprintf(text, sizeof text, "%zu bytes of dynamic shared memory and %u static ones; %u are allowed%s", shared, k->static_shared, allowed,
-                 known->max_dynamic ? "" : " (cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize allows up to 163 KiB)");
+                 known->max_dynamic ? "" : " (cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize allows more)");
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
     if (k->max_threads && threads > k->max_threads) {
@@ -256,22 +254,18 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t k, dim3 grid, dim3 block, void **arg
 
 /* ---- occupancy and attributes -------------------------------------------------------------------------------------------- */
 
-#define WARPS_PER_SM 64u
-#define BLOCKS_PER_SM 32u
 #define REGISTERS_PER_SM 65536u
-#define SHARED_PER_SM (164u * 1024)
-#define SHARED_RESERVED 1024u
 
-/* Blocks of a kernel that fit on a multiprocessor of the emulated sm_80 (CUDA occupancy calculator's rules). */
+/* Blocks of a kernel that fit on a multiprocessor of the emulated GPU (CUDA occupancy calculator's rules). */
 static int resident_blocks(const struct kernel_info *k, u32 threads, size_t dynamic) {
     u32 warps = (threads + 31) / 32;
     if (!warps || threads > 1024) return 0;
-    u32 by_warps = WARPS_PER_SM / warps;
+    u32 by_warps = gpu->threads / 32 / warps;
     u32 per_warp = round_up(k->registers * 32, 256);
-    u32 by_registers = per_warp ? REGISTERS_PER_SM / 4 / per_warp * 4 / warps : BLOCKS_PER_SM;
+    u32 by_registers = per_warp ? REGISTERS_PER_SM / 4 / per_warp * 4 / warps : gpu->blocks;
     u32 bytes = round_up(k->static_shared + (u32)dynamic + SHARED_RESERVED, 128);
-    u32 by_shared = SHARED_PER_SM / bytes;
-    u32 least = BLOCKS_PER_SM;
+    u32 by_shared = gpu->shared / bytes;
+    u32 least = gpu->blocks;
     if (by_warps < least) least = by_warps;
     if (by_registers < least) least = by_registers;
     if (by_shared < least) least = by_shared;
@@ -283,7 +277,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, vo
     struct known_kernel *known = kernel_of(f);
     if (known) {
         u64 blocks = (u64)grid.x * grid.y * grid.z;
-        if (blocks > 108ull * (u64)resident_blocks(known->kernel, block.x * block.y * block.z, shared))
+        if (blocks > (u64)gpu->multiprocessors * (u64)resident_blocks(known->kernel, block.x * block.y * block.z, shared))
             return (cudaError_t)refuse(__func__, cudaErrorCooperativeLaunchTooLarge, known->kernel, "the grid has more blocks than the GPU can hold at once");
     }
     return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 1);
@@ -315,7 +309,7 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void 
     struct known_kernel *known = kernel_of(f);
     (void)threads;
     if (!known || blocks < 1) return API(cudaErrorInvalidValue);
-    u32 each = SHARED_PER_SM / (u32)blocks / 128 * 128;
+    u32 each = gpu->shared / (u32)blocks / 128 * 128;
     u32 taken = known->kernel->static_shared + SHARED_RESERVED;
     *bytes = each > taken ? each - taken : 0;
     return API(cudaSuccess);
@@ -329,7 +323,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *f) {
     a->sharedSizeBytes = k->static_shared, a->localSizeBytes = k->local_bytes, a->numRegs = (int)k->registers;
     a->maxThreadsPerBlock = k->max_threads ? (int)k->max_threads : 1024;
     while (a->maxThreadsPerBlock > 32 && block_registers(k, (u32)a->maxThreadsPerBlock) > REGISTERS_PER_BLOCK) a->maxThreadsPerBlock -= 32;
-    a->ptxVersion = 80, a->binaryVersion = 80;
+    a->ptxVersion = a->binaryVersion = (int)gpu->architecture;
     a->maxDynamicSharedSizeBytes = known->max_dynamic ? (int)known->max_dynamic : (int)(SHARED_DEFAULT - (k->static_shared < SHARED_DEFAULT ? k->static_shared : SHARED_DEFAULT));
     return API(cudaSuccess);
 }
@@ -338,9 +332,9 @@ cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute
     struct known_kernel *known = kernel_of(f);
     if (!known) return API(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-        if (value < 0 || (u32)value + known->kernel->static_shared > SHARED_OPTIN)
-            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic shared memory and %u static ones; an sm_80 block can have %u in all", value,
-                                          known->kernel->static_shared, SHARED_OPTIN);
+        if (value < 0 || (u32)value + known->kernel->static_shared > gpu->shared_per_block)
+            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic shared memory and %u static ones; a block on an sm_%u can have %u in all", value,
+                                          known->kernel->static_shared, gpu->architecture, gpu->shared_per_block);
         known->max_dynamic = (u32)value > SHARED_DEFAULT - known->kernel->static_shared ? (u32)value : 0;
     }
     return API(cudaSuccess);

@@ -99,7 +99,7 @@ static void stopped(int signal_number) {
     raise(signal_number);
 }
 
-__attribute__((constructor(101))) static void begin(void) {
+__attribute__((constructor(102))) static void begin(void) {
     trace_open();
     atexit(finish); /* atexit calls the last registered function first */
     atexit(finish_work);

@@ -26,7 +26,7 @@ void trace_open(void) {
         trace_file = fcntl(atoi(where + 3), F_DUPFD_CLOEXEC, 0);
     else if (where && *where)
         trace_file = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"Emulated sm_80\",\"clock_ns\":%llu}", (unsigned long long)now_ns());
+    trace_line("{\"kind\":\"start\",\"engine\":\"emulator\",\"device\":\"%s\",\"clock_ns\":%llu}", gpu->name, (unsigned long long)now_ns());
 }
 
 int trace_enabled(void) { return trace_file >= 0; }

@@ -14,7 +14,7 @@
  * such a launch to its end; meanwhile other launches run without them. */
 
 #define _GNU_SOURCE
-#include "emu.h"
+#include "async.h"
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -65,6 +65,13 @@ void barrier_orders(struct block *b) {
     if (!b->launch->module->info->sanitize) return;
     shadow_end_epoch(b);
     if (b->launch->module->info->sanitize & SANITIZE_RACE) order_barrier(b);
+}
+
+u64 schedule_seed_of(u64 index) { return (schedule_seed * 2654435761u + index) * 0x9e3779b97f4a7c15ull | 1; }
+
+u32 random_below(u64 *state, u32 limit) {
+    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+    return (u32)((*state >> 33) * limit >> 31);
 }
 
 static void barrier_release(struct block *b, u32 id) {
@@ -180,6 +187,7 @@ void rt_fence(struct warp *w) {
     if (w->block->launch->module->info->sanitize & SANITIZE_RACE) order_fence(w->block);
 }
 
+u32 rt_multiprocessors(void) { return gpu->multiprocessors; }
 u64 rt_clock(void) {
 #if defined(__x86_64__)
     return __rdtsc();
@@ -241,7 +249,7 @@ static void release_block_memory(struct worker *k) {
         munmap(b->shared, k->capacity_shared + 4096);
         munmap(b->local, (u64)k->capacity_warps * k->capacity_local * 32 + 4096);
         shadow_end(b);
-        copies_end(b);
+        copies_end(b), bulk_release(b), wgmma_release(b);
         free(b->warps), free(b->fibers), free(b->state), free(b->waits_at), free(b->wait_site), free(b->poll_site), free(b);
     }
 }
@@ -275,7 +283,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
     memset(b->shared, 0, l->shared_bytes);
     memset(b->shared + k->capacity_shared + RESERVED_GAP, 0, RESERVED_BYTES); /* take_block has mapped this */
     if (l->module->info->sanitize) shadow_start(b);
-    copies_start(b);
+    copies_start(b), bulk_start(b), wgmma_start(b);
     /* Threads usually have the same indices as in the previous block. Computing them anew took a sixth of tiled.cu's
      * time. */
     int reshaped = memcmp(b->indexed, l->block, sizeof l->block);
@@ -301,7 +309,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
         for (int d = 0; d < 3; d++) w->tid0[d] = w->tid[d][0];
         w->counters = k->counters;
         w->environment[0] = (u32)(l->workspace >> 32), w->environment[1] = (u32)l->workspace;
-        w->dynamic_shared = l->dynamic_shared, w->smid = (u32)(index % 108), w->grid_id = l->id;
+        w->dynamic_shared = l->dynamic_shared, w->smid = (u32)(index % gpu->multiprocessors), w->grid_id = l->id;
         b->fibers[i].stack_pointer = fiber_prepare(b->fibers[i].stack + FIBER_STACK, warp_main, w);
         b->state[i] = WARP_READY;
     }
@@ -325,18 +333,13 @@ static void deadlocked(struct block *b) {
 
 enum slice { SLICE_DONE, SLICE_SPINS, SLICE_STOPPED };
 
-static u32 next_random(u64 *state) {
-    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
-    return (u32)(*state >> 33);
-}
-
 /* Gives each of the block's warps one turn. */
 static enum slice run_slice(struct worker *k, struct block *b) {
     static __thread u64 random;
     if (schedule_kind == 2 && !random) random = schedule_seed * 2654435761u + b->index + 1;
     int progress = 0;
     u32 n = b->warp_count, alive = b->threads_alive;
-    u32 offset = schedule_kind == 2 ? next_random(&random) % n : 0;
+    u32 offset = schedule_kind == 2 ? random_below(&random, n) : 0;
     for (u32 step = 0; step < n; step++) {
         u32 i = schedule_kind == 1 ? n - 1 - step : (step + offset) % n;
         if (b->state[i] != WARP_READY) continue;
@@ -362,6 +365,7 @@ static enum slice run_slice(struct worker *k, struct block *b) {
         if (b->launch->abort) return SLICE_STOPPED;
     }
     if (b->done == n) {
+        bulk_finish(b);
         if (b->launch->module->info->sanitize) shadow_end_epoch(b);
         return SLICE_DONE;
     }

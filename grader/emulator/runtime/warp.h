@@ -171,6 +171,7 @@ u32 rt_vprintf(struct warp *w, u32 lane, u64 format, u64 arguments);
 void rt_assert(struct warp *w, u32 lane, u64 message, u64 file, u32 line, u64 function);
 u64 rt_malloc(struct warp *w, u32 lane, u64 bytes);
 void rt_free(struct warp *w, u32 lane, u64 address);
+u32 rt_multiprocessors(void);
 u64 rt_clock(void);
 u64 rt_nanoseconds(void);
 void rt_nanosleep(struct warp *w, u32 ns);
@@ -254,6 +255,23 @@ void rt_copy_commit(struct warp *w, u32 m);
 void rt_copy_wait(struct warp *w, u32 pending, u32 m);
 void rt_copy_arrive_all(struct warp *w, u32 m); /* including copies without a group */
 
+/* Bulk copies (bulk.c). They complete at the barrier objects at `object`, or in the lanes' bulk groups if that is NULL. */
+void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, int to_space, int from_space, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, u32 m);
+void rt_bulk_commit(struct warp *w, u32 m);
+void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m);
+
+/* Products of warpgroups (wgmma.c). Operands A and B are descriptors of matrices in shared memory; A may be in 4 registers
+ * instead. `sums` numbers the accumulators of a kernel. */
+enum { WGMMA_A_BY_COLUMNS = 1, WGMMA_B_BY_COLUMNS = 2, WGMMA_ADDS = 4 }; /* by columns: the other dimension is contiguous, not k */
+struct wgmma_operands { u64 a, b; const u32 *registers; u32 how; };
+/* Where to copy the registers of accumulators of which no product is in flight; else NULL. */
+u32 *rt_wgmma_sums(struct warp *w, u32 sums, u32 registers);
+void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_operands operands);
+void rt_wgmma_commit(struct warp *w);
+void rt_wgmma_wait(struct warp *w, u32 site, u32 pending);
+/* The results of accumulators whose products have just become complete, once; else NULL. */
+const u32 *rt_wgmma_result(struct warp *w, u32 sums);
+
 /* Video instructions (video.c). */
 struct video_part { u8 shift, bits; };
 struct video {
@@ -271,6 +289,8 @@ void rt_video(const struct video *v, u32 m, const u32 *a, const u32 *b, const u3
  * lanes whose phase is complete; vv holds its token or parity. */
 void rt_mbarrier_init(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *count);
 void rt_mbarrier_invalidate(struct warp *w, u32 site, int space, const u64 *addr, u32 m);
+/* `bytes` more are expected, or have arrived (complete_tx). */
+void rt_mbarrier_expect(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *bytes, int completes);
 void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv, int drops);
 u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity);
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.emulator.analysis.effects import has_result
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_meet, value_lanes
@@ -73,10 +74,9 @@ def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
 
 @handles("mbarrier")
 def barrier_object(w: Writer, instr: Instr) -> None:
-    """Barrier objects in shared memory (runtime/mbarrier.c), limited to what sm_80 has."""
+    """Barrier objects in shared memory (runtime/mbarrier.c)."""
     mods, what = instr.mods, instr.mods.action
-    has_result = what in ("arrive", "arrive_drop", "test_wait", "try_wait", "pending_count")
-    operands = instr.operands[int(has_result) :]
+    operands = instr.operands[int(has_result(instr)) :]
     if what == "pending_count":
         w.line("u64 vv[32] __attribute__((aligned(64)));")
         value_lanes(w, operands[0], "u64", "vv")
@@ -84,7 +84,7 @@ def barrier_object(w: Writer, instr: Instr) -> None:
         w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&left[{i * w.lanes}]")
         return
     mem = operands[0]
-    if not isinstance(mem, Mem) or "expect_tx" in mods or what in ("expect_tx", "complete_tx"):
+    if not isinstance(mem, Mem):
         raise w.refuse()
     site = w.site("STORE" if what == "init" else "ATOMIC", 8)
     lane_addresses(w, mem, "aa", instr.mods.space)
@@ -97,7 +97,11 @@ def barrier_object(w: Writer, instr: Instr) -> None:
     value_lanes(w, operands[1] if len(operands) > 1 else Imm(1), "u64" if wide else "u32", "vv")
     if what == "init":
         w.line(f"rt_mbarrier_init({place}, vv);")
+    elif what in ("expect_tx", "complete_tx"):
+        w.line(f"rt_mbarrier_expect({place}, vv, {int(what == 'complete_tx')});")
     elif what in ("arrive", "arrive_drop"):
+        if "expect_tx" in mods:  # the operand is the number of bytes, and there is one arrival
+            w.line(f"rt_mbarrier_expect({place}, vv, 0); fill_row(vv, 1);")
         w.line(f"rt_mbarrier_arrive({place}, vv, {int(what == 'arrive_drop')});")
         token = instr.operands[0]
         if isinstance(token, Reg):  # not `_`
@@ -109,8 +113,6 @@ def barrier_object(w: Writer, instr: Instr) -> None:
 
 @handles("membar", "fence")
 def fence(w: Writer, instr: Instr) -> None:
-    if "proxy" in instr.mods.action and "async" not in instr.mods.action:
-        raise w.refuse()
     w.line("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
     if w.layout.watched:
         w.line("rt_fence(w);")

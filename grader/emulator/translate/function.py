@@ -374,7 +374,7 @@ class Writer:
         simple = {
             "%ntid": f"w->ntid[{index}]", "%ctaid": f"w->ctaid[{index}]", "%nctaid": f"w->nctaid[{index}]",
             "%tid": f"w->tid0[{index}]", "%warpid": "w->index",
-            "%nwarpid": "((w->ntid[0] * w->ntid[1] * w->ntid[2] + 31) / 32)", "%smid": "w->smid", "%nsmid": "108u",
+            "%nwarpid": "((w->ntid[0] * w->ntid[1] * w->ntid[2] + 31) / 32)", "%smid": "w->smid", "%nsmid": "rt_multiprocessors()",
             "%gridid": "w->grid_id", "%dynamic_smem_size": "w->dynamic_shared", "%total_smem_size": "w->shared_size",
             "%aggr_smem_size": "w->shared_size", "%envreg1": "w->environment[0]", "%envreg2": "w->environment[1]",
             "%reserved_smem_offset_begin": "w->reserved", "%reserved_smem_offset_0": "w->reserved",
@@ -615,7 +615,7 @@ class Writer:
                 self.line(f"const u32 {g} = {p} & m;" if instr.op not in ("call",) else f"u32 {g} = {p} & m;")
                 self.mask = g
                 self.blend = g
-                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap", "tex", "suld", "sust"):
+                if instr.op in ("ld", "st", "atom", "red", "call", "cp", "trap", "tex", "suld", "sust", "wgmma"):
                     self.line(f"if ({g}) {{")
                     closing = "}"
         handler = HANDLERS.get(instr.op)

@@ -35,9 +35,9 @@ INSTRUCTIONS = {
     "suld.p": Lacking("a formatted surface read", "read the bytes with surf2Dread"),
     "sust.p": Lacking("a formatted surface write", "write the bytes with surf2Dwrite"),
     "istypep": Lacking("a test whether a handle is a texture", "pass textures and surfaces in separate parameters"),
-    "wgmma": Lacking("Hopper's matrix instructions (wgmma)", f"use mma or wmma, or {_HOPPER}"),
+    "wgmma.mma_async.sp": Lacking("a product of a sparse matrix (wgmma)", f"use wgmma with both matrices dense, or {_HOPPER}"),
     "tcgen05": Lacking("Blackwell's matrix instructions (tcgen05)", f"use mma or wmma, or {_BLACKWELL}"),
-    "cp.async.bulk": Lacking("a bulk copy (TMA)", f"use cp.async, or {_HOPPER}"),
+    "cp.async.bulk.tensor": Lacking("a bulk copy by a tensor map (TMA)", f"use cp.async.bulk, or {_HOPPER}"),
     "cp.reduce.async.bulk": Lacking("a bulk reduction (TMA)", f"use atomicAdd, or {_HOPPER}"),
     "tensormap": Lacking("a tensor map (TMA)", f"use cp.async, or {_HOPPER}"),
     "barrier.cluster": Lacking("a thread block cluster", f"use block barriers, or {_HOPPER}"),
@@ -47,7 +47,6 @@ INSTRUCTIONS = {
     "red.async": Lacking("an asynchronous reduction in distributed shared memory", f"use atomicAdd, or {_HOPPER}"),
     "multimem": Lacking("memory of several GPUs at one address (multimem)", "copy between the GPUs"),
     "clusterlaunchcontrol": Lacking("work stealing between clusters", f"use an atomic counter, or {_BLACKWELL}"),
-    "elect": Lacking("elect.sync", "use lane 0 instead"),
 }  # fmt: skip
 
 # Functions that the linker does not find, by the beginning of their names.

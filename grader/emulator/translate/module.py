@@ -6,10 +6,10 @@ function, and the templates of its threaded code (template.py). All but the comm
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grader.emulator.analysis.in_flight import give_waits_their_results
 from grader.emulator.analysis.waiting import Callees
 from grader.emulator.ptx import Function, Module
 from grader.emulator.translate import (
@@ -26,6 +26,7 @@ from grader.emulator.translate import (
     textures,
     video,
     warp_ops,
+    wgmma,
 )
 from grader.emulator.translate.counting import Counting, FunctionCounting
 from grader.emulator.translate.facts import Facts, parameter_places
@@ -42,6 +43,7 @@ from grader.emulator.translate.template import Template, Templates
 COMPILED_INSTRUCTIONS = 2000
 _FAMILIES = (
     arith, atomics, barriers, calls, convert, floats, logic, memory, selection, tensor, textures, video, warp_ops,
+    wgmma,
 )  # fmt: skip
 
 
@@ -124,6 +126,7 @@ class _ModuleWriter:
             self.findings.append(finding)
 
     def _function(self, function: Function, budget: int) -> tuple[list[str], int]:
+        give_waits_their_results(function)
         symbol, facts = self.facts.names[function.name], self.facts
         shared, _ = facts.shared(function)
         local, local_bytes = facts.local(function)
@@ -134,7 +137,7 @@ class _ModuleWriter:
         defined = {n: s for n, s in facts.names.items() if self.module.functions[n].defined}
         layout = Layout(
             function, symbol, shared, local, local_bytes, params, defined, facts.addresses, self.sites.add, self.lanes,
-            int(re.sub(r"\D", "", self.module.target)),
+            self.module.architecture,
         )  # fmt: skip
         layout.watched = bool(self.sanitize)
         layout.callees_do = self._callees_do

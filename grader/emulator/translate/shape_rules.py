@@ -14,6 +14,7 @@ ShapeOf = Callable[[str], Shape | None]
 _IMPURE = {
     "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "movmatrix", "wmma", "call", "clock",
     "bar", "barrier", "mbarrier", "alloca", "stacksave", "elect", "tex", "tld4", "suld", "txq", "suq",
+    "wgmma",
 }  # fmt: skip
 _UNIFORM_SPECIAL = {
     "%ntid", "%ctaid", "%nctaid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%dynamic_smem_size",

@@ -52,6 +52,7 @@ class Tables:
         variables = self.facts.globals
         lines = [
             '#include "module.h"',
+            f"__attribute__((weak)) u32 emulated_architecture = {self.facts.module.architecture};",
             "",
             _array("static const char *const files", [*map(_c_string, self._files), '""']),
             *self._templates(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Vec
+from grader.emulator.translate.bulk import bulk_copy
 from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_meet
 from grader.emulator.translate.types import BITS, FORMS
@@ -16,7 +17,8 @@ _FLAGS = {
 }  # fmt: skip
 
 
-def _element(t: str) -> str:
+def element(t: str) -> str:
+    """The name of enum element for a PTX type."""
     return f"ELEMENT_{t.upper()}"
 
 
@@ -31,25 +33,26 @@ def _array(w: Writer, stem: str, count: int, t: str) -> str:
     return name
 
 
-def _place(w: Writer, name: str, register: int, t: str, piece: int) -> str:
+def place(w: Writer, name: str, register: int, t: str, piece: int, const: str = "") -> str:
     """A piece of a register in an array of rows."""
     step = w.lanes if t == "u32" else w.lanes // 2
-    return f"*({FORMS[t].vector} *)&{name}[{32 * register + piece * step}]"
+    return f"*({const}{FORMS[t].vector} *)&{name}[{32 * register + piece * step}]"
 
 
-def _rows(w: Writer, operand: Operand, stem: str, t: str = "u32") -> str:
+def register_rows(w: Writer, operand: Operand, stem: str, t: str = "u32") -> str:
     """Write code that copies registers to an array of rows."""
     items = _items(operand)
     name = _array(w, stem, len(items), t)
     for k, item in enumerate(items):
         for i in w.pieces(t):
-            w.line(f"{_place(w, name, k, t, i)} = {w.v(item, t, i)};")
+            w.line(f"{place(w, name, k, t, i)} = {w.v(item, t, i)};")
     return name
 
 
-def _deliver(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:
+def rows_from(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:
+    """Write code that copies rows of an array to registers."""
     for k, item in enumerate(_items(operand)):
-        w.put(item, t, lambda i, k=k: _place(w, name, k, t, i))  # type: ignore[misc]
+        w.put(item, t, lambda i, k=k: place(w, name, k, t, i, "const "))  # type: ignore[misc]
 
 
 def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
@@ -59,11 +62,11 @@ def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
     if len(types) != 4 or shape is None or any(m.startswith(("kind", "block_scale")) for m in instr.mods):
         raise w.refuse()
     d, a, b, c, *sparsity = instr.operands
-    elements = ", ".join(_element(types[i]) for i in (1, 2, 3, 0))
+    elements = ", ".join(element(types[i]) for i in (1, 2, 3, 0))
     flags = " | ".join(dict.fromkeys(_FLAGS[m] for m in instr.mods if m in _FLAGS)) or "0"
     how = f"(struct mma){{{w.layout.architecture}, {', '.join(map(str, shape))}, {elements}, {flags}}}"
     t = "u64" if wide else "u32"
-    matrices = ", ".join(_rows(w, operand, stem, t) for operand, stem in ((a, "ra"), (b, "rb"), (c, "rc")))
+    matrices = ", ".join(register_rows(w, operand, stem, t) for operand, stem in ((a, "ra"), (b, "rb"), (c, "rc")))
     result = _array(w, "rd", len(_items(d)), t)
     if wide:
         w.line(f"rt_mma_f64({how}, {matrices}, {result});")
@@ -71,9 +74,9 @@ def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
         layouts = [m for m in instr.mods if m in ("row", "col")]
         w.line(f"rt_mma_quads({how}, {int(layouts[0] == 'col')}, {int(layouts[1] == 'row')}, {matrices}, {result});")
     else:
-        metadata = f"{_rows(w, sparsity[0], 're')}, {w.s(sparsity[1], 'u32')}" if sparsity else "NULL, 0"
+        metadata = f"{register_rows(w, sparsity[0], 're')}, {w.s(sparsity[1], 'u32')}" if sparsity else "NULL, 0"
         w.line(f"rt_mma({how}, {matrices}, {result}, {metadata});")
-    _deliver(w, d, result, t)
+    rows_from(w, d, result, t)
 
 
 @handles("mma")
@@ -84,9 +87,9 @@ def mma(w: Writer, instr: Instr) -> None:
 @handles("movmatrix")
 def movmatrix(w: Writer, instr: Instr) -> None:
     d, a = instr.operands
-    source, result = _rows(w, a, "ra"), _array(w, "rd", 1, "u32")
+    source, result = register_rows(w, a, "ra"), _array(w, "rd", 1, "u32")
     w.line(f"rt_movmatrix({source}, {result});")
-    _deliver(w, d, result)
+    rows_from(w, d, result)
 
 
 @handles("ldmatrix")
@@ -100,7 +103,7 @@ def ldmatrix(w: Writer, instr: Instr) -> None:
     out = _array(w, "out", count, "u32")
     space = SPACE_CODES[instr.mods.space]
     w.line(f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});")
-    _deliver(w, d, out)
+    rows_from(w, d, out)
 
 
 @handles("stmatrix")
@@ -109,7 +112,7 @@ def stmatrix(w: Writer, instr: Instr) -> None:
     if not isinstance(mem, Mem) or "m8n8" not in instr.mods:
         raise w.refuse()
     lanes_meet(w)
-    rows = _rows(w, value, "rv")
+    rows = register_rows(w, value, "rv")
     lane_addresses(w, mem, "aa", "shared" if instr.mods.space == "shared" else "generic")
     space = SPACE_CODES[instr.mods.space]
     w.line(
@@ -133,8 +136,8 @@ def wmma(w: Writer, instr: Instr) -> None:
     part = next(word for word in instr.mods if word in sizes)
     rows, columns = sizes[part]
     by_rows = "row" in instr.mods
-    element = instr.type
-    if element not in _ELEMENTS:
+    kind = instr.type
+    if kind not in _ELEMENTS:
         raise w.refuse()
     register, mem, *rest = (
         instr.operands if what == "load" else (instr.operands[i] for i in (1, 0, *range(2, len(instr.operands))))
@@ -149,15 +152,15 @@ def wmma(w: Writer, instr: Instr) -> None:
     elif w.uniform(rest[0]):
         stride = w.s(rest[0], "u32")
     else:
-        stride = f"{_rows(w, rest[0], 'ld')}[0]"
-    t = "u64" if element == "f64" else "u32"
+        stride = f"{register_rows(w, rest[0], 'ld')}[0]"
+    t = "u64" if kind == "f64" else "u32"
     count = len(_items(register))
-    how = f"(struct wmma){{{rows}, {columns}, {_element(element)}, {int(part in 'cd')}, {int(adjacent)}}}"
-    site = w.site("LOAD" if what == "load" else "STORE", max(1, BITS[element] // 8))
-    name = _array(w, "out", count, t) if what == "load" else _rows(w, register, "rv", t)
+    how = f"(struct wmma){{{rows}, {columns}, {element(kind)}, {int(part in 'cd')}, {int(adjacent)}}}"
+    site = w.site("LOAD" if what == "load" else "STORE", max(1, BITS[kind] // 8))
+    name = _array(w, "out", count, t) if what == "load" else register_rows(w, register, "rv", t)
     w.line(f"rt_wmma_{what}(w, {site}, {SPACE_CODES[instr.mods.space]}, aa[0], {stride}, {how}, {count}, {name});")
     if what == "load":
-        _deliver(w, register, name, t)
+        rows_from(w, register, name, t)
 
 
 @handles("cp")
@@ -167,7 +170,10 @@ def copy_async(w: Writer, instr: Instr) -> None:
     if mods.action == "async" and "mbarrier" in mods:
         arrive_with_copies(w, instr)
         return
-    if mods.action != "async" or "bulk" in mods or "reduce" in mods:
+    if "bulk" in mods:
+        bulk_copy(w, instr)
+        return
+    if mods.action != "async":
         raise w.refuse()
     if "commit_group" in mods or "wait_all" in mods:
         w.line(f"rt_copy_commit(w, {w.mask});")

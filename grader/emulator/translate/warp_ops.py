@@ -128,6 +128,17 @@ def activemask(w: Writer, instr: Instr) -> None:
     w.put(instr.operands[0], "u32", lambda i: f"BU({w.mask})")
 
 
+@handles("elect")
+def elect(w: Writer, instr: Instr) -> None:
+    """The leader is the lowest lane of the mask; PTX leaves open which one it is."""
+    (members,) = instr.sources
+    check_members(w, members)
+    rows(w, "chosen", members)
+    w.line(f"const u32 leader = lowest_lane(chosen[lowest_lane({w.mask})] & {w.mask});")
+    w.put(instr.operands[0], "u32", lambda i: "BU(leader)")
+    w.put_pred(instr.operands[1], "1u << leader")
+
+
 @handles("match")
 def match(w: Writer, instr: Instr) -> None:
     value, members = instr.sources

@@ -1,0 +1,34 @@
+"""Registers that change while their thread waits: the sums of wgmma.mma_async, when wgmma.wait_group returns.
+
+In PTX, the sums are operands of the product alone. For the analyses they become results of each wait_group, which keeps
+their old values if no product of theirs has become complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from grader.emulator.ptx import Function, Instr, Operand, Reg, Vec
+
+
+def sums(function: Function) -> tuple[Vec, ...]:
+    """The tuples of registers to which the function's products add; their order numbers them."""
+    return tuple(dict.fromkeys(_sums(i) for i in function.body if isinstance(i, Instr) and _is(i, "mma_async")))
+
+
+def give_waits_their_results(function: Function) -> None:
+    """Add the registers of all sums as the first operand of each wait_group."""
+    registers = dict.fromkeys(r for vector in sums(function) for r in vector.items)
+    for at, item in enumerate(function.body):
+        if isinstance(item, Instr) and _is(item, "wait_group") and registers:
+            function.body[at] = replace(item, operands=(Vec(tuple(registers)), *item.operands))
+
+
+def _is(instr: Instr, action: str) -> bool:
+    return instr.op == "wgmma" and action in instr.mods
+
+
+def _sums(instr: Instr) -> Vec:
+    operand: Operand = instr.operands[0]
+    assert isinstance(operand, Vec) and all(isinstance(r, Reg) for r in operand.items)
+    return operand

@@ -1,0 +1,21 @@
+/* Effects in flight: bulk copies (bulk.c) and products of warpgroups (wgmma.c). */
+#ifndef ASYNC_H
+#define ASYNC_H
+
+#include "emu.h"
+
+/* A barrier object at which a thread has just waited in vain: some copies in flight arrive, in a random order. */
+void bulk_progress(struct block *b, const u64 *object);
+/* A block starts or ends; its memory is freed. */
+void bulk_start(struct block *b);
+void bulk_finish(struct block *b);
+void bulk_release(struct block *b);
+void wgmma_start(struct block *b);
+void wgmma_release(struct block *b);
+/* Counts a copy's bytes at its barrier object. */
+void mbarrier_complete(struct warp *w, u32 site, u32 lane, u64 *object, u32 bytes);
+
+/* Reads a matrix that a descriptor of wgmma describes: `rows` rows of 8 words along k, whole words (wgmma_operand.c). */
+void wgmma_operand(struct warp *w, u32 site, u64 descriptor, u32 rows, u32 words, int by_columns, u32 *out);
+
+#endif

@@ -1,0 +1,120 @@
+/* cp.async.bulk: copies that the hardware makes by itself (PTX ISA, "Data Movement and Conversion Instructions: Bulk copy").
+ *
+ * A copy is checked when it is issued and arrives later. One that completes at a barrier object arrives while threads test
+ * that object in vain, or now and then while they test another: in a random order, which depends on the seed of
+ * GRADER_EMULATOR_SCHEDULE alone. So a program that does not wait reads what was there before. A copy of a bulk group
+ * arrives when its thread waits for the group, at the latest at the end of the block; wait_group.read only reads its
+ * source. Sources are read as late as that, so a source that is overwritten too early is a wrong result too. */
+
+#include "async.h"
+#include <stdlib.h>
+
+struct transfer {
+    u8 *to;
+    const u8 *from;
+    u8 *read;    /* the source's bytes, once they have been read ahead of the arrival; else NULL */
+    u64 *object; /* barrier object; NULL for a copy of a bulk group */
+    u32 bytes, site, warp, lane, group;
+    u32 shared;  /* offset of a target in shared memory */
+};
+
+struct bulk {
+    struct transfer *in_flight;
+    u32 count, capacity;
+    u32 *group; /* of each thread's next copy */
+    u64 random;
+};
+
+static struct bulk *bulk_of(struct block *b) {
+    if (!b->bulk) {
+        b->bulk = calloc(1, sizeof *b->bulk);
+        b->bulk->group = calloc(32 * b->worker->capacity_warps, sizeof *b->bulk->group);
+    }
+    b->bulk->random = b->bulk->random ? b->bulk->random : schedule_seed_of(b->index);
+    return b->bulk;
+}
+
+void bulk_start(struct block *b) {
+    if (b->bulk) b->bulk->count = 0, b->bulk->random = schedule_seed_of(b->index);
+}
+
+void bulk_release(struct block *b) {
+    if (!b->bulk) return;
+    free(b->bulk->in_flight), free(b->bulk->group), free(b->bulk);
+    b->bulk = NULL;
+}
+
+/* The bytes arrive; the copy leaves the list, whose order is of no meaning. */
+static void arrive(struct block *b, u32 i) {
+    struct transfer t = b->bulk->in_flight[i];
+    b->bulk->in_flight[i] = b->bulk->in_flight[--b->bulk->count];
+    struct warp *w = &b->warps[t.warp];
+    memcpy(t.to, t.read ? t.read : t.from, t.bytes);
+    free(t.read);
+    if (t.object && b->launch->module->info->sanitize) shadow_arrival(w, t.site, t.shared, t.lane, t.bytes);
+    if (t.object) mbarrier_complete(w, t.site, t.lane, t.object, t.bytes);
+}
+
+void bulk_progress(struct block *b, const u64 *object) {
+    if (!b->bulk) return;
+    for (u32 left = b->bulk->count; left--;) {
+        if (!b->bulk->count) return;
+        const u32 i = random_below(&b->bulk->random, b->bulk->count), chance = random_below(&b->bulk->random, 4);
+        const struct transfer *t = &b->bulk->in_flight[i];
+        if (t->object == object ? chance != 0 : t->object && chance == 0) arrive(b, i);
+    }
+}
+
+void bulk_finish(struct block *b) {
+    while (b->bulk && b->bulk->count) {
+        const struct transfer *t = &b->bulk->in_flight[b->bulk->count - 1];
+        if (t->object)
+            diagnose(&b->warps[t->warp], t->site, t->lane, "warning", "sync", "Wait at the barrier object of every bulk copy before the block ends.",
+                     "the block ended while the bulk copy of %u bytes issued here was under way", t->bytes);
+        arrive(b, b->bulk->count - 1);
+    }
+}
+
+/* ---- issue ---------------------------------------------------------------------------------------------------------- */
+
+static void check(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
+    const u32 step = w->block->launch->module->info->sanitize ? 16 : bytes > 16 ? bytes - 16 : 16;
+    for (u32 at = 0; at < bytes; at += step) rt_address(w, site, space, addr + at, lane, 16);
+}
+
+void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, int to_space, int from_space, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, u32 m) {
+    struct bulk *q = bulk_of(w->block);
+    for (u32 todo = m; todo; todo &= todo - 1) {
+        const u32 l = lowest_lane(todo), n = bytes[l];
+        if (n % 16) rt_fault(w, store_site, l, cudaErrorIllegalInstruction, "a bulk copy of %u bytes: the number must be a multiple of 16", n);
+        if (!n) continue;
+        check(w, load_site, from_space, from[l], l, n);
+        check(w, store_site, to_space, to[l], l, n);
+        if (q->count == q->capacity) {
+            q->capacity = q->capacity ? q->capacity * 2 : 16;
+            q->in_flight = realloc(q->in_flight, q->capacity * sizeof *q->in_flight);
+        }
+        struct transfer *t = &q->in_flight[q->count++];
+        *t = (struct transfer){.bytes = n, .site = store_site, .warp = w->index, .lane = l, .group = q->group[32 * w->index + l]};
+        t->to = quiet_address(w, store_site, to_space, to[l], l), t->from = quiet_address(w, load_site, from_space, from[l], l);
+        t->shared = (u32)to[l];
+        if (object) t->object = quiet_address(w, store_site, SPACE_SHARED, object[l], l);
+    }
+}
+
+/* ---- bulk groups ---------------------------------------------------------------------------------------------------- */
+
+void rt_bulk_commit(struct warp *w, u32 m) {
+    struct bulk *q = bulk_of(w->block);
+    for (u32 todo = m; todo; todo &= todo - 1) q->group[32 * w->index + lowest_lane(todo)]++;
+}
+
+void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m) {
+    struct bulk *q = bulk_of(w->block);
+    for (u32 i = q->count; i--;) {
+        struct transfer *t = &q->in_flight[i];
+        if (t->object || t->warp != w->index || !(m >> t->lane & 1) || q->group[32 * t->warp + t->lane] - t->group <= pending) continue;
+        if (!only_read) arrive(w->block, i);
+        else if (!t->read) t->read = memcpy(malloc(t->bytes), t->from, t->bytes);
+    }
+}

@@ -1,0 +1,19 @@
+/* The facts of the emulated GPU: those of one well-known GPU of each architecture. */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include <stdint.h>
+
+struct device_facts {
+    const char *name;
+    uint32_t architecture; /* 80 for sm_80 */
+    uint32_t multiprocessors, threads, blocks, shared, shared_per_block; /* of one multiprocessor, and the most that a block may have */
+    uint32_t l2, bus_bits, clock_khz, memory_clock_khz;
+};
+extern const struct device_facts *gpu;
+
+#define SHARED_DEFAULT (48u * 1024) /* per block, without cudaFuncAttributeMaxDynamicSharedMemorySize */
+#define SHARED_RESERVED 1024u       /* per block, by the system */
+#define HAS_CLUSTERS (gpu->architecture >= 90)
+
+#endif

@@ -1,0 +1,49 @@
+/* The operands of wgmma in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout").
+ *
+ * A descriptor has, in units of 16 bytes, the start address (bits 0-13), the leading (16-29) and the stride byte offset
+ * (32-45); then the base offset (49-51) and the swizzle mode (62-63: none, 128, 64 or 32 bytes). With a swizzle of 2^B
+ * chunks of 16 bytes, B address bits from bit 4 on are exclusive-ored with those from bit 7 on; the base offset is
+ * subtracted from the latter first. Before that exchange chunks of 16 bytes lie as follows, where S is the chunks of the
+ * swizzle (1, 8, 4 or 2), LBO and SBO are the two offsets, and r and k count rows and chunks along k (by CUTLASS,
+ * include/cute/arch/mma_sm90_desc.hpp; checked on an H200 by tests/emulator/conformance/hopper).
+ *
+ *   k contiguous           row r, chunk k: 16 S (r % 8) + SBO (r / 8) + (S = 1: LBO k; else 16 k)
+ *   rows contiguous        line k of 8 rows, r in units of 8 rows:
+ *     no swizzle             16 (k % 8) + LBO (k / 8) + SBO r
+ *     swizzle                16 (r % S) + 16 S (k % 8) + LBO (r / S) + SBO (k / 8) */
+
+#include "async.h"
+
+struct layout { u32 start, leading, stride, base, chunks; };
+
+static struct layout layout_of(u64 d) {
+    static const u8 chunks[4] = {1, 8, 4, 2};
+    return (struct layout){(u32)(d & 0x3fff) << 4, (u32)(d >> 16 & 0x3fff) << 4, (u32)(d >> 32 & 0x3fff) << 4, (u32)(d >> 49 & 7), chunks[d >> 62]};
+}
+
+static const u8 *chunk(struct warp *w, u32 site, const struct layout *l, u32 offset) {
+    u32 at = l->start + offset;
+    at ^= (((at >> 7) - l->base) & (l->chunks - 1)) << 4;
+    if (UNLIKELY(at + 16 > w->shared_size))
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma read offset %u of shared memory, of which the block has %u bytes: check the descriptor's start and its byte offsets",
+                 at, w->shared_size);
+    return w->shared + at;
+}
+
+void wgmma_operand(struct warp *w, u32 site, u64 descriptor, u32 rows, u32 words, int by_columns, u32 *out) {
+    const struct layout l = layout_of(descriptor);
+    const u32 S = l.chunks;
+    if (!by_columns) {
+        for (u32 r = 0; r < rows; r++)
+            for (u32 k = 0; k < words / 4; k++)
+                memcpy(out + r * words + 4 * k, chunk(w, site, &l, 16 * S * (r % 8) + l.stride * (r / 8) + (S == 1 ? l.leading : 16) * k), 16);
+        return;
+    }
+    u16 *halves = (u16 *)out; /* only 16-bit elements can be read by columns */
+    for (u32 r = 0; r < rows / 8; r++)
+        for (u32 k = 0; k < 2 * words; k++) {
+            const u32 offset = S == 1 ? 16 * (k % 8) + l.leading * (k / 8) + l.stride * r : 16 * (r % S) + 16 * S * (k % 8) + l.leading * (r / S) + l.stride * (k / 8);
+            const u16a *line = (const u16a *)chunk(w, site, &l, offset);
+            for (u32 i = 0; i < 8; i++) halves[(8 * r + i) * 2 * words + k] = line[i];
+        }
+}

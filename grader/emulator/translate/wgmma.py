@@ -1,0 +1,77 @@
+"""Products of warpgroups: wgmma. runtime/wgmma.c executes them when their group is waited for."""
+
+from __future__ import annotations
+
+from grader.emulator.analysis.in_flight import sums
+from grader.emulator.ptx import Imm, Instr, Operand, Vec
+from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.tensor import element, place, register_rows, rows_from
+
+
+def _first_lane(w: Writer, operand: Operand, t: str) -> str:
+    """C expression for an operand that all lanes of a warp must agree on."""
+    if w.uniform(operand):
+        return w.s(operand, t)
+    name = register_rows(w, operand, "same", t)
+    return f"{name}[lowest_lane({w.mask})]"
+
+
+@handles("wgmma")
+def wgmma(w: Writer, instr: Instr) -> None:
+    what = instr.mods.action
+    if what == "mma_async":
+        _multiply(w, instr)
+    elif what == "commit_group":
+        w.line("rt_wgmma_commit(w);")
+    elif what == "wait_group":
+        _wait(w, instr)
+    elif what != "fence":
+        raise w.refuse()
+
+
+def _multiply(w: Writer, instr: Instr) -> None:
+    """D = A B + D, or D = A B if scale-d is false. Then follow imm-scale-a and -b, and imm-trans for each operand in shared
+    memory that may be read by columns (16-bit elements)."""
+    shape, mods = instr.mods.shape, instr.mods
+    if shape is None or len(mods.types) != 3 or "sp" in mods:
+        raise w.refuse()
+    d, a, b, adds, *rest = instr.operands
+    assert isinstance(d, Vec)
+    numbers = [o.value for o in rest if isinstance(o, Imm)]
+    in_registers = isinstance(a, Vec)
+    transposed = numbers[2:]
+    sums_type, a_type, b_type = mods.types
+    if len(numbers) != len(rest):
+        raise w.refuse()
+    flags = [name for name, given in zip(("MMA_NEGATE_A", "MMA_NEGATE_B"), numbers, strict=False) if given == -1]
+    flags += ["MMA_SATURATE"] * ("satfinite" in mods) + ["MMA_AND"] * ("and" in mods)
+    how = ["WGMMA_A_BY_COLUMNS"] * (len(transposed) == 2 and transposed[0]) + ["WGMMA_B_BY_COLUMNS"] * (
+        sum(transposed[-1:])
+    )
+    elements = ", ".join(element(t) for t in (a_type, b_type, sums_type, sums_type))
+    number = sums(w.function).index(d)
+    w.line(
+        f"const struct mma how = {{{w.layout.architecture}, {', '.join(map(str, shape))}, {elements}, {' | '.join(flags) or '0'}}};"
+    )
+    w.line(f"u32 *const sums = rt_wgmma_sums(w, {number}, {len(d.items)});")
+    w.line("if (sums) {")
+    for k, item in enumerate(d.items):
+        for i in w.pieces("u32"):
+            w.line(f"{place(w, 'sums', k, 'u32', i)} = {w.v(item, 'u32', i)};")
+    w.line("}")
+    added = f"({w.pred(adds)} & {w.mask} ? WGMMA_ADDS : 0)"
+    from_registers = register_rows(w, a, "ra") if in_registers else "NULL"
+    descriptors = f"{'0' if in_registers else _first_lane(w, a, 'u64')}, {_first_lane(w, b, 'u64')}"
+    w.line(
+        f"rt_wgmma(w, {w.site('OTHER')}, how, {number}, "
+        f"(struct wgmma_operands){{{descriptors}, {from_registers}, {' | '.join([*how, added])}}});"
+    )
+
+
+def _wait(w: Writer, instr: Instr) -> None:
+    pending = instr.operands[-1]
+    w.line(f"rt_wgmma_wait(w, {w.site('OTHER')}, {w.s(pending, 'u32')});")
+    for number, registers in enumerate(sums(w.function)):
+        w.line(f"{{ const u32 *const done = rt_wgmma_result(w, {number}); if (done) {{")
+        rows_from(w, registers, "done")
+        w.line("} }")
