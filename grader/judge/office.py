@@ -1,0 +1,227 @@
+"""The judge as the routes see it: one thread that owns the ledger for them, the foreman, the standings and the hub."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import jinja2
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from grader.classes.batch.policy import Which
+from grader.classes.batch.roster import Student
+from grader.course.assignment import Assignment
+from grader.judge.fairness import in_order, waits
+from grader.judge.foreman import Event, Foreman, Lane, MakeTask, stage_task
+from grader.judge.guard import Traffic
+from grader.judge.hub import Hub
+from grader.judge.ledger import Ledger, Stage, Step, Upload
+from grader.judge.problems import Problem
+from grader.judge.standings import Standings
+from grader.judge.tokens import Person, person_of
+from grader.records.record import Record
+from grader.site.record_page import environment
+from grader.store import Store
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+_HOUR_S = 3600.0
+_UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 16, 2
+
+
+class Judge:
+    """Everything behind the routes of one judge."""
+
+    def __init__(
+        self,
+        store: Path,
+        rules: Assignment,
+        lanes: Sequence[Lane],
+        *,
+        roster: dict[str, Student] | None = None,
+        which: Which = Which.LATEST,
+        make_task: MakeTask = stage_task,
+    ) -> None:
+        self.path, self.rules, self.roster, self.which = store, rules, roster or {}, which
+        self.hub, self.traffic, self.began = Hub(), Traffic(), time.time()
+        self.standings = Standings(store, rules, which, lambda: self.hub.publish({"kind": "board"}))
+        self.foreman = Foreman(store, lanes, self.roster, self.hub.publish, self.standings.touch, make_task)
+        self._thread = ThreadPoolExecutor(1, "ledger")
+        self._ledger: Ledger | None = None
+        self._store: Store | None = None
+        self._uploading: dict[str, int] = {}
+        loader = jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), jinja2.PackageLoader("grader.site")])
+        self._pages = environment().overlay(loader=loader)
+        self._pages.filters["ago"] = lambda seconds: ago(time.time() - seconds)
+        self._pages.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
+        self._pages.filters["wait"] = ago
+
+    def open(self) -> None:
+        """Start the threads; call it in the event loop."""
+        self.hub.open()
+        self._thread.submit(self._open_ledger).result()
+        self.standings.start()
+        self.foreman.start()
+
+    def _open_ledger(self) -> None:
+        self._store = Store(self.path)
+        self._ledger = Ledger(self._store, self.rules.name)
+        self._ledger.recover()
+        for student in self.roster.values():
+            self._store.add_student(
+                student.id,
+                name=student.name,
+                nickname=student.nickname,
+                section=student.section,
+                email=student.email,
+                enrolled=True,
+            )
+
+    def close(self) -> None:
+        """End the threads; what runs is put back by the next start."""
+        self.hub.close()
+        self.foreman.stop()
+        self.standings.stop()
+        self.foreman.join(15)
+        if self._store is not None:
+            self._thread.submit(self._store.close).result()
+        self._thread.shutdown()
+
+    async def ask(
+        self,
+        question: Callable[Concatenate[Ledger, Arguments], Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
+        """Call a function of the ledger in the ledger's thread."""
+        assert self._ledger is not None
+        ledger = self._ledger
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, lambda: question(ledger, *arguments, **named)
+        )
+
+    async def person(self, token: str) -> Person | None:
+        """Who has this token."""
+        return await self.ask(lambda ledger: person_of(ledger.store, token))
+
+    # ---- handing in ----
+
+    async def receive(self, who: Person, read: Callable[[], Any], repeat_key: str) -> Upload:
+        """Take an upload, whose files `read` reads. Raises Problem when it is refused."""
+        student = who.hands_in_as
+        await self.ask(self._refuse, who)
+        if sum(self._uploading.values()) >= _UPLOADS_AT_ONCE or self._uploading.get(student, 0) >= _OF_ONE_STUDENT:
+            raise Problem(429, "Too many uploads at once: try again in a moment.", {"retry-after": "2"})
+        self._uploading[student] = self._uploading.get(student, 0) + 1
+        try:
+            files = await read()
+        finally:
+            self._uploading[student] -= 1
+            if not self._uploading[student]:
+                del self._uploading[student]
+        upload = await self.ask(Ledger.receive, student, files, f"{who.label}:{repeat_key}" if repeat_key else "")
+        self.foreman.ring()
+        self.hub.publish(
+            {"kind": "upload", "id": upload.id, "student": student, "state": "waiting", "stage": "verdict"}
+        )
+        return upload
+
+    def _refuse(self, ledger: Ledger, who: Person) -> None:
+        """Raise Problem if this student's upload is not taken now."""
+        if ledger.switch("draining"):
+            raise Problem(503, "The judge takes no submissions now: it finishes what it has.", {"retry-after": "60"})
+        if ledger.switch(f"banned:{who.hands_in_as}"):
+            raise Problem(403, "The staff has stopped your submissions: talk to them.")
+        recent = [] if who.is_staff else ledger.received_since(who.hands_in_as, time.time() - _HOUR_S)
+        most = self.rules.judge.per_hour
+        if len(recent) >= most:
+            wait_s = int(recent[-most] + _HOUR_S - time.time()) + 1
+            said = f"You handed in {len(recent)} times within an hour, and the limit is {most}"
+            raise Problem(429, f"{said}: wait {ago(wait_s)}.", {"retry-after": str(wait_s)})
+
+    # ---- looking ----
+
+    def line_of(self, ledger: Ledger) -> dict[int, tuple[int, float | None]]:
+        """The place in line and the predicted wait in seconds of everything that waits, by number."""
+        found: dict[int, tuple[int, float | None]] = {}
+        for stage in Stage:
+            places, typical = ledger.places(stage), ledger.typical_s(stage)
+            predicted = waits(places, self.foreman.free_after(stage, typical), typical)
+            for place, waiting in enumerate(in_order(places), start=1):
+                found[waiting.number] = place, predicted.get(waiting.number)
+        return found
+
+    def status(
+        self, ledger: Ledger, upload: Upload, *, in_line: tuple[int, float | None] | None = None
+    ) -> dict[str, Any]:
+        """What the API says of an upload; docs/judge.md lists the keys."""
+        record = ledger.store.record_that_counts(upload.submission) if upload.submission is not None else None
+        if in_line is None and upload.state is Step.WAITING:
+            in_line = self.line_of(ledger).get(upload.number)
+        place, wait_s = in_line or (None, None)
+        live = self.foreman.live.get(upload.id)
+        return {
+            "id": upload.id,
+            "student": upload.student,
+            "received": datetime.fromtimestamp(upload.received, UTC).isoformat(timespec="seconds"),
+            "stage": str(upload.stage),
+            "state": str(upload.state),
+            "place": place,
+            "predicted_wait_s": None if wait_s is None else round(wait_s, 1),
+            "note": upload.note,
+            "running": None if live is None else {"stage": live.stage, "total": live.total, "tests": dict(live.tests)},
+            "tests": [] if record is None else [_test(record, number) for number in range(len(record.tests))],
+            "scores": None if record is None else record.scores.model_dump(),
+            "practice": None if record is None else record.practice,
+            "url": f"/submissions/{upload.id}",
+        }
+
+    # ---- pages ----
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        **values: Any,
+    ) -> HTMLResponse:
+        """A page from a template."""
+        text = self._pages.get_template(template).render(
+            root="/static", title=self.rules.title, main=self.rules.submission.main, **values
+        )
+        return HTMLResponse(text, status, headers)
+
+
+def _test(record: Record, number: int) -> dict[str, Any]:
+    wanted = {"name", "verdict", "fault", "reason", "max_error", "wall_s", "gpu_ms", "speedup"}
+    return record.tests[number].model_dump(mode="json", include=wanted)
+
+
+def ago(seconds: float) -> str:
+    """A span of time in words: 40 s, 12 min, 3 h."""
+    if seconds < 100:
+        return f"{max(0.0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+
+
+def lane_of(lane: Lane) -> Event:
+    """A lane for the staff's page and the metrics."""
+    return {
+        "name": lane.name,
+        "stage": str(lane.stage),
+        "upload": lane.upload.id if lane.upload else "",
+        "student": lane.upload.student if lane.upload else "",
+        "since": lane.began if lane.upload else None,
+        "busy_s": lane.busy_s,
+        "finished": lane.finished,
+        "resting": lane.rests_until > time.time(),
+        "last_fault": lane.last_fault,
+    }
