@@ -63,7 +63,7 @@ async def hand_in(
     judge = judge_of(request)
     upload = await judge.receive(who, lambda: files_of(request, judge.rules), idempotency_key)
     response.headers["location"] = f"/api/v1/submissions/{upload.id}"
-    return await judge.ask(judge.status, upload)
+    return await judge.ask(lambda ledger: judge.status(ledger, ledger.upload(upload.id) or upload))
 
 
 @router.get("/api/v1/submissions")

@@ -18,6 +18,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+HEADER_BYTES = 16 << 10
 BODY_S = 60.0
 """A body that has not arrived after this is given up."""
 _SMALL_BYTES = 64 << 10
@@ -84,6 +85,8 @@ class Guard:
             self._upload_bytes if scope["method"] == "POST" and scope["path"].endswith("/submissions") else _SMALL_BYTES
         )
         try:
+            if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
+                raise Problem(431, f"The headers of this request are more than {HEADER_BYTES:,} bytes.")
             _refuse_other_sites(scope["method"], headers)
             length = headers.get("content-length", "0")
             if not length.isdecimal() or int(length) > most:

@@ -56,8 +56,9 @@ class Judge:
         self._ledger: Ledger | None = None
         self._store: Store | None = None
         self._uploading: dict[str, int] = {}
-        loader = jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), jinja2.PackageLoader("grader.site")])
-        self._pages = environment().overlay(loader=loader)
+        sites = environment()
+        assert sites.loader is not None
+        self._pages = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
         self._pages.filters["ago"] = lambda seconds: ago(time.time() - seconds)
         self._pages.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
         self._pages.filters["wait"] = ago

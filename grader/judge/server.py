@@ -15,12 +15,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from grader import __version__
 from grader.base.errors import MachineFault, UsageError
 from grader.judge import api, pages
-from grader.judge.guard import Guard
+from grader.judge.guard import HEADER_BYTES, Guard
 from grader.judge.office import Judge
 from grader.judge.problems import Problem, show_problem
 
-_HEADER_BYTES = 16 << 10
-_HEADERS_S = 15
+HEADERS_S = 15.0
 """A connection whose request has not begun to run after this is closed."""
 _CONNECTIONS = 4000
 _LAST_WORDS_S = 5
@@ -75,7 +74,7 @@ class _Impatient(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._asking = self.loop.call_later(_HEADERS_S, self._check)
+        self._asking = self.loop.call_later(HEADERS_S, self._check)
         self._seen = self._cycles = 0
 
     def handle_events(self) -> None:
@@ -89,7 +88,7 @@ class _Impatient(H11Protocol):
             self.transport.close()
             return
         self._seen = self._cycles
-        self._asking = self.loop.call_later(_HEADERS_S, self._check)
+        self._asking = self.loop.call_later(HEADERS_S, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._asking.cancel()
@@ -102,16 +101,15 @@ async def _bug(request: Request, error: Exception) -> Response:
     )
 
 
-def serve(judge: Judge, host: str, port: int, *, fd: int | None = None) -> None:
-    """Serve until a signal ends it."""
-    config = uvicorn.Config(
-        application(judge),
+def config_of(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+    """uvicorn's settings: limits that hold before a request reaches the application."""
+    return uvicorn.Config(
+        app,
         host=host,
         port=port,
-        fd=fd,
         http=_Impatient,
         ws="none",
-        h11_max_incomplete_event_size=_HEADER_BYTES,
+        h11_max_incomplete_event_size=HEADER_BYTES,
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_LAST_WORDS_S,
         timeout_keep_alive=30,
@@ -120,4 +118,8 @@ def serve(judge: Judge, host: str, port: int, *, fd: int | None = None) -> None:
         server_header=False,
         forwarded_allow_ips="127.0.0.1",
     )
-    uvicorn.Server(config).run()
+
+
+def serve(judge: Judge, host: str, port: int) -> None:
+    """Serve until a signal ends it."""
+    uvicorn.Server(config_of(application(judge), host, port)).run()
