@@ -23,7 +23,7 @@ from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
 from grader.judge.ledger import Ledger, Stage, Step, Upload
 from grader.judge.problems import Problem
-from grader.judge.standings import Standings
+from grader.judge.standings import Shown, Standings
 from grader.judge.tokens import Person, person_of
 from grader.records.record import Record
 from grader.site.record_page import environment
@@ -52,6 +52,8 @@ class Judge:
         self.hub, self.traffic, self.began = Hub(), Traffic(), time.time()
         self.standings = Standings(store, rules, which, lambda: self.hub.publish({"kind": "board"}))
         self.foreman = Foreman(store, lanes, self.roster, self.hub.publish, self.standings.touch, make_task)
+        self.board_part: tuple[Shown | None, bytes] = None, b""
+        """The board's moving part as it was rendered last."""
         self._thread = ThreadPoolExecutor(1, "ledger")
         self._ledger: Ledger | None = None
         self._store: Store | None = None

@@ -175,17 +175,21 @@ async def beamer(request: Request, who: Anyone) -> Response:
 
 
 @router.get("/board/part")
-async def board_part(request: Request, who: Anyone) -> Response:
-    etag = f'"{judge_of(request).standings.shown.etag}"'
+async def board_part(request: Request) -> Response:
+    judge = judge_of(request)
+    shown, etag = judge.standings.shown, f'"{judge.standings.shown.etag}"'
+    headers = {"etag": etag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == etag:
-        return Response(status_code=304)
-    return _board(request, "board.part.j2", who, {"etag": etag, "cache-control": "no-cache"})
+        return Response(status_code=304, headers=headers)
+    if judge.board_part[0] is not shown:  # rendered once for all who watch
+        judge.board_part = shown, bytes(_board(request, "board.part.j2", None).body)
+    return HTMLResponse(judge.board_part[1], headers=headers)
 
 
-def _board(request: Request, template: str, who: Person | None, headers: dict[str, str] | None = None) -> Response:
-    judge, shown = judge_of(request), judge_of(request).standings.shown
+def _board(request: Request, template: str, who: Person | None) -> HTMLResponse:
+    shown = judge_of(request).standings.shown
     ready = shown_board(shown.board)
-    return judge.page(request, template, headers=headers, who=who, board=ready, why_empty=shown.why_empty)
+    return judge_of(request).page(request, template, who=who, board=ready, why_empty=shown.why_empty)
 
 
 # ---- the staff ----
