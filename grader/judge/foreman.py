@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.names import printable_name
@@ -36,10 +35,11 @@ from grader.classes.batch.view import first_line
 from grader.classes.batch.work import Task
 from grader.judge.ledger import MAX_TRIES, Ledger, Stage, Step, Upload
 from grader.judge.stage_task import Judged, StageTask
+from grader.judge.store_thread import StoreThread
 from grader.programs.submission import Submission
 from grader.records.record import Record
 from grader.sandbox.scratch import scratch_folder
-from grader.store import HandIn, open_store
+from grader.store import HandIn
 
 _FAULTS_TO_REST = 3
 _REST_S = 60.0
@@ -90,7 +90,7 @@ class Foreman(threading.Thread):
 
     def __init__(
         self,
-        store: Path,
+        books: StoreThread,
         lanes: Sequence[Lane],
         roster: dict[str, Student],
         publish: Callable[[Event], None],
@@ -98,7 +98,7 @@ class Foreman(threading.Thread):
         make_task: MakeTask = stage_task,
     ) -> None:
         super().__init__(name="foreman", daemon=True)
-        self._path, self.lanes, self._roster = store, lanes, roster
+        self._books, self.lanes, self._roster = books, lanes, roster
         self._publish, self._changed, self._make_task = publish, changed, make_task
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
@@ -135,12 +135,10 @@ class Foreman(threading.Thread):
         with (
             scratch_folder("judge-reports") as folder,
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as self._reports,
-            open_store(self._path) as store,
         ):
             self._address = str(folder / "reports")
             self._reports.bind(self._address)
             self._reports.setblocking(False)
-            self._ledger = Ledger(store, self._rules.name)
             try:
                 while not self._ending:
                     self._once()
@@ -180,15 +178,19 @@ class Foreman(threading.Thread):
             devices = {other.device for other in self.lanes if other.upload is not None}
             if lane.device in devices or lane.rests_until > now:
                 continue
-            upload = self._ledger.claim(lane.stage)
+            upload = self._books.call(Ledger.claim, lane.stage)
             if upload is None:
                 continue
             conditions = lane.setup.conditions
-            known = frozenset[str]() if upload.again else self._ledger.judged_before(upload.student, conditions)
+            known = (
+                frozenset[str]() if upload.again else self._books.call(Ledger.judged_before, upload.student, conditions)
+            )
             lane.upload, lane.began = upload, now
             self.live[upload.id] = Live()
             lane.worker = lane.worker or Worker(lane.name, lane.setup)
-            lane.worker.give(self._make_task(upload, self._ledger.files(upload.number), self._address, known))
+            lane.worker.give(
+                self._make_task(upload, self._books.call(Ledger.files, upload.number), self._address, known)
+            )
             self._tell(upload, lane.stage, Step.RUNNING)
 
     def _take_reports(self) -> None:
@@ -228,12 +230,13 @@ class Foreman(threading.Thread):
     def _settle(self, lane: Lane, upload: Upload, answer: object, fault: str) -> None:
         """Store what became of a stage. It may be called again if the store could not be written."""
         if fault and upload.tries < MAX_TRIES:
-            self._ledger.requeue(upload, f"{first_line(fault)} It is tried again.")
+            self._books.call(Ledger.requeue, upload, f"{first_line(fault)} It is tried again.")
             self._tell(upload, lane.stage, Step.WAITING)
         elif isinstance(answer, Judged):
             record = answer.record
             failed = record is not None and record.infrastructure_failed
-            self._ledger.finish(
+            self._books.call(
+                Ledger.finish,
                 upload,
                 self._hand_in(upload, answer.submission),
                 None if record is None else (lane.setup.conditions, record),
@@ -244,7 +247,9 @@ class Foreman(threading.Thread):
             self._changed(upload.student)
             self._tell(upload, lane.stage, Step.DONE)
         else:
-            self._ledger.finish(upload, None, None, state=Step.FAILED, note=first_line(fault or str(answer)))
+            self._books.call(
+                Ledger.finish, upload, None, None, state=Step.FAILED, note=first_line(fault or str(answer))
+            )
             self._tell(upload, lane.stage, Step.FAILED)
         self.live.pop(upload.id, None)
 

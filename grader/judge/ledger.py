@@ -170,6 +170,8 @@ class Ledger:
 
     def claim(self, stage: Stage) -> Upload | None:
         """Take the next submission of a stage, which is running from now on; None where nothing may run."""
+        if not self.places(stage):
+            return None
         with self._writing():
             if self.switch("paused"):
                 return None

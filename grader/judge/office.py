@@ -1,14 +1,12 @@
-"""The judge as the routes see it: one thread that owns the ledger for them, the foreman, the standings and the hub."""
+"""The judge as the routes see it: the store's thread, the foreman, the standings and the hub."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import jinja2
 from fastapi import Request
@@ -24,14 +22,13 @@ from grader.judge.hub import Hub
 from grader.judge.ledger import Ledger, Stage, Step, Upload
 from grader.judge.problems import Problem
 from grader.judge.standings import Shown, Standings
+from grader.judge.store_thread import StoreThread
 from grader.judge.tokens import Person, person_of
 from grader.records.record import Record
 from grader.site.record_page import environment
-from grader.store import Store
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 _HOUR_S = 3600.0
+_LAST_S = 15.0
 _UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 16, 2
 
 
@@ -48,66 +45,36 @@ class Judge:
         which: Which = Which.LATEST,
         make_task: MakeTask = stage_task,
     ) -> None:
-        self.path, self.rules, self.roster, self.which = store, rules, roster or {}, which
-        self.hub, self.traffic, self.began = Hub(), Traffic(), time.time()
-        self.standings = Standings(store, rules, which, lambda: self.hub.publish({"kind": "board"}))
-        self.foreman = Foreman(store, lanes, self.roster, self.hub.publish, self.standings.touch, make_task)
+        self.rules, self.roster, self.which = rules, roster or {}, which
+        self.hub, self.traffic = Hub(), Traffic()
+        self._books = StoreThread(store, rules.name)
+        self.ask = self._books.ask
+        self.standings = Standings(self._books, rules, which, lambda: self.hub.publish({"kind": "board"}))
+        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.touch, make_task)
         self.board_part: tuple[Shown | None, bytes] = None, b""
         """The board's moving part as it was rendered last."""
-        self._thread = ThreadPoolExecutor(1, "ledger")
-        self._ledger: Ledger | None = None
-        self._store: Store | None = None
         self._uploading: dict[str, int] = {}
         sites = environment()
         assert sites.loader is not None
         self._pages = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
-        self._pages.filters["ago"] = lambda seconds: ago(time.time() - seconds)
         self._pages.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
         self._pages.filters["wait"] = ago
 
     def open(self) -> None:
         """Start the threads; call it in the event loop."""
         self.hub.open()
-        self._thread.submit(self._open_ledger).result()
+        self._books.call(_enter, self.roster)
         self.standings.start()
         self.foreman.start()
-
-    def _open_ledger(self) -> None:
-        self._store = Store(self.path)
-        self._ledger = Ledger(self._store, self.rules.name)
-        self._ledger.recover()
-        for student in self.roster.values():
-            self._store.add_student(
-                student.id,
-                name=student.name,
-                nickname=student.nickname,
-                section=student.section,
-                email=student.email,
-                enrolled=True,
-            )
 
     def close(self) -> None:
         """End the threads; what runs is put back by the next start."""
         self.hub.close()
         self.foreman.stop()
         self.standings.stop()
-        self.foreman.join(15)
-        if self._store is not None:
-            self._thread.submit(self._store.close).result()
-        self._thread.shutdown()
-
-    async def ask(
-        self,
-        question: Callable[Concatenate[Ledger, Arguments], Result],
-        *arguments: Arguments.args,
-        **named: Arguments.kwargs,
-    ) -> Result:
-        """Call a function of the ledger in the ledger's thread."""
-        assert self._ledger is not None
-        ledger = self._ledger
-        return await asyncio.get_running_loop().run_in_executor(
-            self._thread, lambda: question(ledger, *arguments, **named)
-        )
+        self.foreman.join(_LAST_S)
+        self.standings.join(_LAST_S)
+        self._books.close()
 
     async def person(self, token: str) -> Person | None:
         """Who has this token."""
@@ -201,6 +168,20 @@ class Judge:
             root="/static", title=self.rules.title, main=self.rules.submission.main, **values
         )
         return HTMLResponse(text, status, headers)
+
+
+def _enter(ledger: Ledger, roster: dict[str, Student]) -> None:
+    """What a start does to the store: what ran is waiting again, and the roster is known."""
+    ledger.recover()
+    for student in roster.values():
+        ledger.store.add_student(
+            student.id,
+            name=student.name,
+            nickname=student.nickname,
+            section=student.section,
+            email=student.email,
+            enrolled=True,
+        )
 
 
 def _test(record: Record, number: int) -> dict[str, Any]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from grader.base.errors import UsageError
 from grader.classes.batch.policy import Which
 from grader.classes.final_points import Line, gradebook, students_only
 from grader.course.assignment import Assignment, FailedTests
+from grader.judge.ledger import Ledger
+from grader.judge.store_thread import StoreThread
 from grader.report.leaderboard import Board, Names, leaderboard
-from grader.store import Store, open_store
 
 _AT_MOST_EVERY_S = 1.0
 
@@ -31,9 +31,9 @@ class Shown:
 class Standings(threading.Thread):
     """Keeps `shown` and `lines` up to date until `stop`. `published` is called after every change."""
 
-    def __init__(self, store: Path, rules: Assignment, which: Which, published: Callable[[], None]) -> None:
+    def __init__(self, books: StoreThread, rules: Assignment, which: Which, published: Callable[[], None]) -> None:
         super().__init__(name="standings", daemon=True)
-        self._path, self._rules, self._which, self._published = store, rules, which, published
+        self._books, self._rules, self._which, self._published = books, rules, which, published
         self._changed: set[str] = set()
         self._bell, self._lock = threading.Event(), threading.Lock()
         self._ending = False
@@ -51,25 +51,28 @@ class Standings(threading.Thread):
         self._bell.set()
 
     def run(self) -> None:
-        with open_store(self._path) as store:
-            self._refresh(store, None)
-            while not self._ending:
-                self._bell.wait()
-                self._bell.clear()
-                with self._lock:
-                    students, self._changed = self._changed, set()
-                if students:
-                    self._refresh(store, students)
-                    threading.Event().wait(_AT_MOST_EVERY_S)
+        self._refresh(self._books.call(lambda ledger: ledger.store.students()))
+        while not self._ending:
+            self._bell.wait()
+            self._bell.clear()
+            with self._lock:
+                students, self._changed = self._changed, set()
+            if students:
+                self._refresh(students)
+                threading.Event().wait(_AT_MOST_EVERY_S)
 
-    def _refresh(self, store: Store, students: set[str] | None) -> None:
+    def _refresh(self, students: Iterable[str]) -> None:
         lines = dict(self.lines)
-        for student in students or [None]:
-            for line in gradebook(store, self._rules.name, self._which, student):
-                lines[line.attempt.student.id] = line
+        for student in students:
+            for line in self._books.call(_lines, self._rules.name, self._which, student):
+                lines[student] = line
         self.lines = dict(sorted(lines.items()))
         self.shown = _board(list(self.lines.values()), self._rules)
         self._published()
+
+
+def _lines(ledger: Ledger, assignment: str, which: Which, student: str) -> list[Line]:
+    return gradebook(ledger.store, assignment, which, student)
 
 
 def _board(lines: list[Line], rules: Assignment) -> Shown:
