@@ -93,6 +93,9 @@ class Hour:
                 answer = await reader.read(-1)
                 writer.close()
                 status = int(answer.split(b" ", 2)[1])
+                if status == 429:  # everybody comes at once after a restart
+                    await asyncio.sleep(1 + random.random())
+                    continue
                 self.latencies[kind].append(time.monotonic() - began)
                 return status, answer.partition(b"\r\n\r\n")[2]
             except (OSError, IndexError):  # killed: before, or in the middle of, the answer

@@ -188,6 +188,10 @@ class _Client:
                 with urllib.request.urlopen(request, timeout=_ANSWER_S) as answer:
                     return json.load(answer)  # type: ignore[no-any-return]
             except urllib.error.HTTPError as error:
+                soon_s = int(error.headers.get("Retry-After", _AGAIN_FOR_S + 1))
+                if error.code in (429, 503) and time.monotonic() + soon_s < until:
+                    time.sleep(soon_s)
+                    continue
                 raise UsageError(f"The judge refused ({error.code}): {_detail(error)}") from error
             except (OSError, ValueError) as error:
                 if time.monotonic() > until:

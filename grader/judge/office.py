@@ -29,7 +29,7 @@ from grader.site.record_page import environment
 
 _HOUR_S = 3600.0
 _LAST_S = 15.0
-_UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 16, 2
+_UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 32, 2
 
 
 class Judge:

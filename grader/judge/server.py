@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from grader import __version__
@@ -46,6 +47,7 @@ def application(judge: Judge) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(MachineFault, _machine)
     app.add_exception_handler(UsageError, _machine)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _bug)
     app.add_middleware(Guard, upload_bytes=judge.rules.judge.max_upload_bytes, traffic=judge.traffic)
     return app
@@ -93,6 +95,11 @@ class _Impatient(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._asking.cancel()
         super().connection_lost(exc)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """The client left in the middle of its request: nobody reads the answer, and the log does not need to know."""
+    return Response(status_code=400)
 
 
 async def _bug(request: Request, error: Exception) -> Response:
