@@ -287,6 +287,7 @@ def main() -> None:
     if arguments.serve:
         serve_stand_in(arguments.out, arguments.serve, arguments.speed)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, and so ends the judge
     arguments.out.mkdir(parents=True)
     plan = planned(arguments.students, arguments.each, arguments.seed)
     killed, calm = arguments.out / "killed.sqlite", arguments.out / "calm.sqlite"

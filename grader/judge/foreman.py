@@ -253,16 +253,19 @@ class Foreman(threading.Thread):
             self._tell(upload, lane.stage, Step.FAILED)
         self.live.pop(upload.id, None)
 
+    def late(self, student: str, received: float) -> tuple[int, float]:
+        """How many days late a submission is that was received then, and what that costs."""
+        known = self._roster.get(student) or Student(student)
+        return lateness(datetime.fromtimestamp(received, UTC), self._rules.deadline, known)
+
     def _hand_in(self, upload: Upload, submission: Submission) -> HandIn:
-        received = datetime.fromtimestamp(upload.received, UTC)
-        student = self._roster.get(upload.student) or Student(upload.student)
-        days, penalty = lateness(received, self._rules.deadline, student)
+        days, penalty = self.late(upload.student, upload.received)
         return HandIn(
             assignment=self._rules.name,
             student=upload.student,
             sha256=submission.sha256,
             path=printable_name(str(submission.path)),
-            handed_in=received,
+            handed_in=datetime.fromtimestamp(upload.received, UTC),
             days_late=days,
             penalty=penalty,
             files=submission.files,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -153,6 +153,20 @@ class Ledger:
                 "WHERE assignment = ? AND state = 'running'",
                 (self.assignment,),
             ).rowcount
+
+    def correct_lateness(self, late: Callable[[str, float], tuple[int, float]]) -> None:
+        """Give every attempt the days late and the penalty that `late` computes from its student and its first time:
+        the roster or the deadline may have changed since."""
+        query = (
+            "SELECT submission, student, min(received) FROM judge_uploads WHERE assignment = ? AND submission IS NOT "
+            "NULL GROUP BY submission"
+        )
+        with self._writing():
+            for submission, student, received in self.store.execute(query, (self.assignment,)).fetchall():
+                self.store.execute(
+                    "UPDATE submissions SET days_late = ?, penalty = ? WHERE id = ?",
+                    (*late(student, received), submission),
+                )
 
     def places(self, stage: Stage) -> list[Place]:
         """All who wait for a stage, banned students left out."""

@@ -29,6 +29,7 @@ from grader.site.record_page import environment
 
 _HOUR_S = 3600.0
 _LAST_S = 15.0
+_LINE_S = 0.5
 _UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 32, 2
 
 
@@ -54,6 +55,8 @@ class Judge:
         self.board_part: tuple[Shown | None, bytes] = None, b""
         """The board's moving part as it was rendered last."""
         self._uploading: dict[str, int] = {}
+        self._line: dict[int, tuple[int, float | None]] = {}
+        self._line_at = -_LINE_S
         sites = environment()
         assert sites.loader is not None
         self._pages = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
@@ -64,6 +67,7 @@ class Judge:
         """Start the threads; call it in the event loop."""
         self.hub.open()
         self._books.call(_enter, self.roster)
+        self._books.call(Ledger.correct_lateness, self.foreman.late)
         self.standings.start()
         self.foreman.start()
 
@@ -117,14 +121,18 @@ class Judge:
 
     # ---- looking ----
 
-    def line_of(self, ledger: Ledger) -> dict[int, tuple[int, float | None]]:
-        """The place in line and the predicted wait in seconds of everything that waits, by number."""
+    def line_of(self, ledger: Ledger, holds: int | None = None) -> dict[int, tuple[int, float | None]]:
+        """The place in line and the predicted wait in seconds of everything that waits, by number. It is up to half a
+        second old, unless it would then lack the one that it must hold."""
+        if time.monotonic() - self._line_at < _LINE_S and (holds is None or holds in self._line):
+            return self._line
         found: dict[int, tuple[int, float | None]] = {}
         for stage in Stage:
             places, typical = ledger.places(stage), ledger.typical_s(stage)
             predicted = waits(places, self.foreman.free_after(stage, typical), typical)
             for place, waiting in enumerate(in_order(places), start=1):
                 found[waiting.number] = place, predicted.get(waiting.number)
+        self._line_at, self._line = time.monotonic(), found
         return found
 
     def status(
@@ -133,7 +141,7 @@ class Judge:
         """What the API says of an upload; docs/judge.md lists the keys."""
         record = ledger.store.record_that_counts(upload.submission) if upload.submission is not None else None
         if in_line is None and upload.state is Step.WAITING:
-            in_line = self.line_of(ledger).get(upload.number)
+            in_line = self.line_of(ledger, upload.number).get(upload.number)
         place, wait_s = in_line or (None, None)
         live = self.foreman.live.get(upload.id)
         return {

@@ -1,5 +1,5 @@
 """The board as everybody sees it, kept ready: ranks come from `report.leaderboard`, over lines that are computed again
-only for students with a new record. One thread does that at most once a second, however many verdicts there are."""
+only for students with a new record. One thread does that at most every two seconds, however many verdicts there are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.judge.ledger import Ledger
 from grader.judge.store_thread import StoreThread
 from grader.report.leaderboard import Board, Names, leaderboard
 
-_AT_MOST_EVERY_S = 1.0
+_AT_MOST_EVERY_S = 2.0
 
 
 @dataclass(frozen=True)

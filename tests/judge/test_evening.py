@@ -7,9 +7,20 @@ import io
 import json
 import time
 import zipfile
+from pathlib import Path
 
+from starlette.testclient import TestClient
+
+from grader.base.paths import course_root
+from grader.classes.batch import Setup, find_class, grade_class
+from grader.judge.foreman import Lane
+from grader.judge.ledger import Stage
+from grader.judge.office import Judge
+from grader.judge.server import application
+from grader.judge.tokens import make_token
 from grader.store import check_store, open_store
 from tests.judge.conftest import PATIENCE_S, Served
+from tests.support.batch_engine import PlainC
 
 GOOD, BAD = "// speedup: 40\nint main() {}\n", "// fails: s02\nint main() { return 0; }\n"
 
@@ -113,3 +124,34 @@ def test_the_store_is_sound_after_the_evening_and_a_batch_would_go_on_with_it(se
         assert check_store(store) == []
         for attempt in store.attempts("hw4", "alice"):
             assert dict(store.sources(attempt.submission)).keys() == {"hw4.cu"}
+
+
+def test_a_lane_grades_as_a_batch_does(setup: Setup, tmp_path: Path) -> None:
+    """The same programs, once handed in to lanes that run them and once in a folder: the same verdicts."""
+    right = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+    programs = {"alice": right, "bob": "int main( {", "carol": "int main() { return 0; }"}
+    for student, source in programs.items():
+        (tmp_path / "class" / student).mkdir(parents=True)
+        (tmp_path / "class" / student / "hw4.cu").write_text(source)
+    with open_store(tmp_path / "batch.sqlite", create=True) as store:
+        grade_class(setup, [PlainC()], find_class(tmp_path / "class", setup.assignment)[0], store, helpers=1)
+        batch = {attempt.student.id: attempt for attempt in store.attempts("hw4")}
+    store_path = tmp_path / "judge.sqlite"
+    with open_store(store_path, create=True) as store:
+        tokens = {}
+        for student in programs:
+            store.add_student(student)
+            tokens[student] = make_token(store, student)
+    judge = Judge(store_path, setup.assignment, [Lane("lane", "lane", Stage.VERDICT, setup)])
+    with TestClient(application(judge)) as client:
+        served = Served(client, store_path, tokens, judge)
+        ids = {student: served.hand_in(student, source)["id"] for student, source in programs.items()}
+        found = {student: served.settled(student, id) for student, id in ids.items()}
+    for student, status in found.items():
+        tests = batch[student].record.tests
+        assert [(test["name"], test["verdict"], test["reason"]) for test in status["tests"]] == [
+            (test.name, test.verdict, test.reason) for test in tests
+        ]
+    with open_store(store_path) as store:
+        digests = {attempt.student.id: attempt.sha256 for attempt in store.attempts("hw4")}
+    assert digests == {student: attempt.sha256 for student, attempt in batch.items()}

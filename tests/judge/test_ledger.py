@@ -122,3 +122,14 @@ def test_the_store_holds_no_token_and_knows_only_the_newest_of_each(ledger: Ledg
         assert person_of(store, forged) is None
     dump = "".join(store._db.iterdump())
     assert staff.partition(".")[2] not in dump and second.partition(".")[2] not in dump
+
+
+def test_another_roster_corrects_the_lateness_of_what_is_stored(ledger: Ledger, store: Store) -> None:
+    first = ledger.receive("alice", FILES)
+    finished(ledger, claimed(ledger))
+    ledger.receive("alice", FILES)
+    finished(ledger, claimed(ledger))
+    asked = []
+    ledger.correct_lateness(lambda student, received: asked.append((student, received)) or (2, 0.2))
+    assert asked == [("alice", first.received)], "the same files keep their first time"
+    assert [(attempt.days_late, attempt.penalty) for attempt in store.attempts("hw4")] == [(2, 0.2)]
