@@ -73,11 +73,12 @@ extras=
 command -v nvcc >/dev/null || extras=cuda
 echo "setup: installing packages${extras:+ and, since no nvcc is on PATH, the CUDA compiler} ..." >&2
 wheel=$(echo grader/*.whl)
+[ -f "$wheel" ] || extras=judge${extras:+,$extras}  # a course serves the judge; students hand in to it
 if [ -f "$wheel" ]; then
     pip uninstall --yes cuda-homework-grader 2>/dev/null  # an older one may have the same version
     pip install "./$wheel${extras:+[$extras]}"
 else
-    pip install -e ".${extras:+[$extras]}"
+    pip install -e ".[$extras]"
 fi
 if [ -e /dev/nvidiactl ] && [ ! -f "$wheel" ]; then
     # PyCUDA is compiled here and now; grading works without it, only more slowly.

@@ -41,17 +41,17 @@ class Line:
         return self.attempt.student.id.startswith(MODEL_PREFIX)
 
 
-def gradebook(store: Store, assignment: str, which: Which = Which.LATEST) -> list[Line]:
-    """One line per student, by id, for the attempt that counts."""
+def gradebook(store: Store, assignment: str, which: Which = Which.LATEST, student: str | None = None) -> list[Line]:
+    """One line per student, by id, for the attempt that counts; with `student`, only theirs."""
     entered = store.points(assignment)
     lines: dict[str, Line] = {}
-    for attempt in store.attempts(assignment):
-        student = attempt.student.id
-        before = lines.get(student)
-        line = standing(attempt, entered.get(student, {}), 1 + (before.attempts if before else 0))
+    for attempt in store.attempts(assignment, student):
+        whose = attempt.student.id
+        before = lines.get(whose)
+        line = standing(attempt, entered.get(whose, {}), 1 + (before.attempts if before else 0))
         if before is not None and which is Which.BEST and _reach(line) < _reach(before):
             line = replace(before, attempts=line.attempts)
-        lines[student] = line
+        lines[whose] = line
     return list(lines.values())
 
 

@@ -19,7 +19,7 @@ import typer
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.unwinding import never_drop_a_signal
 from grader.base.verdict import Verdict
-from grader.commands import class_cli
+from grader.commands import class_cli, judge_cli
 from grader.commands.class_cli import CLASS_RULE, BestOption, StoreOption
 
 if TYPE_CHECKING:
@@ -423,6 +423,7 @@ def testcases_verify(
 
 
 class_cli.add_to(app)
+judge_cli.add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -153,6 +153,14 @@ class Gradescope(StrictModel):
     window_hours: float = Field(default=24, gt=0, le=_LONGEST_S)
 
 
+class JudgeRules(StrictModel):
+    """What the live judge (`grader serve`) takes from a student."""
+
+    max_upload_bytes: int = Field(default=4 << 20, ge=1 << 10, le=16 << 20)
+    """The most bytes of one upload, packed or not; `submission.max_bytes` limits what is in it."""
+    per_hour: PositiveInt = 30
+
+
 class HiddenInputs(StrictModel):
     """How the grader keeps hidden testcases hidden."""
 
@@ -316,6 +324,7 @@ class Assignment(StrictModel):
     deadline: Deadline | None = None
     cluster: Cluster | None = None
     gradescope: Gradescope = Gradescope()
+    judge: JudgeRules = JudgeRules()
 
     @property
     def timed_tests(self) -> str | None:
@@ -345,7 +354,7 @@ class Assignment(StrictModel):
         """The SHA-256 of all rules that a grade depends on. It leaves out deadlines and the organisation of the class,
         which may change without a new grading."""
         rules = self.model_dump_json(
-            exclude={"deadline": True, "cluster": True, "gradescope": True, "submission": {"id_pattern"}}
+            exclude={"deadline": True, "cluster": True, "gradescope": True, "judge": True, "submission": {"id_pattern"}}
         )
         return hashlib.sha256(rules.encode()).hexdigest()
 

@@ -105,7 +105,7 @@ def _taken(members: Iterable[_Member], wanted: Wanted) -> list[tuple[str, bytes]
     for number, member in enumerate(members):
         if number >= MAX_MEMBERS:
             raise Refused(f"holds more than {MAX_MEMBERS:,} files")
-        name = _judged(member.name)
+        name = safe_name(member.name)
         if member.kind not in ("file", "folder"):
             raise Refused(f"holds {member.kind} ({printable_name(name)}): submit the files themselves")
         if member.kind == "folder" or _is_hidden(name) or not wanted.takes(name):
@@ -124,7 +124,7 @@ def _taken(members: Iterable[_Member], wanted: Wanted) -> list[tuple[str, bytes]
     return list(taken.values())
 
 
-def _judged(name: str) -> str:
+def safe_name(name: str) -> str:
     """A member's name as a path below the submission. Raises Refused."""
     path = PurePosixPath(name.replace("\\", "/"))
     if len(name) > MAX_NAME or len(path.parts) > MAX_DEPTH:

@@ -99,13 +99,13 @@ def _write(
         for name in ("style.css", "site.js"):
             (folder / name).write_text(asset(name), encoding="utf-8")
     (out / _MARKER).write_text("Written by `grader site`, which replaces all of it.\n")
-    _page(public / "index.html", "public.html.j2", board=_shown(boards[Names.NICKNAME]), **common)
+    _page(public / "index.html", "public.html.j2", board=shown_board(boards[Names.NICKNAME]), **common)
     others = absent(store, assignment)
     parts, missing = _parts(lines, others)
     _page(
         staff / "index.html",
         "assistants.html.j2",
-        board=_shown(boards[Names.ID]),
+        board=shown_board(boards[Names.ID]),
         lines=lines,
         parts_of_all=parts,
         sections=any(line.attempt.student.section for line in lines),
@@ -140,7 +140,8 @@ def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: l
         return None
 
 
-def _shown(board: Board | None) -> dict[str, object] | None:
+def shown_board(board: Board | None) -> dict[str, object] | None:
+    """A board as the template shows it."""
     if board is None:
         return None
     headers, rows = board_table(board)

@@ -199,7 +199,10 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit all of the block's writes, or none."""
+        """Commit all of the block's writes, or none. Within another such block, the outer one commits."""
+        if self._db.in_transaction:
+            yield
+            return
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -381,6 +384,13 @@ class Store:
             ).fetchone()
         return self._record(submission, row[0]) if row is not None else None
 
+    def record_that_counts(self, submission: int) -> Record | None:
+        """The record of an attempt that `attempts` gives with it."""
+        query = f"SELECT json FROM records AS r WHERE submission = ? ORDER BY {_PRACTICE}, faulted, id DESC LIMIT 1"
+        with translate_sqlite_errors(self.path):
+            row = self._db.execute(query, (submission,)).fetchone()
+        return self._record(submission, row[0]) if row is not None else None
+
     def find(self, assignment: str, student: str, sha256: str) -> int | None:
         """The number of an attempt, if the store has it."""
         query = "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?"
@@ -448,7 +458,7 @@ class Store:
         return found
 
     def execute(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
-        """Run a query that only reads, for `upkeep` and `exchange`."""
+        """Run a query, for `upkeep`, `exchange` and the judge's tables; one that writes belongs into `transaction`."""
         return self._db.execute(query, parameters)
 
     def without_result(self, assignment: str) -> list[tuple[Student, bool]]:

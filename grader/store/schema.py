@@ -74,6 +74,49 @@ MIGRATIONS = (
     ALTER TABLE students ADD COLUMN email TEXT NOT NULL DEFAULT '';
     ALTER TABLE students ADD COLUMN enrolled INTEGER NOT NULL DEFAULT 0;  -- on a roster that was given
     """,
+    """
+    CREATE TABLE judge_tokens (                -- who may use the live judge (grader/judge/tokens.py)
+        label   TEXT PRIMARY KEY,              -- the part of a token that is no secret
+        student TEXT NOT NULL,                 -- '' for the staff
+        digest  TEXT NOT NULL,                 -- SHA-256 of the whole token
+        created TEXT NOT NULL,
+        revoked TEXT
+    ) STRICT;
+    CREATE INDEX judge_tokens_by_student ON judge_tokens (student);
+    CREATE TABLE judge_uploads (               -- what the live judge received; states: docs/judge.md
+        number      INTEGER PRIMARY KEY,       -- the order of arrival
+        id          TEXT NOT NULL UNIQUE,      -- its name in addresses
+        repeat_key  TEXT NOT NULL,             -- the same key of the same student again is the same upload
+        assignment  TEXT NOT NULL,
+        student     TEXT NOT NULL REFERENCES students,
+        received    REAL NOT NULL,             -- seconds since 1970, as all times of this table
+        stage       TEXT NOT NULL,             -- verdict, timing
+        state       TEXT NOT NULL,             -- waiting, running, done, replaced, withdrawn, failed
+        priority    INTEGER NOT NULL DEFAULT 0,
+        again       INTEGER NOT NULL DEFAULT 0,-- graded even if the same files were graded before
+        verdict_tag REAL NOT NULL DEFAULT 0,   -- the place in the fair order (grader/judge/fairness.py)
+        timing_tag  REAL NOT NULL DEFAULT 0,
+        tries       INTEGER NOT NULL DEFAULT 0,
+        began       REAL,
+        verdict_s   REAL,                      -- how long a lane worked on each stage
+        timing_s    REAL,
+        first_at    REAL,                      -- when the verdicts were there
+        submission  INTEGER REFERENCES submissions ON DELETE SET NULL,
+        note        TEXT NOT NULL DEFAULT '',
+        UNIQUE (student, repeat_key)
+    ) STRICT;
+    CREATE INDEX judge_uploads_by_state ON judge_uploads (state, stage);
+    CREATE TABLE judge_files (
+        upload  INTEGER NOT NULL REFERENCES judge_uploads ON DELETE CASCADE,
+        name    TEXT NOT NULL,
+        content BLOB NOT NULL,                 -- zlib
+        PRIMARY KEY (upload, name)
+    ) STRICT;
+    CREATE TABLE judge_switches (              -- paused, draining, banned:ID, clock:STAGE
+        name  TEXT PRIMARY KEY,
+        value REAL NOT NULL
+    ) STRICT;
+    """,
 )
 
 

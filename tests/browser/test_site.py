@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
@@ -21,14 +20,13 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from grader.report.leaderboard import number
 from grader.site import build_site, report_page
+from tests.browser.looks import SCHEMES, SIDEWAYS, WIDTHS, prefer, resize
 from tests.site.made_class import made_store
 from tests.support.records import made_record
 
 STUDENTS = 160
 FEWER = "; document.querySelectorAll('tbody tr:nth-child(n+12)').forEach(row => row.remove())"
 """Rows beyond these are built alike, and axe takes milliseconds for each."""
-WIDTHS, SCHEMES = (375, 768, 1440), ("light", "dark")
-"""Telephone, tablet, desk."""
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
 TEXTS = """
 const box = (element) => { const b = element.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
@@ -37,12 +35,6 @@ return [...document.querySelectorAll("svg.chart")].map((picture) => [picture.get
   [...picture.querySelectorAll("text")].map((text) => [text.textContent, ...shrunk(box(text))])]);
 """
 """Name, box and texts of every picture; a text's box is larger than its letters."""
-SIDEWAYS = """
-const wide = [...document.querySelectorAll("body *")].filter((element) => element.scrollWidth > element.clientWidth + 1
-  && ["auto", "scroll"].includes(getComputedStyle(element).overflowX)).map((element) => element.outerHTML.slice(0, 80));
-return document.documentElement.scrollWidth > innerWidth ? ["the page", ...wide] : wide;
-"""
-"""What of a page is scrolled sideways."""
 
 
 @pytest.fixture(scope="module")
@@ -56,26 +48,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     print(f"\nthe site of {STUDENTS} took {time.monotonic() - began:.1f} s")
     store.close()
     return folder / "out"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1000"):
-        options.add_argument(argument)
-    options.binary_location = shutil.which("chromium") or "chromium"
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(shutil.which("chromedriver") or "chromedriver")
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(autouse=True)
-def _a_quiet_console(browser: webdriver.Chrome) -> Iterator[None]:
-    browser.get_log("browser")
-    yield
-    assert browser.get_log("browser") == []
 
 
 def visit(browser: webdriver.Chrome, path: Path) -> None:
@@ -173,12 +145,12 @@ def test_a_page_of_one_record_works_alone(browser: webdriver.Chrome, tmp_path: P
 @pytest.mark.parametrize("name", ["public", "assistants", "student", "failed", "broken"])
 def test_axe_finds_nothing_wrong_in_light_and_dark(browser: webdriver.Chrome, site: Path, name: str) -> None:
     for scheme, rules in ((SCHEMES[0], {}), (SCHEMES[1], {"runOnly": ["color-contrast"]})):
-        _prefer(browser, scheme)
+        prefer(browser, scheme)
         visit(browser, looked_at(site)[name])
         browser.execute_script(OPEN_ALL + FEWER)
         violations = Axe().run(browser, options={"resultTypes": ["violations"]} | rules)["violations"]
         assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in violations] == [], scheme
-    _prefer(browser, "light")
+    prefer(browser, "light")
 
 
 @pytest.mark.parametrize("name", ["public", "assistants", "student", "failed", "broken"])
@@ -187,14 +159,14 @@ def test_nothing_scrolls_sideways_on_a_telephone_a_tablet_or_a_desk(
 ) -> None:
     visit(browser, looked_at(site)[name])
     for width in WIDTHS:
-        _resize(browser, width, 1000)
+        resize(browser, width, 1000)
         browser.execute_script(OPEN_ALL)
         assert browser.execute_script(SIDEWAYS) == [], f"{width} px"
         for scheme in SCHEMES if os.environ.get("SCREENSHOTS") else ():
-            _prefer(browser, scheme)
-            _resize(browser, width, 2600)
+            prefer(browser, scheme)
+            resize(browser, width, 2600)
             browser.save_screenshot(str(Path(os.environ["SCREENSHOTS"]) / f"{name}-{width}-{scheme}.png"))
-    _prefer(browser, "light")
+    prefer(browser, "light")
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
@@ -251,16 +223,6 @@ def test_on_paper_everything_is_open_and_light(browser: webdriver.Chrome, site: 
         assert all(_contrast(ink, "#ffffff") >= 4.5 for ink in inks)
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-
-
-def _resize(browser: webdriver.Chrome, width: int, height: int) -> None:
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
-
-def _prefer(browser: webdriver.Chrome, scheme: str) -> None:
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def _contrast(one: str, other: str) -> float:

@@ -120,7 +120,9 @@ def practice_record(**changes: object) -> Record:
             ),
         ),
         "occupancy": None,
-        "scores": Scores(total=None, max=100, correctness=30.0, speedup=None, occupancy=None, report=None),
+        "scores": Scores.model_validate(
+            {"total": None, "max": 100, "correctness": 30.0, "speedup": None, "occupancy": None, "report": None}
+        ),
         "parts": (PartRecord(part="correctness", points=30.0, max=60, how="because"),),
         "practice": True,
         "not_measured": ("speedup: no GPU",),

@@ -32,7 +32,7 @@ from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import Tally, View, duration, first_line
-from grader.classes.batch.work import Answer, BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
+from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
 from grader.grading.pipeline import grade_built
 from grader.programs.build import Build
 from grader.programs.engine import Engine
@@ -223,7 +223,7 @@ class _Coordinator:
         record = grade_built(self.grading, job.submission, built, Progress())
         self._keep(job, record, "", time.monotonic() - job.began)
 
-    def _take_from_lane(self, lane: _Lane, answer: Answer | Exception) -> None:
+    def _take_from_lane(self, lane: _Lane, answer: object) -> None:
         job, seconds = lane.job, time.monotonic() - lane.began
         assert job is not None
         lane.job = None

@@ -22,7 +22,7 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.remote import Lost, Remote
 from grader.base.unwinding import never_drop_a_signal
 from grader.classes.batch.setup import Setup
-from grader.classes.batch.work import Answer, Task
+from grader.classes.batch.work import Task
 from grader.grading.pipeline import Grading
 
 _PATIENCE_S = 10.0
@@ -44,10 +44,10 @@ class Worker:
         """Start on `task`."""
         self._process.begin(_do, task, self.setup, os.getpid())
 
-    def answer(self) -> Answer | Exception:
+    def answer(self) -> object:
         """Return the result of the task, or the fault that prevented it: Died if the worker ended."""
         try:
-            return self._process.answer()  # type: ignore[no-any-return]
+            return self._process.answer()
         except Lost as lost:
             return Died(
                 f"The grader's worker {self.name} ended in the middle of its work ({lost}): was it killed, or did the "
@@ -79,7 +79,7 @@ _opened: list[Grading] = []
 """The grading that the first task opened; later tasks use it too."""
 
 
-def _do(task: Task, setup: Setup, parent: int) -> Answer | Exception:
+def _do(task: Task, setup: Setup, parent: int) -> object:
     try:
         if not _opened:
             _opened.append(_open(setup, parent))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.progress import Progress
@@ -77,5 +78,7 @@ def failed_build(fault: Fault, problem: str) -> Build:
     return Build(None, fault, problem, problem, 0.0, cached=False, key="")
 
 
-Task = ReadTask | BuildTask | GradeTask
-Answer = Reading | Build | Record
+class Task(Protocol):
+    """A step of grading. It is sent to a worker process, and so is its answer."""
+
+    def __call__(self, setup: Setup, grading: Grading) -> object: ...

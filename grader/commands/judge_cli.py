@@ -1,0 +1,71 @@
+"""The commands of the live judge, with their options and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.commands.class_cli import BestOption, StoreOption
+
+RosterOption = Annotated[
+    Path | None,
+    typer.Option("--roster", metavar="CSV", help="Who is in the class; docs/assistants.md has its columns."),
+]
+AssignmentOption = Annotated[str | None, typer.Option("--assignment", metavar="NAME", help="The assignment.")]
+
+
+def serve(
+    assignment: AssignmentOption = None,
+    roster: RosterOption = None,
+    host: Annotated[str, typer.Option("--host", help="The address to listen at; a proxy adds TLS.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
+    engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run.")] = "auto",
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Emulators at a time.")] = None,
+    store: StoreOption = None,
+    best: BestOption = False,
+) -> None:
+    """Serve the live judge: students hand in, watch the verdict, see the board. docs/judge.md has the rest."""
+    from grader.commands import judging
+
+    judging.serve(assignment, judging.ServeOptions(store, roster, host, port, engine, jobs, best))
+
+
+def tokens(
+    roster: RosterOption = None,
+    store: StoreOption = None,
+    assignment: AssignmentOption = None,
+    rotate: Annotated[
+        list[str] | None, typer.Option("--rotate", metavar="ID", help="A new token for this student, or for 'staff'.")
+    ] = None,
+    revoke: Annotated[
+        list[str] | None, typer.Option("--revoke", metavar="ID", help="This student's token is valid no more.")
+    ] = None,
+) -> None:
+    """Print new tokens for the judge as CSV, for all who have none. A token is shown only once."""
+    from grader.commands import judging
+
+    print(judging.tokens(roster, store, assignment, rotate=rotate or (), revoke=revoke or ()), end="")
+
+
+def submit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Your program, a zip or a folder.", show_default=False)],
+    server: Annotated[str, typer.Option("--server", metavar="URL", help="The judge's address.", show_default=False)],
+    token: Annotated[
+        str | None, typer.Option("--token", metavar="T", help="Your token; by default GRADER_TOKEN.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the result; exit 1 when a test fails.")] = False,
+) -> None:
+    """Hand in to a judge."""
+    from grader.commands import judging
+
+    if not judging.submit(file, server, token, wait=wait):
+        raise typer.Exit(1)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands part of `grader`."""
+    app.command()(serve)
+    app.command()(submit)
+    app.command()(tokens)

@@ -1,0 +1,82 @@
+"""Who asks, and what they bring: tokens of requests, and the files of an upload."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from starlette.datastructures import UploadFile
+
+from grader.course.assignment import Assignment
+from grader.judge.problems import Problem
+from grader.judge.tokens import Person
+from grader.programs.compiler_calls import SOURCES
+from grader.sandbox import archive
+from grader.sandbox.quarantine import Refused
+
+COOKIE = "judge"
+_OTHER_FILES = 16
+"""Makefiles and the like, beyond what the assignment counts."""
+
+
+def token_of(request: Request) -> str:
+    """The token that a request carries, '' if none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme:
+        return token.strip() if scheme.lower() == "bearer" else ""
+    return request.cookies.get(COOKIE, "")
+
+
+async def maybe_person(request: Request) -> Person | None:
+    """Who asks; None without a valid token."""
+    token = token_of(request)
+    return await request.app.state.judge.person(token) if token else None
+
+
+async def person(request: Request) -> Person:
+    """Who asks. Raises Problem 401."""
+    found = await maybe_person(request)
+    if found is None:
+        raise Problem(
+            401, "The judge does not know this token: check it, or ask for a new one.", {"www-authenticate": "Bearer"}
+        )
+    return found
+
+
+async def staff(request: Request) -> Person:
+    """The staff. Raises Problem 401 or 403."""
+    found = await person(request)
+    if not found.is_staff:
+        raise Problem(403, "This is for the staff.")
+    return found
+
+
+async def files_of(request: Request, rules: Assignment) -> list[tuple[str, bytes]]:
+    """The files of a request: of a form, or the body itself under the name in `?name=`. Raises Problem."""
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        most = rules.submission.max_files + _OTHER_FILES
+        async with request.form(max_files=most, max_fields=8) as form:
+            parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
+            found = [(part.filename or "", await part.read()) for part in parts if part.filename or part.size]
+    else:
+        found = [(request.query_params.get("name", rules.submission.main), await request.body())]
+    return accepted(found, rules)
+
+
+def accepted(files: list[tuple[str, bytes]], rules: Assignment) -> list[tuple[str, bytes]]:
+    """The files with safe names, which may be laid out in a folder. Raises Problem."""
+    main, taken = rules.submission.main, dict[str, tuple[str, bytes]]()
+    for name, content in files:
+        try:
+            safe = archive.safe_name(name)
+        except Refused as refused:
+            raise Problem(422, f"The upload {refused}.") from refused
+        if safe in ("", ".") or safe.casefold() in taken:
+            raise Problem(422, f"Two files are called {name!r}, or one has no name: give each file a name of its own.")
+        taken[safe.casefold()] = (safe, content)
+    names = [name for name, _ in taken.values()]
+    if any(other.startswith(f"{name}/") for name in map(str.casefold, names) for other in map(str.casefold, names)):
+        raise Problem(422, "A file and a folder of the upload have the same name: rename one.")
+    if not any(content for _, content in taken.values()):
+        raise Problem(422, f"The upload is empty: hand in {main}, a zip or a folder.")
+    if not any(name.endswith(tuple(SOURCES)) or archive.is_archive(name) for name in names):
+        raise Problem(422, f"The upload holds no program: expected {main}, a zip or a folder that holds it.")
+    return list(taken.values())

@@ -1,0 +1,182 @@
+"""The routes for programs, below /api/v1: JSON, problem+json, server-sent events, and metrics."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse, StreamingResponse
+
+from grader.classes.final_points import absent, gradebook, students_only
+from grader.judge import history
+from grader.judge.admission import files_of, maybe_person, person, staff
+from grader.judge.ledger import Ledger, Upload
+from grader.judge.metrics import metrics_text
+from grader.judge.office import Judge, lane_of
+from grader.judge.problems import Problem
+from grader.judge.staff_actions import Action, act
+from grader.judge.tokens import Person
+from grader.report import gradebook as gradebooks
+from grader.report.leaderboard import render
+
+router = APIRouter()
+Id = Annotated[str, Path(pattern=r"^[\w-]{6,24}$")]
+Anyone = Annotated[Person | None, Depends(maybe_person)]
+Known = Annotated[Person, Depends(person)]
+Staff = Annotated[Person, Depends(staff)]
+_FILE = {"type": "string", "format": "binary"}
+_UPLOAD = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {"type": "object", "properties": {"file": {"type": "array", "items": _FILE}}}
+            },
+            "application/octet-stream": {"schema": _FILE},
+        },
+    }
+}
+
+
+def judge_of(request: Request) -> Judge:
+    """The judge that answers a request."""
+    return request.app.state.judge  # type: ignore[no-any-return]
+
+
+async def own(request: Request, id: str, who: Person) -> Upload:
+    """An upload that this person may see. Raises Problem 404, also for what belongs to others."""
+    upload = await judge_of(request).ask(Ledger.upload, id)
+    if upload is None or not (who.is_staff or upload.student == who.hands_in_as):
+        raise Problem(404, "There is no such submission of yours.")
+    return upload
+
+
+@router.post("/api/v1/submissions", status_code=201, openapi_extra=_UPLOAD)
+async def hand_in(
+    request: Request,
+    response: Response,
+    who: Known,
+    idempotency_key: Annotated[str, Header(max_length=80)] = "",
+) -> dict[str, Any]:
+    """Hand in: one file, a zip or several files. 201 means that the submission is on the judge's disk. A request that
+    is repeated with the same Idempotency-Key hands in once."""
+    judge = judge_of(request)
+    upload = await judge.receive(who, lambda: files_of(request, judge.rules), idempotency_key)
+    response.headers["location"] = f"/api/v1/submissions/{upload.id}"
+    return await judge.ask(lambda ledger: judge.status(ledger, ledger.upload(upload.id) or upload))
+
+
+@router.get("/api/v1/submissions")
+async def submissions(
+    request: Request, who: Known, limit: Annotated[int, Query(ge=1, le=200)] = 50
+) -> list[dict[str, Any]]:
+    """One's own submissions, newest first."""
+    judge = judge_of(request)
+
+    def found(ledger: Ledger) -> list[dict[str, Any]]:
+        return [judge.status(ledger, upload) for upload in ledger.of_student(who.hands_in_as)[:limit]]
+
+    return await judge.ask(found)
+
+
+@router.get("/api/v1/submissions/{id}")
+async def submission(request: Request, id: Id, who: Known) -> dict[str, Any]:
+    """The state of a submission: its place in line, its tests as they end, its scores."""
+    judge, upload = judge_of(request), await own(request, id, who)
+    return await judge.ask(judge.status, upload)
+
+
+@router.delete("/api/v1/submissions/{id}")
+async def withdraw(request: Request, id: Id, who: Known) -> dict[str, str]:
+    """Take a submission that waits out of the queue."""
+    upload = await own(request, id, who)
+    return {"said": await judge_of(request).ask(act, Action(action="withdraw", target=upload.id))}
+
+
+@router.get("/api/v1/submissions/{id}/record")
+async def record(request: Request, id: Id, who: Known) -> Response:
+    """The whole record of a submission, as `grader grade --json` writes it (docs/record.md)."""
+    upload = await own(request, id, who)
+    number = upload.submission
+    found = await judge_of(request).ask(lambda ledger: number and ledger.store.record_that_counts(number))
+    if not found:
+        raise Problem(404, "This submission has no record: it was not graded, or not yet.")
+    return Response(found.model_dump_json(by_alias=True), media_type="application/json")
+
+
+@router.get("/api/v1/worklog.csv")
+async def work_log(request: Request, who: Known) -> Response:
+    """All of one's submissions with what came of them, as CSV."""
+    text = await judge_of(request).ask(lambda ledger: history.work_log(history.entries_of(ledger, who.hands_in_as)))
+    return Response(text, media_type="text/csv", headers={"content-disposition": "attachment; filename=worklog.csv"})
+
+
+@router.get("/api/v1/board")
+async def board(request: Request) -> Response:
+    """The board, as `grader leaderboard --format json` prints it; null while nobody has a result."""
+    shown = judge_of(request).standings.shown
+    return Response("null" if shown.board is None else render(shown.board, "json"), media_type="application/json")
+
+
+@router.get("/api/v1/events")
+async def events(request: Request, who: Anyone) -> StreamingResponse:
+    """Server-sent events: that the board moved and, with a token, that a submission or a test of one's own did."""
+    return StreamingResponse(
+        judge_of(request).hub.watch(who), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+    )
+
+
+@router.get("/api/v1/staff/queue")
+async def queue(request: Request, who: Staff) -> dict[str, Any]:
+    """What waits and runs, the lanes, and what hinders them."""
+    judge = judge_of(request)
+
+    def found(ledger: Ledger) -> dict[str, Any]:
+        line = judge.line_of(ledger)
+        return {
+            "paused": bool(ledger.switch("paused")),
+            "draining": bool(ledger.switch("draining")),
+            "banned": ledger.banned(),
+            "problem": judge.foreman.problem,
+            "lanes": [lane_of(lane) for lane in judge.foreman.lanes],
+            "uploads": [judge.status(ledger, upload, in_line=line.get(upload.number)) for upload in ledger.unsettled()],
+        }
+
+    return await judge.ask(found)
+
+
+@router.post("/api/v1/staff/actions")
+async def action(request: Request, asked: Action, who: Staff) -> dict[str, str]:
+    """Pause, resume, drain, accept, rerun, priority, withdraw, ban, unban."""
+    judge = judge_of(request)
+    said = await judge.ask(act, asked)
+    judge.foreman.ring()
+    judge.hub.publish({"kind": "queue"})
+    return {"said": said}
+
+
+@router.get("/api/v1/staff/gradebook.csv")
+async def gradebook_csv(request: Request, who: Staff) -> Response:
+    """The gradebook, as `grader gradebook --partial` prints it."""
+    judge = judge_of(request)
+
+    def text(ledger: Ledger) -> str:
+        lines = students_only(gradebook(ledger.store, judge.rules.name, judge.which))
+        missing = absent(ledger.store, judge.rules.name)
+        return gradebooks.render(lines, "csv", title=judge.rules.title, columns=(), partial=True, absent=missing)
+
+    return Response(await judge.ask(text), media_type="text/csv")
+
+
+@router.get("/metrics")
+async def metrics(request: Request, who: Staff) -> PlainTextResponse:
+    """Metrics for Prometheus, which sends the staff's token."""
+    judge = judge_of(request)
+    return PlainTextResponse(await judge.ask(lambda ledger: metrics_text(judge, ledger)))
+
+
+@router.get("/healthz")
+async def healthz(request: Request) -> PlainTextResponse:
+    """Whether the judge answers and its ledger can be read."""
+    await judge_of(request).ask(lambda ledger: ledger.switch("paused"))
+    return PlainTextResponse("ok\n")

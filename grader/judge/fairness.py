@@ -1,0 +1,52 @@
+"""The fair order of a queue, and how long each place in it waits. Pure functions; `ledger` stores their numbers.
+
+Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996): when a submission arrives, its tag is the larger of the
+queue's clock and the student's last tag plus the lane time that the last submission took. The smallest tag is served
+next, and the clock is the largest tag served so far. A student who was not served lately enters at the clock, before
+all who were; nobody is overtaken twice by the same student, so nobody waits longer than one round of all others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+
+@dataclass(frozen=True)
+class Place:
+    """A submission that waits. `tag` is its place in the fair order; a higher `priority` goes first in any case."""
+
+    number: int
+    student: str
+    priority: int
+    tag: float
+
+
+def in_order(waiting: Iterable[Place]) -> list[Place]:
+    """The order in which places are served."""
+    return sorted(waiting, key=lambda place: (-place.priority, place.tag, place.number))
+
+
+def next_place(waiting: Iterable[Place], running: frozenset[str]) -> Place | None:
+    """The place that is served next; students in `running` have their turn already."""
+    return next((place for place in in_order(waiting) if place.student not in running), None)
+
+
+def waits(waiting: Iterable[Place], lanes: Sequence[float], seconds: float) -> dict[int, float]:
+    """The predicted seconds until each place is answered, by number, where every run takes `seconds` and each of
+    `lanes` is free after so many seconds. Empty without lanes: nobody knows then."""
+    free = list(lanes)
+    heapq.heapify(free)
+    found = {}
+    for place in in_order(waiting):
+        if not free:
+            break
+        found[place.number] = heapq.heapreplace(free, free[0] + seconds) + seconds
+    return found
+
+
+def typical_s(measured: Sequence[float], otherwise: float) -> float:
+    """What a run takes: the mean of what was measured lately, or `otherwise` before anything was."""
+    return fmean(measured) if measured else otherwise

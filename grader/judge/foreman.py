@@ -1,0 +1,288 @@
+"""The foreman: one thread that takes submissions from the ledger and gives them to worker processes.
+
+A lane is a worker process with one engine and one stage. Lanes of the same device (a GPU's two stages) take turns, so
+that nothing disturbs a timed run; the lanes of the verdict stage come first. A worker that dies, or a fault of the
+machine, costs a try of its submission and not more: the next try has a new worker. A lane with three such faults in a
+row rests for a minute. While the store cannot be written (a full disk), finished results wait in memory, and nothing
+else is started.
+
+Workers never touch the store, and the kernel ends them when this thread ends (see `classes.batch.crew`); so what a
+killed judge was running leaves no trace, and `Ledger.recover` puts it back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.names import printable_name
+from grader.base.verdict import Fault
+from grader.classes.batch.crew import Died, Worker
+from grader.classes.batch.desk import first_fault
+from grader.classes.batch.late import lateness
+from grader.classes.batch.roster import Student
+from grader.classes.batch.setup import Setup
+from grader.classes.batch.view import first_line
+from grader.classes.batch.work import Task
+from grader.judge.ledger import MAX_TRIES, Ledger, Stage, Step, Upload
+from grader.judge.stage_task import Judged, StageTask
+from grader.judge.store_thread import StoreThread
+from grader.programs.submission import Submission
+from grader.records.record import Record
+from grader.sandbox.scratch import scratch_folder
+from grader.store import HandIn
+
+_FAULTS_TO_REST = 3
+_REST_S = 60.0
+_DISK_RETRY_S = 3.0
+_TICK_S = 5.0
+_LONGEST_REPORT = 4096
+
+Event = dict[str, object]
+MakeTask = Callable[[Upload, tuple[tuple[str, bytes], ...], str, frozenset[str]], Task]
+
+
+@dataclass(eq=False)
+class Lane:
+    """One engine for one stage. Lanes of one `device` never run at the same time."""
+
+    name: str
+    device: str
+    stage: Stage
+    setup: Setup
+    worker: Worker | None = None
+    upload: Upload | None = None
+    began: float = 0.0
+    busy_s: float = 0.0
+    finished: int = 0
+    faults_in_a_row: int = 0
+    rests_until: float = 0.0
+    last_fault: str = ""
+
+
+@dataclass(eq=False)
+class Live:
+    """What is known about a submission that runs: its stage in words, and how its tests ended."""
+
+    stage: str = ""
+    total: int | None = None
+    tests: dict[str, str] = field(default_factory=dict)
+
+
+def stage_task(
+    upload: Upload, files: tuple[tuple[str, bytes], ...], address: str, judged_before: frozenset[str]
+) -> Task:
+    """The task of a lane; a simulation has another."""
+    return StageTask(upload.id, upload.student, files, address, judged_before)
+
+
+class Foreman(threading.Thread):
+    """Runs until `stop`. `publish` is called with every change, `changed` with every student who has a new record."""
+
+    def __init__(
+        self,
+        books: StoreThread,
+        lanes: Sequence[Lane],
+        roster: dict[str, Student],
+        publish: Callable[[Event], None],
+        changed: Callable[[str], None],
+        make_task: MakeTask = stage_task,
+    ) -> None:
+        super().__init__(name="foreman", daemon=True)
+        self._books, self.lanes, self._roster = books, lanes, roster
+        self._publish, self._changed, self._make_task = publish, changed, make_task
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._ending = False
+        self._unsaved: deque[Callable[[], None]] = deque()
+        self.live: dict[str, Live] = {}
+        self.problem = ""
+        """Why nothing is started now, for the staff; '' if all is well."""
+        self.has_timing = any(lane.stage is Stage.TIMING for lane in lanes)
+        self._rules = lanes[0].setup.assignment
+
+    # ---- for other threads ----
+
+    def ring(self) -> None:
+        """Say that there is something to look at."""
+        os.eventfd_write(self._bell, 1)
+
+    def stop(self) -> None:
+        """End after the current step; what runs is put back by the next start."""
+        self._ending = True
+        self.ring()
+
+    def free_after(self, stage: Stage, typical_s: float) -> list[float]:
+        """In how many seconds each lane of a stage is free, if every run takes `typical_s`."""
+        now, found = time.time(), []
+        for lane in self.lanes:
+            if lane.stage is stage and lane.rests_until <= now:
+                busy = lane.upload is not None
+                found.append(max(0.0, typical_s - (now - lane.began)) if busy else 0.0)
+        return found
+
+    # ---- this thread ----
+
+    def run(self) -> None:
+        with (
+            scratch_folder("judge-reports") as folder,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as self._reports,
+        ):
+            self._address = str(folder / "reports")
+            self._reports.bind(self._address)
+            self._reports.setblocking(False)
+            try:
+                while not self._ending:
+                    self._once()
+            finally:
+                for lane in self.lanes:
+                    if lane.worker is not None:
+                        lane.worker.end()
+                for lane in self.lanes:
+                    if lane.worker is not None:
+                        lane.worker.join()
+
+    def _once(self) -> None:
+        wait_s = _TICK_S
+        try:
+            while self._unsaved:
+                self._unsaved[0]()
+                self._unsaved.popleft()
+            self._give_out()
+            self.problem = ""
+        except MachineFault as fault:  # the disk is full, or locked
+            self.problem, wait_s = str(fault), _DISK_RETRY_S
+        busy = {lane.worker.fileno(): lane for lane in self.lanes if lane.upload is not None and lane.worker}
+        watched = [self._bell, self._reports.fileno(), *busy]
+        ready = select.select(watched, [], [], wait_s)[0]
+        if self._bell in ready:
+            os.eventfd_read(self._bell)
+        if self._reports.fileno() in ready:
+            self._take_reports()
+        for descriptor in ready:
+            if lane := busy.get(descriptor):
+                self._take(lane)
+
+    def _give_out(self) -> None:
+        """Start the next submission on every free lane."""
+        now = time.time()
+        for lane in sorted(self.lanes, key=lambda lane: lane.stage is Stage.TIMING):
+            devices = {other.device for other in self.lanes if other.upload is not None}
+            if lane.device in devices or lane.rests_until > now:
+                continue
+            upload = self._books.call(Ledger.claim, lane.stage)
+            if upload is None:
+                continue
+            conditions = lane.setup.conditions
+            known = (
+                frozenset[str]() if upload.again else self._books.call(Ledger.judged_before, upload.student, conditions)
+            )
+            lane.upload, lane.began = upload, now
+            self.live[upload.id] = Live()
+            lane.worker = lane.worker or Worker(lane.name, lane.setup)
+            lane.worker.give(
+                self._make_task(upload, self._books.call(Ledger.files, upload.number), self._address, known)
+            )
+            self._tell(upload, lane.stage, Step.RUNNING)
+
+    def _take_reports(self) -> None:
+        while True:
+            try:
+                content = json.loads(self._reports.recv(_LONGEST_REPORT))
+            except BlockingIOError:
+                return
+            live = self.live.get(content["upload"])
+            if live is None:
+                continue
+            if "test" in content:
+                live.tests[content["test"]] = content["ended"]
+            else:
+                live.stage, live.total = content["stage"], content["total"]
+            lane = next((one for one in self.lanes if one.upload and one.upload.id == content["upload"]), None)
+            if lane is not None and lane.upload is not None:
+                self._publish({"kind": "test", "id": lane.upload.id, "student": lane.upload.student})
+
+    def _take(self, lane: Lane) -> None:
+        upload, worker = lane.upload, lane.worker
+        assert upload is not None and worker is not None
+        answer = worker.answer()
+        lane.upload = None
+        lane.busy_s += time.time() - lane.began
+        lane.finished += 1
+        if isinstance(answer, Died):
+            worker.join()
+            lane.worker = None
+        fault = _machine_fault(answer)
+        lane.faults_in_a_row = lane.faults_in_a_row + 1 if fault else 0
+        lane.last_fault = fault or lane.last_fault
+        if lane.faults_in_a_row >= _FAULTS_TO_REST:
+            lane.rests_until, lane.faults_in_a_row = time.time() + _REST_S, 0
+        self._unsaved.append(lambda: self._settle(lane, upload, answer, fault))
+
+    def _settle(self, lane: Lane, upload: Upload, answer: object, fault: str) -> None:
+        """Store what became of a stage. It may be called again if the store could not be written."""
+        if fault and upload.tries < MAX_TRIES:
+            self._books.call(Ledger.requeue, upload, f"{first_line(fault)} It is tried again.")
+            self._tell(upload, lane.stage, Step.WAITING)
+        elif isinstance(answer, Judged):
+            record = answer.record
+            failed = record is not None and record.infrastructure_failed
+            self._books.call(
+                Ledger.finish,
+                upload,
+                self._hand_in(upload, answer.submission),
+                None if record is None else (lane.setup.conditions, record),
+                state=Step.FAILED if failed else Step.DONE,
+                then_timing=not failed and lane.stage is Stage.VERDICT and self.has_timing,
+                note=first_line(fault) if failed else "",
+            )
+            self._changed(upload.student)
+            self._tell(upload, lane.stage, Step.DONE)
+        else:
+            self._books.call(
+                Ledger.finish, upload, None, None, state=Step.FAILED, note=first_line(fault or str(answer))
+            )
+            self._tell(upload, lane.stage, Step.FAILED)
+        self.live.pop(upload.id, None)
+
+    def late(self, student: str, received: float) -> tuple[int, float]:
+        """How many days late a submission is that was received then, and what that costs."""
+        known = self._roster.get(student) or Student(student)
+        return lateness(datetime.fromtimestamp(received, UTC), self._rules.deadline, known)
+
+    def _hand_in(self, upload: Upload, submission: Submission) -> HandIn:
+        days, penalty = self.late(upload.student, upload.received)
+        return HandIn(
+            assignment=self._rules.name,
+            student=upload.student,
+            sha256=submission.sha256,
+            path=printable_name(str(submission.path)),
+            handed_in=datetime.fromtimestamp(upload.received, UTC),
+            days_late=days,
+            penalty=penalty,
+            files=submission.files,
+        )
+
+    def _tell(self, upload: Upload, stage: Stage, state: Step) -> None:
+        self._publish(
+            {"kind": "upload", "id": upload.id, "student": upload.student, "stage": str(stage), "state": str(state)}
+        )
+
+
+def _machine_fault(answer: object) -> str:
+    """What the grader or the machine failed with; '' if the answer is a judgement."""
+    if isinstance(answer, Judged):
+        record: Record | None = answer.record
+        failed = record is not None and any(test.fault is not Fault.STUDENT for test in record.tests if test.fault)
+        return first_fault(record) if failed and record is not None else ""
+    if isinstance(answer, MachineFault | GraderFault):
+        return str(answer)
+    return f"A worker answered with {type(answer).__name__}; this is a bug of the grader."

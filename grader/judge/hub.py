@@ -1,0 +1,92 @@
+"""Sends events to the browsers that watch: server-sent events. What a watcher misses it asks for again, so a queue that
+overflows ends its stream, and a slow client costs a bounded amount of memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from grader.judge.foreman import Event
+from grader.judge.problems import Problem
+from grader.judge.tokens import Person
+
+_AT_MOST = 2000
+_OF_ONE_PERSON = 12
+_PENDING = 64
+_ALIVE_S = 15.0
+
+
+@dataclass(eq=False)
+class _Watcher:
+    person: Person | None
+    queue: asyncio.Queue[Event | None] = field(default_factory=lambda: asyncio.Queue(_PENDING))
+    lost: bool = False
+
+
+class Hub:
+    """All watchers; lives in the event loop."""
+
+    def __init__(self) -> None:
+        self._watchers: set[_Watcher] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __len__(self) -> int:
+        return len(self._watchers)
+
+    def open(self) -> None:
+        """Take events from now on, for the running loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def publish(self, event: Event) -> None:
+        """Send an event, from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._deliver, event)
+
+    def close(self) -> None:
+        """End all streams."""
+        for watcher in self._watchers:
+            watcher.lost = True
+            if not watcher.queue.full():
+                watcher.queue.put_nowait(None)
+
+    def _deliver(self, event: Event) -> None:
+        for watcher in self._watchers:
+            if not may_see(watcher.person, event):
+                continue
+            if watcher.queue.full():
+                watcher.lost = True
+            else:
+                watcher.queue.put_nowait(event)
+
+    def watch(self, person: Person | None) -> AsyncIterator[str]:
+        """A stream of what this person may see; without one, of the board. Raises Problem when there are too many."""
+        same = sum(person is not None and other.person == person for other in self._watchers)
+        if len(self._watchers) >= _AT_MOST or same >= _OF_ONE_PERSON:
+            raise Problem(429, "Too many pages of this judge are open: close some.", {"retry-after": "10"})
+        watcher = _Watcher(person)
+        self._watchers.add(watcher)
+        return self._stream(watcher)
+
+    async def _stream(self, watcher: _Watcher) -> AsyncIterator[str]:
+        try:
+            yield "retry: 2000\n\n"
+            while not watcher.lost:
+                try:
+                    event = await asyncio.wait_for(watcher.queue.get(), _ALIVE_S)
+                except TimeoutError:
+                    yield ": still here\n\n"
+                    continue
+                if event is not None:
+                    shown = {name: value for name, value in event.items() if name != "student"}
+                    yield f"data: {json.dumps(shown)}\n\n"
+        finally:
+            self._watchers.discard(watcher)
+
+
+def may_see(person: Person | None, event: Event) -> bool:
+    """Whether a person may know of an event."""
+    if event["kind"] == "board":
+        return True
+    return person is not None and (person.is_staff or event.get("student") == person.hands_in_as)

@@ -1,0 +1,219 @@
+"""The judge as the routes see it: the store's thread, the foreman, the standings and the hub."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from grader.classes.batch.policy import Which
+from grader.classes.batch.roster import Student
+from grader.course.assignment import Assignment
+from grader.judge.fairness import in_order, waits
+from grader.judge.foreman import Event, Foreman, Lane, MakeTask, stage_task
+from grader.judge.guard import Traffic
+from grader.judge.hub import Hub
+from grader.judge.ledger import Ledger, Stage, Step, Upload
+from grader.judge.problems import Problem
+from grader.judge.standings import Shown, Standings
+from grader.judge.store_thread import StoreThread
+from grader.judge.tokens import Person, person_of
+from grader.records.record import Record
+from grader.site.record_page import environment
+
+_HOUR_S = 3600.0
+_LAST_S = 15.0
+_LINE_S = 0.5
+_UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 32, 2
+
+
+class Judge:
+    """Everything behind the routes of one judge."""
+
+    def __init__(
+        self,
+        store: Path,
+        rules: Assignment,
+        lanes: Sequence[Lane],
+        *,
+        roster: dict[str, Student] | None = None,
+        which: Which = Which.LATEST,
+        make_task: MakeTask = stage_task,
+    ) -> None:
+        self.rules, self.roster, self.which = rules, roster or {}, which
+        self.hub, self.traffic = Hub(), Traffic()
+        self._books = StoreThread(store, rules.name)
+        self.ask = self._books.ask
+        self.standings = Standings(self._books, rules, which, lambda: self.hub.publish({"kind": "board"}))
+        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.touch, make_task)
+        self.board_part: tuple[Shown | None, bytes] = None, b""
+        """The board's moving part as it was rendered last."""
+        self._uploading: dict[str, int] = {}
+        self._line: dict[int, tuple[int, float | None]] = {}
+        self._line_at = -_LINE_S
+        sites = environment()
+        assert sites.loader is not None
+        self._pages = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
+        self._pages.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
+        self._pages.filters["wait"] = ago
+
+    def open(self) -> None:
+        """Start the threads; call it in the event loop."""
+        self.hub.open()
+        self._books.call(_enter, self.roster)
+        self._books.call(Ledger.correct_lateness, self.foreman.late)
+        self.standings.start()
+        self.foreman.start()
+
+    def close(self) -> None:
+        """End the threads; what runs is put back by the next start."""
+        self.hub.close()
+        self.foreman.stop()
+        self.standings.stop()
+        self.foreman.join(_LAST_S)
+        self.standings.join(_LAST_S)
+        self._books.close()
+
+    async def person(self, token: str) -> Person | None:
+        """Who has this token."""
+        return await self.ask(lambda ledger: person_of(ledger.store, token))
+
+    # ---- handing in ----
+
+    async def receive(self, who: Person, read: Callable[[], Any], repeat_key: str) -> Upload:
+        """Take an upload, whose files `read` reads. Raises Problem when it is refused."""
+        student = who.hands_in_as
+        await self.ask(self._refuse, who)
+        if sum(self._uploading.values()) >= _UPLOADS_AT_ONCE or self._uploading.get(student, 0) >= _OF_ONE_STUDENT:
+            raise Problem(429, "Too many uploads at once: try again in a moment.", {"retry-after": "2"})
+        self._uploading[student] = self._uploading.get(student, 0) + 1
+        try:
+            files = await read()
+        finally:
+            self._uploading[student] -= 1
+            if not self._uploading[student]:
+                del self._uploading[student]
+        upload = await self.ask(Ledger.receive, student, files, f"{who.label}:{repeat_key}" if repeat_key else "")
+        self.foreman.ring()
+        self.hub.publish(
+            {"kind": "upload", "id": upload.id, "student": student, "state": "waiting", "stage": "verdict"}
+        )
+        return upload
+
+    def _refuse(self, ledger: Ledger, who: Person) -> None:
+        """Raise Problem if this student's upload is not taken now."""
+        if ledger.switch("draining"):
+            raise Problem(503, "The judge takes no submissions now: it finishes what it has.", {"retry-after": "60"})
+        if ledger.switch(f"banned:{who.hands_in_as}"):
+            raise Problem(403, "The staff has stopped your submissions: talk to them.")
+        recent = [] if who.is_staff else ledger.received_since(who.hands_in_as, time.time() - _HOUR_S)
+        most = self.rules.judge.per_hour
+        if len(recent) >= most:
+            wait_s = int(recent[-most] + _HOUR_S - time.time()) + 1
+            said = f"You handed in {len(recent)} times within an hour, and the limit is {most}"
+            raise Problem(429, f"{said}: wait {ago(wait_s)}.", {"retry-after": str(wait_s)})
+
+    # ---- looking ----
+
+    def line_of(self, ledger: Ledger, holds: int | None = None) -> dict[int, tuple[int, float | None]]:
+        """The place in line and the predicted wait in seconds of everything that waits, by number. It is up to half a
+        second old, unless it would then lack the one that it must hold."""
+        if time.monotonic() - self._line_at < _LINE_S and (holds is None or holds in self._line):
+            return self._line
+        found: dict[int, tuple[int, float | None]] = {}
+        for stage in Stage:
+            places, typical = ledger.places(stage), ledger.typical_s(stage)
+            predicted = waits(places, self.foreman.free_after(stage, typical), typical)
+            for place, waiting in enumerate(in_order(places), start=1):
+                found[waiting.number] = place, predicted.get(waiting.number)
+        self._line_at, self._line = time.monotonic(), found
+        return found
+
+    def status(
+        self, ledger: Ledger, upload: Upload, *, in_line: tuple[int, float | None] | None = None
+    ) -> dict[str, Any]:
+        """What the API says of an upload; docs/judge.md lists the keys."""
+        record = ledger.store.record_that_counts(upload.submission) if upload.submission is not None else None
+        if in_line is None and upload.state is Step.WAITING:
+            in_line = self.line_of(ledger, upload.number).get(upload.number)
+        place, wait_s = in_line or (None, None)
+        live = self.foreman.live.get(upload.id)
+        return {
+            "id": upload.id,
+            "student": upload.student,
+            "received": datetime.fromtimestamp(upload.received, UTC).isoformat(timespec="seconds"),
+            "stage": str(upload.stage),
+            "state": str(upload.state),
+            "place": place,
+            "predicted_wait_s": None if wait_s is None else round(wait_s, 1),
+            "note": upload.note,
+            "running": None if live is None else {"stage": live.stage, "total": live.total, "tests": dict(live.tests)},
+            "tests": [] if record is None else [_test(record, number) for number in range(len(record.tests))],
+            "scores": None if record is None else record.scores.model_dump(),
+            "practice": None if record is None else record.practice,
+            "url": f"/submissions/{upload.id}",
+        }
+
+    # ---- pages ----
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        **values: Any,
+    ) -> HTMLResponse:
+        """A page from a template."""
+        text = self._pages.get_template(template).render(
+            root="/static", title=self.rules.title, main=self.rules.submission.main, **values
+        )
+        return HTMLResponse(text, status, headers)
+
+
+def _enter(ledger: Ledger, roster: dict[str, Student]) -> None:
+    """What a start does to the store: what ran is waiting again, and the roster is known."""
+    ledger.recover()
+    for student in roster.values():
+        ledger.store.add_student(
+            student.id,
+            name=student.name,
+            nickname=student.nickname,
+            section=student.section,
+            email=student.email,
+            enrolled=True,
+        )
+
+
+def _test(record: Record, number: int) -> dict[str, Any]:
+    wanted = {"name", "verdict", "fault", "reason", "max_error", "wall_s", "gpu_ms", "speedup"}
+    return record.tests[number].model_dump(mode="json", include=wanted)
+
+
+def ago(seconds: float) -> str:
+    """A span of time in words: 40 s, 12 min, 3 h."""
+    if seconds < 100:
+        return f"{max(0.0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+
+
+def lane_of(lane: Lane) -> Event:
+    """A lane for the staff's page and the metrics."""
+    return {
+        "name": lane.name,
+        "stage": str(lane.stage),
+        "upload": lane.upload.id if lane.upload else "",
+        "student": lane.upload.student if lane.upload else "",
+        "since": lane.began if lane.upload else None,
+        "busy_s": lane.busy_s,
+        "finished": lane.finished,
+        "resting": lane.rests_until > time.time(),
+        "last_fault": lane.last_fault,
+    }

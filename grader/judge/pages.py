@@ -1,0 +1,252 @@
+"""The pages: logging in, a student's evening, the board (also for a beamer), the staff's page. Each moving part of a
+page has an address of its own, ending in /part, which the page's script asks for again when something happened."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from grader.classes.attention import by_reason, needs_attention
+from grader.classes.final_points import absent, standing
+from grader.judge import history
+from grader.judge.admission import COOKIE, files_of
+from grader.judge.api import Anyone, Id, Known, Staff, judge_of, own
+from grader.judge.api import action as do
+from grader.judge.ledger import Ledger, Upload
+from grader.judge.office import Judge, lane_of
+from grader.judge.problems import Problem
+from grader.judge.staff_actions import Action
+from grader.judge.tokens import Person
+from grader.report.explain import compare, explain
+from grader.site.class_site import shown_board
+from grader.site.record_page import asset, report_of
+
+router = APIRouter(include_in_schema=False)
+_ASSETS = {
+    "style.css": "text/css",
+    "site.js": "text/javascript",
+    "judge.css": "text/css",
+    "judge.js": "text/javascript",
+}
+_COOKIE_S = 120 * 86_400
+
+
+@router.get("/static/{name}")
+async def static(name: str) -> Response:
+    if name not in _ASSETS:
+        raise Problem(404, "There is no such file.")
+    ours = name.startswith("judge")
+    text = (files("grader.judge") / "templates" / name).read_text("utf-8") if ours else asset(name)
+    return Response(text, media_type=_ASSETS[name], headers={"cache-control": "max-age=300"})
+
+
+# ---- who is there ----
+
+
+@router.get("/login")
+async def login_page(request: Request) -> HTMLResponse:
+    return judge_of(request).page(request, "login.html.j2", wrong=False)
+
+
+@router.post("/login")
+async def login(request: Request, token: Annotated[str, Form(max_length=200)]) -> Response:
+    judge = judge_of(request)
+    if await judge.person(token.strip()) is None:
+        return judge.page(request, "login.html.j2", status=401, wrong=True)
+    answer = RedirectResponse("/", 303)
+    secure = request.url.scheme == "https"
+    answer.set_cookie(COOKIE, token.strip(), max_age=_COOKIE_S, httponly=True, samesite="strict", secure=secure)
+    return answer
+
+
+@router.post("/logout")
+async def logout() -> Response:
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+# ---- a student ----
+
+
+@router.get("/")
+async def home(request: Request, who: Anyone) -> Response:
+    if who is None:
+        return RedirectResponse("/login", 303)
+    return judge_of(request).page(request, "home.html.j2", **await _uploads(request, who))
+
+
+@router.get("/uploads/part")
+async def home_part(request: Request, who: Known) -> Response:
+    return judge_of(request).page(request, "uploads.part.j2", **await _uploads(request, who))
+
+
+async def _uploads(request: Request, who: Person) -> dict[str, Any]:
+    judge = judge_of(request)
+
+    def found(ledger: Ledger) -> dict[str, Any]:
+        entries, line = history.entries_of(ledger, who.hands_in_as), judge.line_of(ledger)
+        return {
+            "who": who,
+            "entries": entries,
+            "line": line,
+            "live": judge.foreman.live,
+            "deadline": judge.rules.deadline,
+            "draining": bool(ledger.switch("draining")),
+            "paused": bool(ledger.switch("paused")),
+        }
+
+    return await judge.ask(found)
+
+
+@router.post("/submissions")
+async def hand_in(request: Request, who: Known) -> Response:
+    judge = judge_of(request)
+    upload = await judge.receive(who, lambda: files_of(request, judge.rules), "")
+    return RedirectResponse(f"/submissions/{upload.id}", 303)
+
+
+@router.get("/submissions/{id}")
+async def submission(request: Request, id: Id, who: Known) -> Response:
+    return await _submission(request, "submission.html.j2", await own(request, id, who), who)
+
+
+@router.get("/submissions/{id}/part")
+async def submission_part(request: Request, id: Id, who: Known) -> Response:
+    return await _submission(request, "submission.part.j2", await own(request, id, who), who)
+
+
+async def _submission(request: Request, template: str, upload: Upload, who: Person) -> Response:
+    judge = judge_of(request)
+
+    def found(ledger: Ledger) -> dict[str, Any]:
+        earlier = [one for one in ledger.of_student(upload.student) if one.number < upload.number and one.submission]
+        report = None
+        if upload.submission is not None:
+            entered = ledger.store.points(judge.rules.name).get(upload.student, {})
+            attempts = list(ledger.store.attempts(judge.rules.name, upload.student))
+            mine = [attempt for attempt in attempts if attempt.submission == upload.submission]
+            if mine:
+                line = standing(mine[0], entered, len(attempts))
+                report = report_of(mine[0].record, ledger.store.sources(upload.submission), line)
+        place = judge.line_of(ledger).get(upload.number)
+        return {"report": report, "before": earlier[0] if earlier else None, "place": place}
+
+    live = judge.foreman.live.get(upload.id)
+    return judge.page(request, template, upload=upload, live=live, who=who, **await judge.ask(found))
+
+
+@router.get("/submissions/{id}/since/{before}")
+async def difference(request: Request, id: Id, before: Id, who: Known) -> Response:
+    """What changed between two submissions: the sources, and the numbers of their records."""
+    new, old = await own(request, id, who), await own(request, before, who)
+    if new.student != old.student:
+        raise Problem(404, "These are submissions of two students.")
+
+    def found(ledger: Ledger) -> dict[str, Any]:
+        sides = [
+            ledger.store.sources(one.submission) if one.submission else ledger.files(one.number) for one in (old, new)
+        ]
+        records = [ledger.store.record_that_counts(one.submission) for one in (old, new) if one.submission is not None]
+        known = [record for record in records if record is not None]
+        numbers = compare(known[0], known[1], headings=("before", "after")) if len(known) == 2 else ""
+        return {"lines": history.changes(*sides), "numbers": numbers}
+
+    return judge_of(request).page(
+        request, "difference.html.j2", old=old, new=new, who=who, **await judge_of(request).ask(found)
+    )
+
+
+# ---- the board ----
+
+
+@router.get("/board")
+async def board(request: Request, who: Anyone) -> Response:
+    return _board(request, "board.html.j2", who)
+
+
+@router.get("/beamer")
+async def beamer(request: Request, who: Anyone) -> Response:
+    return _board(request, "beamer.html.j2", who)
+
+
+@router.get("/board/part")
+async def board_part(request: Request) -> Response:
+    judge = judge_of(request)
+    shown, etag = judge.standings.shown, f'"{judge.standings.shown.etag}"'
+    headers = {"etag": etag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    if judge.board_part[0] is not shown:  # rendered once for all who watch
+        judge.board_part = shown, bytes(_board(request, "board.part.j2", None).body)
+    return HTMLResponse(judge.board_part[1], headers=headers)
+
+
+def _board(request: Request, template: str, who: Person | None) -> HTMLResponse:
+    shown = judge_of(request).standings.shown
+    ready = shown_board(shown.board)
+    return judge_of(request).page(request, template, who=who, board=ready, why_empty=shown.why_empty)
+
+
+# ---- the staff ----
+
+
+@router.get("/staff")
+async def staff_page(request: Request, who: Staff, said: str = "") -> Response:
+    return judge_of(request).page(request, "staff.html.j2", said=said[:300], **await _staff(judge_of(request), who))
+
+
+@router.get("/staff/part")
+async def staff_part(request: Request, who: Staff) -> Response:
+    return judge_of(request).page(request, "staff.part.j2", **await _staff(judge_of(request), who))
+
+
+async def _staff(judge: Judge, who: Person) -> dict[str, Any]:
+    def found(ledger: Ledger) -> dict[str, Any]:
+        lines = list(judge.standings.lines.values())
+        return {
+            "who": who,
+            "uploads": ledger.unsettled(),
+            "failed": ledger.failed(),
+            "line": judge.line_of(ledger),
+            "lanes": [lane_of(lane) for lane in judge.foreman.lanes],
+            "problem": judge.foreman.problem,
+            "paused": bool(ledger.switch("paused")),
+            "draining": bool(ledger.switch("draining")),
+            "banned": ledger.banned(),
+            "concerns": by_reason(needs_attention(lines, absent(ledger.store, judge.rules.name))),
+            "counts": ledger.counts(),
+        }
+
+    return await judge.ask(found)
+
+
+@router.post("/staff/actions")
+async def staff_action(
+    request: Request,
+    who: Staff,
+    action: Annotated[str, Form(max_length=20)],
+    target: Annotated[str, Form(max_length=200)] = "",
+    value: Annotated[int, Form()] = 1,
+) -> Response:
+    said = (await do(request, Action.model_validate({"action": action, "target": target, "value": value}), who))["said"]
+    return RedirectResponse(f"/staff?{urlencode({'said': said})}", 303)
+
+
+@router.get("/staff/students/{student}")
+async def complaint(request: Request, student: str, who: Staff) -> Response:
+    """A student's uploads, and every number of their latest record traced back to its inputs."""
+    judge = judge_of(request)
+
+    def found(ledger: Ledger) -> dict[str, Any]:
+        entries = history.entries_of(ledger, student)
+        if not entries:
+            raise Problem(404, "There is no such student here.")
+        record = next((entry.record for entry in entries if entry.record), None)
+        return {"entries": entries, "explained": explain(record) if record else ""}
+
+    return judge.page(request, "student_of_staff.html.j2", student=student, who=who, **await judge.ask(found))

@@ -1,0 +1,31 @@
+"""Errors as clients get them: RFC 9457, `application/problem+json`, in a sentence that says what to do."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+
+
+class Problem(Exception):
+    """Ends a request with this status; `detail` is a sentence for a person."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, headers or {}
+
+
+def problem_response(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """The response for a problem."""
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return JSONResponse(content, status, headers, media_type="application/problem+json")
+
+
+async def show_problem(request: Request, error: Exception) -> Response:
+    """FastAPI's handler of `Problem`; a browser that asked for a page gets the sentence as one."""
+    assert isinstance(error, Problem)
+    if "text/html" in request.headers.get("accept", ""):
+        judge = request.app.state.judge
+        return judge.page(request, "problem.html.j2", status=error.status, detail=error.detail, headers=error.headers)  # type: ignore[no-any-return]
+    return problem_response(error.status, error.detail, error.headers)

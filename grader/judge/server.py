@@ -1,0 +1,132 @@
+"""The judge as a web server: the FastAPI application, and uvicorn around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from grader import __version__
+from grader.base.errors import MachineFault, UsageError
+from grader.judge import api, pages
+from grader.judge.guard import HEADER_BYTES, Guard
+from grader.judge.office import Judge
+from grader.judge.problems import Problem, show_problem
+
+HEADERS_S = 15.0
+"""A connection whose request has not begun to run after this is closed."""
+_CONNECTIONS = 4000
+_LAST_WORDS_S = 5
+
+
+def application(judge: Judge) -> FastAPI:
+    """The application; it opens and closes the judge."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        judge.open()
+        yield
+        judge.close()
+
+    app = FastAPI(
+        title=f"Judge of {judge.rules.title}", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )  # fmt: skip
+    app.state.judge = judge
+    app.include_router(api.router)
+    app.include_router(pages.router)
+    app.add_exception_handler(Problem, show_problem)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(MachineFault, _machine)
+    app.add_exception_handler(UsageError, _machine)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(Exception, _bug)
+    app.add_middleware(Guard, upload_bytes=judge.rules.judge.max_upload_bytes, traffic=judge.traffic)
+    return app
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return await show_problem(request, Problem(error.status_code, str(error.detail)))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return await show_problem(request, Problem(422, f"{where}: {first['msg']}."))
+
+
+async def _machine(request: Request, error: Exception) -> Response:
+    return await show_problem(
+        request, Problem(507, f"Nothing was accepted: the judge's store cannot be used now. {error}")
+    )
+
+
+class _Impatient(H11Protocol):
+    """uvicorn's protocol, which closes a connection that takes too long to send a request's headers."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._asking = self.loop.call_later(HEADERS_S, self._check)
+        self._seen = self._cycles = 0
+
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        self._cycles += self.cycle is not before
+
+    def _check(self) -> None:
+        idle = self.cycle is None or self.cycle.response_complete
+        if idle and self._cycles == self._seen:
+            self.transport.close()
+            return
+        self._seen = self._cycles
+        self._asking = self.loop.call_later(HEADERS_S, self._check)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._asking.cancel()
+        super().connection_lost(exc)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """The client left in the middle of its request: nobody reads the answer, and the log does not need to know."""
+    return Response(status_code=400)
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    return await show_problem(
+        request, Problem(500, "The judge failed at this, not you: please report it to the staff.")
+    )
+
+
+def config_of(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+    """uvicorn's settings: limits that hold before a request reaches the application."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=_Impatient,
+        ws="none",
+        h11_max_incomplete_event_size=HEADER_BYTES,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_LAST_WORDS_S,
+        timeout_keep_alive=30,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        forwarded_allow_ips="127.0.0.1",
+    )
+
+
+def serve(judge: Judge, host: str, port: int) -> None:
+    """Serve until a signal ends it."""
+    uvicorn.Server(config_of(application(judge), host, port)).run()

@@ -1,0 +1,58 @@
+"""What the staff may do to the queue, in one function for the page, the API and curl."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from grader.base.errors import UsageError
+from grader.base.names import student_id
+from grader.judge.ledger import Ledger, Upload
+from grader.judge.problems import Problem
+
+
+class Action(BaseModel):
+    """One action. `target` is a submission for rerun, priority and withdraw, and a student for ban and unban."""
+
+    action: Literal["pause", "resume", "drain", "accept", "rerun", "priority", "withdraw", "ban", "unban"]
+    target: str = Field(default="", max_length=200)
+    value: int = Field(default=1, ge=-100, le=100)
+
+
+def act(ledger: Ledger, asked: Action) -> str:
+    """Do what is asked, and return a sentence. Raises Problem."""
+    match asked.action:
+        case "pause" | "resume":
+            ledger.set_switch("paused", asked.action == "pause")
+            return "Nothing new is started." if asked.action == "pause" else "The queue moves again."
+        case "drain" | "accept":
+            ledger.set_switch("draining", asked.action == "drain")
+            return "Submissions are refused." if asked.action == "drain" else "Submissions are taken again."
+        case "ban" | "unban":
+            student = student_id(asked.target)
+            if student not in ledger.store.students():
+                raise Problem(404, f"There is no student {student!r} here.")
+            ledger.set_switch(f"banned:{student}", asked.action == "ban")
+            return f"{student} is {'banned' if asked.action == 'ban' else 'no longer banned'}."
+    upload = _upload(ledger, asked.target)
+    try:
+        match asked.action:
+            case "rerun":
+                ledger.rerun(upload)
+                return f"{upload.id} of {upload.student} is graded again."
+            case "priority":
+                ledger.prioritise(upload, asked.value)
+                return f"{upload.id} of {upload.student} has priority {asked.value}."
+            case _:
+                ledger.withdraw(upload)
+                return f"{upload.id} of {upload.student} is withdrawn."
+    except UsageError as error:
+        raise Problem(409, str(error)) from error
+
+
+def _upload(ledger: Ledger, id: str) -> Upload:
+    found = ledger.upload(id)
+    if found is None:
+        raise Problem(404, f"There is no submission {id!r}.")
+    return found

@@ -1,0 +1,93 @@
+"""One stage of one submission, as a worker process does it: read the files, build, run, check. It reports each test to
+the judge while it runs, over a datagram socket; such a report is a courtesy, only the record counts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.base.progress import Progress
+from grader.base.verdict import Fault
+from grader.classes.batch.setup import Setup
+from grader.classes.batch.work import ReadTask, failed_build
+from grader.grading.pipeline import Grading, grade_built
+from grader.programs.build import build
+from grader.programs.submission import Submission
+from grader.records.record import Record
+from grader.sandbox.scratch import scratch_folder
+
+_FOLDER = "upload"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a stage gives: the submission as it was read, and its record; None where these files were judged before."""
+
+    submission: Submission
+    record: Record | None
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """Grade the `files` of `student` under the lane's conditions, reporting to the socket at `address`."""
+
+    upload: str
+    student: str
+    files: tuple[tuple[str, bytes], ...]
+    address: str
+    judged_before: frozenset[str] = frozenset()
+    """The SHA-256 of this student's submissions that need no second grading under these conditions."""
+
+    def __call__(self, setup: Setup, grading: Grading) -> Judged:
+        with scratch_folder("judge") as scratch, _reporting(self.upload, self.address) as progress:
+            folder = scratch / _FOLDER
+            for name, content in self.files:
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+            progress.stage("reading")
+            reading = ReadTask(self.student, folder)(setup, grading)
+            submission = replace(reading.submission, path=Path(_named(self.files)))
+            if submission.sha256 in self.judged_before:
+                return Judged(submission, None)
+            if reading.problem:
+                built = failed_build(Fault.STUDENT, reading.problem.replace(str(folder), "The upload"))
+            else:
+                progress.stage("compiling")
+                built = build(submission, setup.assignment, setup.engine)
+            return Judged(submission, grade_built(grading, submission, built, progress))
+
+
+def _named(files: tuple[tuple[str, bytes], ...]) -> str:
+    return files[0][0] if len(files) == 1 else _FOLDER
+
+
+class _Reports(Progress):
+    """Sends what a student may watch: the stage, and each test as it ends."""
+
+    def __init__(self, upload: str, to: socket.socket) -> None:
+        self._upload, self._to = upload, to
+
+    def stage(self, text: str, total: int | None = None) -> None:
+        self._send({"stage": text.rpartition(": ")[2], "total": total})
+
+    def step(self, name: str, ended: str = "") -> None:
+        if ended:
+            self._send({"test": name, "ended": ended})
+
+    def _send(self, content: dict[str, object]) -> None:
+        with contextlib.suppress(OSError):  # nobody reads, or the buffer is full
+            self._to.send(json.dumps({"upload": self._upload, **content}).encode())
+
+
+@contextlib.contextmanager
+def _reporting(upload: str, address: str) -> Iterator[Progress]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+        to.setblocking(False)
+        with contextlib.suppress(OSError):
+            to.connect(address)
+        yield _Reports(upload, to)

@@ -1,0 +1,47 @@
+"""The one thread through which the judge's other threads use the store: a single connection, so that none of them ever
+waits for another's lock, and every call sees what the call before it wrote. Calls are short: a commit, a few rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from grader.judge.ledger import Ledger
+from grader.store import Store
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class StoreThread:
+    """Calls functions of the ledger in the thread that owns it."""
+
+    def __init__(self, path: Path, assignment: str) -> None:
+        self._thread = ThreadPoolExecutor(1, "store")
+        self._ledger = self._thread.submit(lambda: Ledger(Store(path), assignment)).result()
+
+    def call(
+        self,
+        function: Callable[Concatenate[Ledger, Arguments], Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
+        """Call a function, and wait for its result."""
+        return self._thread.submit(function, self._ledger, *arguments, **named).result()
+
+    async def ask(
+        self,
+        function: Callable[Concatenate[Ledger, Arguments], Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
+        """The same in an event loop."""
+        return await asyncio.wrap_future(self._thread.submit(function, self._ledger, *arguments, **named))
+
+    def close(self) -> None:
+        """Close the store, after the calls that were made."""
+        self.call(lambda ledger: ledger.store.close())
+        self._thread.shutdown()

@@ -1,0 +1,97 @@
+// Keeps the moving parts of a page up to date, and takes dropped files. Without this script every page still works: it
+// shows what was true when it was loaded, and the form hands in.
+"use strict";
+const parts = [...document.querySelectorAll("[data-part]")];
+const OFTEN_MS = 700, POLL_MS = 5000, SPREAD_MS = 1500;
+
+for (const part of parts) {
+  let etag = "", last = part.innerHTML, due = 0;
+  const load = async () => {
+    due = 0;
+    try {
+      const answer = await fetch(part.dataset.part, { headers: etag ? { "If-None-Match": etag } : {} });
+      part.classList.toggle("stale", !answer.ok && answer.status !== 304);
+      if (!answer.ok) return;
+      etag = answer.headers.get("ETag") ?? "";
+      const text = await answer.text();
+      if (text === last || part.contains(document.activeElement) && document.activeElement.matches("input")) return;
+      last = text;
+      // What a person opened, and where the keyboard is, stays.
+      const open = [...part.querySelectorAll("details")].map((one) => one.open);
+      const focused = [...part.querySelectorAll("a, button, [tabindex]")].indexOf(document.activeElement);
+      part.innerHTML = text;
+      [...part.querySelectorAll("details")].forEach((one, place) => { one.open ||= open[place] ?? false; });
+      if (focused >= 0) [...part.querySelectorAll("a, button, [tabindex]")][focused]?.focus({ preventScroll: true });
+    } catch {
+      part.classList.add("stale"); // the judge restarts: what is shown may be old
+    }
+  };
+  // Many boards hear of a verdict at the same moment: each waits a little, by chance.
+  part.refresh = () => { due ||= setTimeout(load, OFTEN_MS + Math.random() * (part.dataset.on === "board" ? SPREAD_MS : 0)); };
+}
+
+if (parts.length) {
+  let polling = 0;
+  const all = () => parts.forEach((part) => part.refresh());
+  const source = new EventSource("/api/v1/events");
+  source.onmessage = (message) => {
+    const event = JSON.parse(message.data);
+    for (const part of parts)
+      if (part.dataset.on.split(" ").includes(event.kind) && (!part.dataset.id || part.dataset.id === event.id)) part.refresh();
+  };
+  source.onopen = () => { clearInterval(polling); polling = 0; all(); };
+  source.onerror = () => { polling ||= setInterval(all, POLL_MS); };
+}
+
+const form = document.querySelector("#hand-in");
+if (form) {
+  const said = form.querySelector("#hand-in-said"), chosen = form.querySelector("#files"), folder = form.querySelector("#folder");
+  const send = async (files) => {
+    const data = new FormData();
+    for (const [name, file] of files) if (!name.split("/").some((part) => part.startsWith("."))) data.append("file", file, name);
+    said.textContent = "";
+    const answer = await fetch("/api/v1/submissions", { method: "POST", body: data }).catch(() => null);
+    const content = await answer?.json().catch(() => null);
+    if (answer?.ok) location.assign(content.url);
+    else said.textContent = content?.detail ?? "The judge does not answer. Try again in a moment.";
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send([...chosen.files].map((file) => [file.name, file]));
+  });
+  folder.parentElement.hidden = false;
+  folder.addEventListener("change", () => send([...folder.files].map((file) => [file.webkitRelativePath, file])));
+  for (const kind of ["dragover", "dragleave", "drop"])
+    form.addEventListener(kind, (event) => { event.preventDefault(); form.classList.toggle("over", kind === "dragover"); });
+  form.addEventListener("drop", async (event) => {
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+    send((await Promise.all(entries.map((entry) => within(entry, "")))).flat());
+  });
+}
+
+// The files of a dropped file or folder, each with its path.
+async function within(entry, before) {
+  const name = before + entry.name;
+  if (entry.isFile) return [[name, await new Promise((done, fail) => entry.file(done, fail))]];
+  const reader = entry.createReader(), found = [];
+  for (;;) {
+    const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+    if (!some.length) break;
+    for (const one of some) found.push(...await within(one, `${name}/`));
+  }
+  return found;
+}
+
+for (const input of document.querySelectorAll("[data-goto]"))
+  input.form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    location.assign(input.dataset.goto + encodeURIComponent(input.value.trim()));
+  });
+
+// A link with the token after # logs in: what follows # is never sent by the browser.
+const login = document.querySelector("#login");
+if (login && location.hash.length > 1) {
+  login.token.value = decodeURIComponent(location.hash.slice(1));
+  history.replaceState(null, "", location.pathname);
+  login.requestSubmit();
+}

@@ -1,0 +1,177 @@
+"""A student's evening and an assistant's in a real browser, by keyboard, on a telephone and a desk; stand-ins grade."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import uvicorn
+from axe_core_python.selenium import Axe
+from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from grader.classes.batch import Setup
+from grader.judge.ledger import Stage
+from grader.judge.office import Judge
+from grader.judge.server import application, config_of
+from grader.judge.tokens import STAFF, make_token
+from grader.store import open_store
+from tests.browser.looks import SIDEWAYS, prefer, resize
+from tests.support.judge_stand_in import MakeStandIn, stand_in_lanes
+
+PATIENCE_S = 25
+
+
+@dataclass(frozen=True)
+class Served:
+    """A judge that a browser can reach."""
+
+    url: str
+    tokens: dict[str, str]
+
+    def hand_in(self, who: str, source: str) -> None:
+        """Hand in without a browser."""
+        headers = {"Authorization": f"Bearer {self.tokens[who]}", "Content-Type": "application/octet-stream"}
+        urllib.request.urlopen(
+            urllib.request.Request(f"{self.url}/api/v1/submissions", source.encode(), headers)
+        ).close()
+
+
+@pytest.fixture(scope="module")
+def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    store = tmp_path_factory.mktemp("judge") / "class.sqlite"
+    people = ("alice", "bob", "carol")
+    with open_store(store, create=True) as opened:
+        for student in people:
+            opened.add_student(student, nickname=f"nick {student}", enrolled=True)
+        tokens = {who or "staff": make_token(opened, who) for who in (STAFF, *people)}
+    judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage)), make_task=MakeStandIn())
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        web = uvicorn.Server(config_of(application(judge), "127.0.0.1", 0))
+        thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield Served("http://127.0.0.1:{}".format(*listening.getsockname()[1:2]), tokens)
+        web.should_exit = True
+        thread.join()
+
+
+def log_in(browser: webdriver.Chrome, served: Served, who: str) -> None:
+    browser.get(f"{served.url}/login")
+    browser.switch_to.active_element.send_keys(served.tokens[who], Keys.ENTER)
+    see(browser, "Your submissions")
+
+
+def see(browser: webdriver.Chrome, words: str) -> None:
+    """Wait until the page says `words`."""
+    try:
+        WebDriverWait(browser, PATIENCE_S, 0.1).until(lambda page: words in text_of(page))
+    except TimeoutException:
+        raise AssertionError(f"no {words!r} at {browser.current_url}: {text_of(browser)}") from None
+
+
+def text_of(browser: webdriver.Chrome) -> str:
+    return browser.execute_script("return document.querySelector('main')?.innerText ?? ''")  # type: ignore[no-any-return]
+
+
+def tab_to(browser: webdriver.Chrome, words: str) -> None:
+    """Move with the Tab key until what has the focus says `words`."""
+    for _ in range(60):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.switch_to.active_element.text.strip() == words:
+            return
+    raise AssertionError(f"no way to {words!r} by keyboard")
+
+
+def press(browser: webdriver.Chrome, words: str) -> None:
+    tab_to(browser, words)
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+
+
+def look(browser: webdriver.Chrome, name: str) -> None:
+    """The page as it is, on a telephone and a desk: nothing scrolls sideways, and axe finds nothing."""
+    for width in (375, 1440):
+        resize(browser, width, 1000)
+        assert browser.execute_script(SIDEWAYS) == [], f"{name} at {width} px"
+        for scheme in ("light", "dark"):
+            prefer(browser, scheme)
+            found = Axe().run(browser, options={"resultTypes": ["violations"]})["violations"]
+            assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == [], f"{name}, {scheme}"
+            if folder := os.environ.get("SCREENSHOTS"):
+                Path(folder).mkdir(parents=True, exist_ok=True)
+                browser.save_screenshot(str(Path(folder) / f"judge-{name}-{width}-{scheme}.png"))
+    prefer(browser, "light")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_students_evening_by_keyboard(browser: webdriver.Chrome, served: Served, tmp_path: Path) -> None:
+    program = tmp_path / "hw4.cu"
+    log_in(browser, served, "alice")
+    for source, result in (
+        ("// fails: s02\nint main() {}\n", "2 of 3 tests passed"),
+        ("int main() {}\n", "All 3 tests passed"),
+    ):
+        program.write_text(source)
+        browser.get(served.url)
+        browser.find_element(By.ID, "files").send_keys(str(program))
+        press(browser, "Hand in")
+        see(browser, result)
+    look(browser, "submission")
+    browser.get(served.url)
+    see(browser, "3 of 3 passed")
+    look(browser, "home")
+    press(browser, "since the one before")
+    see(browser, "-// fails: s02")
+    look(browser, "difference")
+
+
+def test_the_board_moves_while_it_is_open(browser: webdriver.Chrome, served: Served) -> None:
+    browser.get(f"{served.url}/board")
+    assert "nick bob" not in text_of(browser)
+    browser.execute_script("window.still = 'the same page'")
+    served.hand_in("bob", "// speedup: 77\nint main() {}")
+    see(browser, "nick bob")
+    assert browser.execute_script("return window.still") == "the same page"
+    look(browser, "board")
+    browser.get(f"{served.url}/beamer")
+    see(browser, "nick bob")
+    look(browser, "beamer")
+
+
+def test_an_assistants_evening_by_keyboard(browser: webdriver.Chrome, served: Served) -> None:
+    log_in(browser, served, "staff")
+    browser.get(f"{served.url}/staff")
+    press(browser, "Pause the queue")
+    see(browser, "Nothing new is started.")
+    served.hand_in("carol", "// fails: s01\nint main() {}")
+    see(browser, "carol")
+    press(browser, "First")
+    see(browser, "priority 10")
+    look(browser, "staff")
+    press(browser, "Resume the queue")
+    see(browser, "The queue moves again.")
+    see(browser, "Nothing waits.")
+    field = browser.find_element(By.ID, "student")
+    field.send_keys("carol", Keys.ENTER)
+    see(browser, "Where the numbers come from")
+    look(browser, "complaint")
+    press(browser, "Grade again")
+    see(browser, "is graded again")
+
+
+def test_the_pages_fetch_nothing_from_elsewhere_and_a_link_logs_in(browser: webdriver.Chrome, served: Served) -> None:
+    browser.delete_all_cookies()
+    browser.get(f"{served.url}/login#{served.tokens['bob']}")
+    see(browser, "Your submissions")
+    assert served.tokens["bob"] not in browser.current_url
+    urls = browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+    assert urls and all(url.startswith(served.url) for url in urls)

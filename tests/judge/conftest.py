@@ -1,0 +1,72 @@
+"""One judge for the tests of its server, with stand-ins for what grades (tests/support/judge_stand_in.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from grader.classes.batch import Setup
+from grader.judge.ledger import Stage
+from grader.judge.office import Judge
+from grader.judge.server import application
+from grader.judge.tokens import STAFF, make_token
+from grader.store import open_store
+from tests.support.judge_stand_in import MakeStandIn, stand_in_lanes
+
+STUDENTS = ("alice", "bob", "carol", "mallory")
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Served:
+    """A judge that answers, and its people's tokens."""
+
+    client: TestClient
+    store: Path
+    tokens: dict[str, str]
+    judge: Judge
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def ask(self, who: str, method: str, place: str, **options: Any) -> httpx.Response:
+        """A request with somebody's token."""
+        headers = {"authorization": f"Bearer {self.tokens[who]}"} | options.pop("headers", {})
+        return self.client.request(method, place, headers=headers, **options)
+
+    def hand_in(self, who: str, source: str, name: str = "hw4.cu") -> dict[str, Any]:
+        """Hand in a source, and return the judge's answer."""
+        answer = self.ask(who, "POST", "/api/v1/submissions", files={"file": (name, source)})
+        assert answer.status_code == 201, answer.text
+        content: dict[str, Any] = answer.json()
+        return content
+
+    def settled(self, who: str, id: str) -> dict[str, Any]:
+        """The state of a submission once nothing more happens to it."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            status: dict[str, Any] = self.ask(who, "GET", f"/api/v1/submissions/{id}").json()
+            if status["state"] not in ("waiting", "running"):
+                return status
+            time.sleep(0.05)
+        raise AssertionError(f"still {status}")
+
+
+@pytest.fixture(scope="package")
+def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    store = tmp_path_factory.mktemp("judge") / "class.sqlite"
+    with open_store(store, create=True) as opened:
+        for student in STUDENTS:
+            opened.add_student(student, nickname=f"{student} the <b>bold</b>", enrolled=True)
+        tokens = {who or "staff": make_token(opened, who) for who in (STAFF, *STUDENTS)}
+    rules = setup.assignment.model_copy(
+        update={"judge": setup.assignment.judge.model_copy(update={"max_upload_bytes": 64 << 10, "per_hour": 25})}
+    )
+    judge = Judge(store, rules, stand_in_lanes(setup, tuple(Stage)), make_task=MakeStandIn())
+    with TestClient(application(judge), follow_redirects=False) as client:
+        yield Served(client, store, tokens, judge)

@@ -1,0 +1,157 @@
+"""A student's evening and an assistant's, as the API and the pages give them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+import zipfile
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from grader.base.paths import course_root
+from grader.classes.batch import Setup, find_class, grade_class
+from grader.judge.foreman import Lane
+from grader.judge.ledger import Stage
+from grader.judge.office import Judge
+from grader.judge.server import application
+from grader.judge.tokens import make_token
+from grader.store import check_store, open_store
+from tests.judge.conftest import PATIENCE_S, Served
+from tests.support.batch_engine import PlainC
+
+GOOD, BAD = "// speedup: 40\nint main() {}\n", "// fails: s02\nint main() { return 0; }\n"
+
+
+def test_verdicts_then_times_then_the_board_and_what_changed(served: Served) -> None:
+    bad = served.settled("alice", served.hand_in("alice", BAD)["id"])
+    assert [test["verdict"] for test in bad["tests"]] == ["passed", "wrong_answer", "passed"]
+    good = served.settled("alice", served.hand_in("alice", GOOD)["id"])
+    assert good["state"] == "done" and good["stage"] == "timing" and good["practice"] is False
+    assert {test["speedup"] for test in good["tests"]} == {40.0}
+    page = served.ask("alice", "GET", good["url"]).text
+    assert "All 3 tests passed" in page
+    changed = served.ask("alice", "GET", f"/submissions/{good['id']}/since/{bad['id']}").text
+    assert '<span class="add">+// speedup: 40</span>' in changed and "-// fails: s02" in changed
+    log = list(csv.DictReader(io.StringIO(served.ask("alice", "GET", "/api/v1/worklog.csv").text)))
+    assert [row["passed"] for row in log[-2:]] == ["2", "3"]
+    until = time.monotonic() + PATIENCE_S
+    while "alice the" not in (board := served.client.get("/board/part").text) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert "alice the &lt;b&gt;bold&lt;/b&gt;" in board and "<b>bold" not in board
+    etag = served.client.get("/board/part").headers["etag"]
+    assert served.client.get("/board/part", headers={"if-none-match": etag}).status_code == 304
+    assert served.client.get("/beamer").status_code == 200
+    assert served.client.get("/api/v1/board").json()["rows"]
+
+
+def test_a_zip_is_taken_and_the_same_request_again_is_the_same_submission(served: Served) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("hw4.cu", GOOD)
+    options = {"content": packed.getvalue(), "headers": {"idempotency-key": "k"}}
+    answers = [served.ask("bob", "POST", "/api/v1/submissions?name=bob.zip", **options) for _ in range(2)]
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+
+
+def test_a_fault_of_the_machine_or_a_dying_worker_costs_a_try_and_no_submission(served: Served) -> None:
+    ids = [
+        (who, served.hand_in(who, f"// {how}\n{GOOD}")["id"])
+        for who, how in (("bob", "machine fails"), ("carol", "dies"))
+    ]
+    assert [served.settled(who, id)["state"] for who, id in ids] == ["done", "done"]
+
+
+def test_the_staff_sees_the_queue_and_moves_it_and_the_same_can_be_done_by_curl(served: Served) -> None:
+    def act(**asked: object) -> int:
+        return served.ask("staff", "POST", "/api/v1/staff/actions", json=asked).status_code
+
+    assert act(action="pause") == 200
+    waiting = served.hand_in("carol", BAD)
+    queue = served.ask("staff", "GET", "/api/v1/staff/queue").json()
+    assert queue["paused"] and [upload["id"] for upload in queue["uploads"]] == [waiting["id"]]
+    assert waiting["place"] == 1
+    page = served.ask("staff", "GET", "/staff").text
+    assert "Resume the queue" in page and "carol" in page
+    assert act(action="priority", target=waiting["id"], value=3) == 200
+    assert act(action="ban", target="carol") == 200
+    assert served.ask("carol", "POST", "/api/v1/submissions", content=b"int main() {}").status_code == 403
+    assert act(action="unban", target="carol") == act(action="resume") == 200
+    assert served.settled("carol", waiting["id"])["state"] == "done"
+    assert act(action="withdraw", target=waiting["id"]) == 409
+    assert act(action="rerun", target=waiting["id"]) == 200
+    served.settled("carol", waiting["id"])
+    assert act(action="drain") == 200
+    refused = served.ask("bob", "POST", "/api/v1/submissions", content=b"int main() {}")
+    assert (refused.status_code, refused.headers["content-type"]) == (503, "application/problem+json")
+    assert act(action="accept") == 200 and act(action="nonsense") == 422
+    explained = served.ask("staff", "GET", "/staff/students/carol").text
+    assert "Where the numbers come from" in explained
+    assert "carol" in served.ask("staff", "GET", "/api/v1/staff/gradebook.csv").text
+    metrics = served.ask("staff", "GET", "/metrics").text
+    assert 'judge_uploads{stage="timing",state="done"}' in metrics and "carol" not in metrics
+
+
+def test_events_tell_a_student_of_their_own_and_everybody_of_the_board(served: Served) -> None:
+    hub, seen = served.judge.hub, {}
+    for who in ("alice", "staff", ""):
+        person = served.client.portal.call(served.judge.person, served.tokens.get(who, ""))  # type: ignore[union-attr]
+        watcher = hub.watch(person)
+        seen[who] = (watcher, served.client.portal.call(watcher.__anext__))  # type: ignore[union-attr]
+    for event in (
+        {"kind": "upload", "student": "bob", "id": "x"},
+        {"kind": "upload", "student": "alice", "id": "y"},
+        {"kind": "board"},
+    ):
+        hub.publish(event)
+    first = {who: served.client.portal.call(watcher.__anext__) for who, (watcher, _) in seen.items()}  # type: ignore[union-attr]
+    found = {who: json.loads(text.removeprefix("data: ")) for who, text in first.items()}
+    assert found == {
+        "alice": {"kind": "upload", "id": "y"},
+        "staff": {"kind": "upload", "id": "x"},
+        "": {"kind": "board"},
+    }
+    for watcher, _ in seen.values():
+        served.client.portal.call(watcher.aclose)  # type: ignore[union-attr]
+    assert len(hub) == 0
+
+
+def test_the_store_is_sound_after_the_evening_and_a_batch_would_go_on_with_it(served: Served) -> None:
+    with open_store(served.store) as store:
+        assert check_store(store) == []
+        for attempt in store.attempts("hw4", "alice"):
+            assert dict(store.sources(attempt.submission)).keys() == {"hw4.cu"}
+
+
+def test_a_lane_grades_as_a_batch_does(setup: Setup, tmp_path: Path) -> None:
+    """The same programs, once handed in to lanes that run them and once in a folder: the same verdicts."""
+    right = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+    programs = {"alice": right, "bob": "int main( {", "carol": "int main() { return 0; }"}
+    for student, source in programs.items():
+        (tmp_path / "class" / student).mkdir(parents=True)
+        (tmp_path / "class" / student / "hw4.cu").write_text(source)
+    with open_store(tmp_path / "batch.sqlite", create=True) as store:
+        grade_class(setup, [PlainC()], find_class(tmp_path / "class", setup.assignment)[0], store, helpers=1)
+        batch = {attempt.student.id: attempt for attempt in store.attempts("hw4")}
+    store_path = tmp_path / "judge.sqlite"
+    with open_store(store_path, create=True) as store:
+        tokens = {}
+        for student in programs:
+            store.add_student(student)
+            tokens[student] = make_token(store, student)
+    judge = Judge(store_path, setup.assignment, [Lane("lane", "lane", Stage.VERDICT, setup)])
+    with TestClient(application(judge)) as client:
+        served = Served(client, store_path, tokens, judge)
+        ids = {student: served.hand_in(student, source)["id"] for student, source in programs.items()}
+        found = {student: served.settled(student, id) for student, id in ids.items()}
+    for student, status in found.items():
+        tests = batch[student].record.tests
+        assert [(test["name"], test["verdict"], test["reason"]) for test in status["tests"]] == [
+            (test.name, test.verdict, test.reason) for test in tests
+        ]
+    with open_store(store_path) as store:
+        digests = {attempt.student.id: attempt.sha256 for attempt in store.attempts("hw4")}
+    assert digests == {student: attempt.sha256 for student, attempt in batch.items()}

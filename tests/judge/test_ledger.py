@@ -1,0 +1,135 @@
+"""The judge's ledger: every step is one transaction, and no submission gets two results from one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.base.errors import UsageError
+from grader.judge.ledger import Ledger, Stage, Upload
+from grader.judge.tokens import STAFF, make_token, person_of, revoke_token
+from grader.store import HandIn, Store, open_store
+from tests.support.records import made_record
+
+FILES = (("hw4.cu", b"int main() {}"),)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "class.sqlite", create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ledger(store: Store) -> Ledger:
+    return Ledger(store, "hw4")
+
+
+def finished(ledger: Ledger, upload: Upload, *, then_timing: bool = False) -> None:
+    record = made_record(upload.student)
+    hand_in = HandIn("hw4", upload.student, record.submission.sha256, "hw4.cu", files=FILES)
+    ledger.finish(upload, hand_in, ("conditions", record), then_timing=then_timing)
+
+
+def claimed(ledger: Ledger, stage: Stage = Stage.VERDICT) -> Upload:
+    upload = ledger.claim(stage)
+    assert upload is not None
+    return upload
+
+
+def states(ledger: Ledger, student: str) -> list[str]:
+    return [upload.state.value for upload in reversed(ledger.of_student(student))]
+
+
+def test_a_newer_submission_takes_the_place_of_the_one_that_waits_and_none_of_the_running_one(ledger: Ledger) -> None:
+    ledger.receive("alice", FILES)
+    claimed(ledger)
+    ledger.receive("alice", FILES)
+    ledger.receive("bob", FILES)
+    ledger.receive("alice", FILES)
+    assert states(ledger, "alice") == ["running", "replaced", "waiting"]
+    assert claimed(ledger).student == "bob"
+    assert ledger.claim(Stage.VERDICT) is None, "alice has one running"
+
+
+def test_the_same_request_sent_twice_is_one_submission(ledger: Ledger) -> None:
+    first, second = (ledger.receive("alice", FILES, "a key") for _ in range(2))
+    assert first == second
+    assert ledger.receive("bob", FILES, "a key").id != first.id
+
+
+def test_what_ran_when_the_judge_was_killed_runs_again_and_a_late_result_of_it_is_not_stored_twice(
+    ledger: Ledger, store: Store
+) -> None:
+    ledger.receive("alice", FILES)
+    before = claimed(ledger)
+    assert ledger.recover() == 1
+    again = claimed(ledger)
+    assert (again.number, again.tries) == (before.number, 1)
+    finished(ledger, again)
+    finished(ledger, before)
+    assert states(ledger, "alice") == ["done"]
+    assert store.counts()["records"] == 1
+    assert ledger.recover() == 0
+
+
+def test_verdicts_come_first_and_a_newer_submission_is_timed_in_place_of_an_older_one(ledger: Ledger) -> None:
+    for _ in range(2):
+        ledger.receive("alice", FILES)
+        finished(ledger, claimed(ledger), then_timing=True)
+    assert states(ledger, "alice") == ["replaced", "waiting"]
+    assert claimed(ledger, Stage.TIMING).number == ledger.of_student("alice")[0].number
+
+
+def test_a_failed_transaction_leaves_no_half_of_a_result(ledger: Ledger, store: Store) -> None:
+    ledger.receive("alice", FILES)
+    upload = claimed(ledger)
+    with pytest.raises(AttributeError):
+        ledger.finish(upload, HandIn("hw4", "alice", "0" * 64, "hw4.cu"), ("conditions", None))  # type: ignore[arg-type]
+    assert store.counts()["submissions"] == 0
+    assert states(ledger, "alice") == ["running"]
+
+
+def test_the_staff_pauses_moves_bans_withdraws_and_reruns(ledger: Ledger) -> None:
+    first, second = ledger.receive("alice", FILES), ledger.receive("bob", FILES)
+    ledger.set_switch("paused", 1)
+    assert ledger.claim(Stage.VERDICT) is None
+    ledger.set_switch("paused", 0)
+    ledger.prioritise(second, 10)
+    finished(ledger, claimed(ledger))
+    assert states(ledger, "bob") == ["done"]
+    ledger.set_switch("banned:alice", 1)
+    assert ledger.claim(Stage.VERDICT) is None and ledger.banned() == ["alice"]
+    ledger.withdraw(first)
+    with pytest.raises(UsageError, match="only a submission that waits"):
+        ledger.withdraw(first)
+    ledger.rerun(ledger.of_student("bob")[0])
+    assert claimed(ledger).again
+
+
+def test_the_store_holds_no_token_and_knows_only_the_newest_of_each(ledger: Ledger, store: Store) -> None:
+    ledger.receive("alice", FILES)
+    first, second = make_token(store, "alice"), make_token(store, "alice")
+    staff = make_token(store, STAFF)
+    assert person_of(store, first) is None
+    found = person_of(store, second)
+    assert found is not None and found.student == "alice" and not found.is_staff
+    assert (person_of(store, staff) or found).is_staff
+    revoke_token(store, "alice")
+    for forged in (second, "", ".", second[:-1], second + "x", f"{staff.partition('.')[0]}.x", "é", "x" * 10**6, "\0"):
+        assert person_of(store, forged) is None
+    dump = "".join(store._db.iterdump())
+    assert staff.partition(".")[2] not in dump and second.partition(".")[2] not in dump
+
+
+def test_another_roster_corrects_the_lateness_of_what_is_stored(ledger: Ledger, store: Store) -> None:
+    first = ledger.receive("alice", FILES)
+    finished(ledger, claimed(ledger))
+    ledger.receive("alice", FILES)
+    finished(ledger, claimed(ledger))
+    asked = []
+    ledger.correct_lateness(lambda student, received: asked.append((student, received)) or (2, 0.2))
+    assert asked == [("alice", first.received)], "the same files keep their first time"
+    assert [(attempt.days_late, attempt.penalty) for attempt in store.attempts("hw4")] == [(2, 0.2)]

@@ -1,0 +1,89 @@
+"""A stand-in for what a judge's lanes do: it runs nothing, and what comes of a submission is written in its comments.
+
+// seconds: 0.5     how long each stage takes; by default no time
+// fails: s02       tests that fail; the others pass
+// speedup: 40      what the timing stage finds
+// machine fails    the first try of each stage ends with a fault of the machine, // dies: with the worker's death
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.base.errors import MachineFault
+from grader.base.verdict import Verdict
+from grader.classes.batch.setup import Setup
+from grader.classes.batch.work import Task
+from grader.grading.pipeline import Grading
+from grader.judge.foreman import Lane
+from grader.judge.ledger import Stage, Upload
+from grader.judge.stage_task import Judged
+from grader.programs.submission import Submission
+from grader.records.record import Record, SubmissionRecord
+from tests.support.records import made_record, made_test
+
+TESTS = ("s01", "s02", "s03")
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """Grades by what the comments say; `speed` divides the seconds."""
+
+    upload: Upload
+    files: tuple[tuple[str, bytes], ...]
+    speed: float
+
+    def __call__(self, setup: Setup, grading: Grading) -> Judged:
+        text = b"\n".join(content for _, content in self.files).decode(errors="replace")
+        said = dict(re.findall(r"// (seconds|fails|speedup): (\S+)", text))
+        time.sleep(float(said.get("seconds", 0)) / self.speed)
+        if "// dies" in text and self.upload.tries == 1:
+            os._exit(9)
+        if "// machine fails" in text and self.upload.tries == 1:
+            raise MachineFault("The stand-in's machine failed.")
+        sha256 = hashlib.sha256(repr(self.files).encode()).hexdigest()
+        names = tuple(name for name, _ in self.files)
+        submission = Submission(
+            self.upload.student, Path(names[0]), self.files, names, (), "the assignment", (), sha256
+        )
+        return Judged(submission, _record(self.upload, sha256, names, said))
+
+
+def _record(upload: Upload, sha256: str, names: tuple[str, ...], said: dict[str, str]) -> Record:
+    failing = said.get("fails", "").split(",")
+    tests = [made_test(name, Verdict.WRONG_ANSWER if name in failing else Verdict.PASSED) for name in TESTS]
+    timed = upload.stage is Stage.TIMING
+    if timed:
+        speedup = float(said.get("speedup", 10))
+        tests = [test.model_copy(update={"gpu_ms": 1000 / speedup, "speedup": speedup}) for test in tests]
+    record = made_record(upload.student, tests=tests, practice=not timed, total=60.0 if timed else None)
+    submission = SubmissionRecord(id=upload.student, path=names[0], sha256=sha256, files=names)
+    return record.model_copy(update={"submission": submission})
+
+
+@dataclass(frozen=True)
+class MakeStandIn:
+    """Makes the tasks of a foreman."""
+
+    speed: float = 1.0
+
+    def __call__(
+        self, upload: Upload, files: tuple[tuple[str, bytes], ...], address: str, judged_before: frozenset[str]
+    ) -> Task:
+        return StandIn(upload, files, self.speed)
+
+
+def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1) -> list[Lane]:
+    """Lanes for these stages, each with a device of its own. Their conditions differ by stage, as real ones do."""
+    cases = {Stage.VERDICT: setup.cases, Stage.TIMING: setup.suite.select("s01,s02")}
+    return [
+        Lane(f"{stage} {number}", f"{stage} {number}", stage, replace(setup, cases=cases[stage]))
+        for stage in stages
+        for number in range(lanes)
+    ]
