@@ -15,7 +15,6 @@ from tests.support.course import ROOT
 from tools.foreign_suites.causes import cause_of
 from tools.foreign_suites.layouts import programs_of, suite_of
 
-LIMIT_S = "15"  # a build needs a part of it
 USES_COMMON = '#include <cstdio>\n#include <helper_mini.h>\nint main() { printf("%s\\n", VERDICT); return CODE; }\n'
 CMAKE = "include_directories(../../../Common)\nadd_executable({0} {0}.cu)\n"
 SAMPLES = {
@@ -26,10 +25,10 @@ SAMPLES = {
     "Samples/0_Introduction/mini/CMakeLists.txt": CMAKE.format("mini"),
     "Samples/2_Concepts_and_Techniques/broken/broken.cu": "int main() { return nothing; }\n",
     "Samples/2_Concepts_and_Techniques/broken/CMakeLists.txt": CMAKE.format("broken"),
-    "Samples/3_CUDA_Features/waits/waits.cu": "#include <unistd.h>\nint main() { for (;;) pause(); }\n",
     "Samples/3_CUDA_Features/library/library.cu": "#include <cublas_v2.h>\nint main() {}\n",
     "Samples/4_CUDA_Libraries/beyond/beyond.cu": "int main() {}\n",
 }
+WAITS = {"Samples/3_CUDA_Features/waits/waits.cu": "#include <unistd.h>\nint main() { for (;;) pause(); }\n"}
 HECBENCH = {
     "src/include/shared.h": "#define WIDTH 5\n",
     "src/sum-sycl/reference.h": "inline int twice(int x) { return 2 * x; }\n",
@@ -65,16 +64,20 @@ def table_of(root: Path, *words: str) -> tuple[str, str]:
 
 def test_samples_are_run_with_what_they_share_and_told_apart_by_cause(tmp_path: Path) -> None:
     root = project(tmp_path / "checkout", SAMPLES)
-    out, err = table_of(root, "--limit", LIMIT_S, "--write", str(tmp_path / "table.md"))
-    assert "# cuda-samples: 4 programs" in out
+    out, err = table_of(root, "--write", str(tmp_path / "table.md"))
+    assert "# cuda-samples: 3 programs" in out
     assert "## passes\n\n- mini\n" in out
     assert '## does not build\n\n- broken.cu(1): error: identifier "nothing" is undefined: broken\n' in out
-    assert "## hang\n\n- stopped after 15 s: waits\n" in out
     assert "## out of scope\n\n- needs a library: library\n" in out
     assert (tmp_path / "table.md").read_text() in out
     assert "mini passes (" in err
-    again, nothing_run = table_of(root, "--limit", LIMIT_S)
+    again, nothing_run = table_of(root)
     assert again == out and nothing_run == "", "kept results are not made again"
+
+
+def test_a_program_that_does_not_end_is_stopped_at_the_limit(tmp_path: Path) -> None:
+    root = project(tmp_path, {"Common/unused.h": ""} | WAITS)
+    assert "## hang\n\n- stopped after 3 s: waits\n" in table_of(root, "--limit", "3")[0]
 
 
 @pytest.mark.parametrize(
@@ -91,10 +94,7 @@ def test_the_other_suites_are_run_with_their_arguments_and_shared_headers(
 
 
 def test_ctrl_c_ends_what_runs_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    names = ("mini", "waits")
-    root = project(
-        tmp_path, {name: text for name, text in SAMPLES.items() if "Common" in name or any(n in name for n in names)}
-    )
+    root = project(tmp_path, {name: text for name, text in SAMPLES.items() if "broken" not in name} | WAITS)
     running = suites(root, "--jobs", "1")
     assert running.stderr is not None
     assert "[1] mini passes" in running.stderr.readline()
