@@ -59,7 +59,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def source(tmp_path) -> Path:
+def source(tmp_path: Path) -> Path:
     path = tmp_path / "seq.c"
     path.write_text("int main(void) { return 0; }\n")
     return path

@@ -44,8 +44,7 @@ def rules(hw4: Assignment) -> Assignment:
 @pytest.fixture
 def suite(hw4: Assignment) -> Suite:
     whole = load_suite(hw4.testcases_file)
-    only = whole.select("s01")
-    return replace(whole, groups=dict.fromkeys(whole.groups, only))
+    return replace(whole, groups=dict.fromkeys(whole.groups, ("s01",)))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.programs.build import Build, build
+from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
@@ -37,7 +38,7 @@ class OldCompiler(PlainC):
         return Compiled(Fault.STUDENT, f"{self.says}\n{done.log}")
 
 
-def built(source: str, engine: PlainC, rules: Assignment, folder: Path) -> Build:
+def built(source: str, engine: Engine, rules: Assignment, folder: Path) -> Build:
     (folder / rules.submission.main).write_text(source)
     return build(read_submission(folder / rules.submission.main, rules), rules, engine)
 

@@ -215,7 +215,8 @@ def test_a_socket_is_refused_and_so_is_what_lies_below_a_file(check, tmp_path):
 
 @pytest.mark.parametrize("change", ["grow", "shrink", "touch", "forge"])
 def test_an_output_that_changes_while_it_is_read_is_refused(check, right, monkeypatch, tmp_path, change):
-    real, calls = scan.read_run, []
+    real = scan.read_run
+    calls: list[object] = []
 
     def meddle(*arguments):
         complete = real(*arguments)
@@ -263,7 +264,7 @@ class Pair(Operator):
     dimensions = (Dimension("B", "positive", lambda v: v > 0),)
 
     def units(self, shape: Shape) -> int:
-        return shape[0]
+        return int(shape[0])
 
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
         return (Tensor("X", 2, 3),)
@@ -288,7 +289,7 @@ def test_each_tensor_has_its_own_tolerance(tmp_path, planar):
     result = check_output(operator, (2,), expected, got, {"dQ": 1.0, "dK": 0.01})
     assert result.wrong == 4
     assert [e.wrong for e in result.errors] == [0, 4]
-    assert str(result.first.location) == "dK of batch 0, row 0, column 0"
+    assert result.first is not None and str(result.first.location) == "dK of batch 0, row 0, column 0"
     assert "differ by more than the tolerance (1 for dQ, 0.01 for dK)" in result.reason
     result = check_output(operator, (2,), expected, got, {"dQ": 0.01, "dK": 0.01})
     assert "differ by more than 0.01;" in result.reason

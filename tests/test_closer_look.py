@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -121,7 +122,7 @@ def test_a_look_that_fails_says_why_and_names_no_cause(
 
 def a_race(between: Between, line: int, other: int, does: str = "read", **changes: object) -> Diagnostic:
     race = Race(does, "write", between, "hw4.cu", other, **({"variable": "tile"} | changes))  # type: ignore[arg-type]
-    severity = "warning" if between == "lanes" else "error"
+    severity: Literal["error", "warning"] = "warning" if between == "lanes" else "error"
     return Diagnostic(severity, "race", "…", "k", (0, 0, 0), (0, 0, 0), "hw4.cu", line, "Do this.", race)
 
 
@@ -157,7 +158,7 @@ def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:
         ),
     ],
 )
-def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, said: str, consequence: str) -> None:
+def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, said: str, consequence: Any) -> None:
     later = Diagnostic("error", consequence, "the result is missing", file="hw4.cu", line=9)
     assert cause_of([Diagnostic("error", "api", refused, file="hw4.cu", line=7), later]).startswith(f"hw4.cu:7: {said}")
 

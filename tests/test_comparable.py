@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,10 +128,10 @@ def test_a_hand_in_that_an_interrupted_run_left_ungraded_is_in_the_gradebook(kee
 # ---- which attempt is the best ----
 
 
-def attempt(sha256: str, correctness: float, **changes: object) -> Record:
+def attempt(sha256: str, correctness: float, **changes: Any) -> Record:
     parts = (
         PartRecord(part="correctness", points=correctness, max=60, how=""),
-        PartRecord(part="speedup", points=changes.pop("speedup", 10.0), max=20, how=""),  # type: ignore[arg-type]
+        PartRecord(part="speedup", points=changes.pop("speedup", 10.0), max=20, how=""),
     )
     record = made_record("alice", parts=parts, **changes)
     return record.model_copy(update={"submission": record.submission.model_copy(update={"sha256": sha256 * 64})})

@@ -51,7 +51,7 @@ def final(*tests: TestRecord, **changes: object) -> Record:
         PartRecord(part="speedup", points=20, max=20, how="geometric mean"),
         PartRecord(part="report", points=None, max=10, how="entered by an assistant"),
     )
-    scores = Scores(total=80, max=90, correctness=60, speedup=20, report=None)
+    scores = Scores.model_validate({"total": 80, "max": 90, "correctness": 60, "speedup": 20, "report": None})
     return practice_record(tests=tests, practice=False, parts=parts, scores=scores, **changes)
 
 

@@ -116,8 +116,9 @@ def test_failing_a_test_is_never_worth_more_than_being_slow_on_it() -> None:
             lambda evidence, rule=rule: log_speedup(rule, evidence),
             lambda evidence: reference_ratio(ratio(), evidence),
         ):
-            now = part(in_all_parts(*tests)).points
-            assert part(in_all_parts(*failed)).points <= now <= part(in_all_parts(*faster)).points
+            worse, now, better = (part(in_all_parts(*each)).points for each in (failed, tests, faster))
+            assert worse is not None and now is not None and better is not None
+            assert worse <= now <= better
 
 
 def test_failing_everything_earns_nothing_for_speed_wherever_its_points_begin() -> None:

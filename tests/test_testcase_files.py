@@ -97,7 +97,7 @@ def test_a_large_batch_split_by_rows_gives_the_same_files(case, files, tmp_path,
 @pytest.mark.parametrize("name", ["t11", "t12", "t23", "t26", "t30"])
 def test_the_pieces_of_a_case_cover_each_row_once_and_stay_small(name):
     case = load_suite(HW4).cases[name]
-    b, n, _ = case.shape
+    b, n, _ = map(int, case.shape)
     covered = 0
     for first, end, rows in pieces(ATTENTION, case.shape):
         low, high = rows or (0, n)

@@ -208,7 +208,7 @@ def test_a_file_that_may_not_be_read_is_the_machines_fault(
 class NoCompiler(PlainC):
     """A machine that fails when it compiles a hand-in that says so."""
 
-    def compile(self, sources, flags, *, folder, output, run):  # type: ignore[no-untyped-def]
+    def compile(self, sources, flags, *, folder, output, run):
         if "NO COMPILER" in (folder / sources[0]).read_text():
             raise MachineFault("The compiler is gone.")
         return super().compile(sources, flags, folder=folder, output=output, run=run)
@@ -232,7 +232,7 @@ def test_what_could_not_be_judged_is_tried_twice_then_kept_and_listed_apart(
 class Flaky(PlainC):
     """Fails like a machine the first time it is asked to run anything, if a file says so."""
 
-    def launch(self, program, arguments, trace):  # type: ignore[no-untyped-def]
+    def launch(self, program, arguments, trace):
         marker = Path(os.environ["FLAKY"])
         if marker.exists():
             if marker.read_text() == "once":

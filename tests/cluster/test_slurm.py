@@ -61,12 +61,12 @@ def test_jobs_that_slurm_forgot_are_in_no_state_and_other_errors_are_told(monkey
 class Scene:
     """One task with Slurm, and what became of it."""
 
-    def __init__(self, setup, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, setup, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cancelled: list[str] = []
         self.submitted: list[int] = []
         self.said: list[str] = []
         view = View()
-        view.say = self.said.append  # type: ignore[method-assign]
+        monkeypatch.setattr(view, "say", self.said.append)
         monkeypatch.setattr(slurm, "cancel", self.cancelled.extend)
         desk = Desk(setup, None, Policy(), {}, view)  # type: ignore[arg-type]
         rules = slurm.Cluster(retries=2)
@@ -87,7 +87,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:  # type: ignore[no-untyped-def]
+def scene(setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(setup, tmp_path, monkeypatch)
 
 
@@ -138,7 +138,7 @@ def test_results_and_faults_are_read_once_they_are_whole(tmp_path: Path) -> None
 
 
 @pytest.fixture
-def job(setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunFiles]:  # type: ignore[no-untyped-def]
+def job(setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunFiles]:
     """A job that is to grade order 0, whose hand-in fails; nothing is built or run."""
     files = RunFiles(tmp_path)
     files.write_order(0, Order(setup, "emulator", Submission("alice", tmp_path, (), (), (), "", (), "0")))

@@ -8,6 +8,7 @@ import re
 import struct
 from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def line_of(text: str) -> int:
     return found
 
 
-def counted(name: str, folder: Path, **environment: str) -> Execution:
+def counted(name: str, folder: Path, **environment: Any) -> Execution:
     done = execute(build(SOURCE, count=True), name, folder=folder, **environment)
     assert done.exit_code == 0, done.output + done.errors
     return done

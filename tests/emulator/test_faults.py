@@ -3,6 +3,7 @@ place."""
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.emulator.programs import HERE, Execution, build, execute, nvcc, run
 SOURCE = HERE / "faults.cu"
 
 
-def fault(name: str, folder: Path, **environment: str) -> Execution:
+def fault(name: str, folder: Path, **environment: Any) -> Execution:
     return execute(build(SOURCE), name, folder=folder, **environment)
 
 

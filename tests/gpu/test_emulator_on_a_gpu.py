@@ -63,7 +63,8 @@ def programs(gpu: CudaEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[
         number = f"{chip}a" if target_of(source) == f"sm_{chip}a" else chip
         code = f"arch=compute_{number},code=sm_{number}"
         program = folder / source.stem
-        command = [gpu.toolkit.nvcc, "-O3", "-std=c++17", "--extended-lambda", "-gencode", code, source, "-o", program]
+        flags = ("-O3", "-std=c++17", "--extended-lambda", "-gencode", code)
+        command = [str(gpu.toolkit.nvcc), *flags, str(source), "-o", str(program)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         assert done.returncode == 0, f"{source.name} does not compile: {done.stdout[-2000:]}"
         return program

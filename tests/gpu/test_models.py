@@ -21,7 +21,7 @@ BOUND = 1e-5  # absolute, on U(-3, 3)
 @pytest.fixture(scope="module", params=MODELS)
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, gpu: CudaEngine) -> Path:
     """A model solution, compiled for this GPU."""
-    path = tmp_path_factory.mktemp("models") / request.param
+    path = Path(tmp_path_factory.mktemp("models") / request.param)
     capability = subprocess.run(
         ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", "--id=0"],
         check=True,
@@ -48,7 +48,7 @@ def expected_rows(numbers: np.ndarray, batch: int, rows: np.ndarray) -> np.ndarr
     query, key, value = numbers[batch].astype(np.float64)
     scores = query[rows] @ key.T / np.sqrt(query.shape[1])
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return weights @ value / weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights @ value / weights.sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("dim", [32, 64])

@@ -50,6 +50,6 @@ def test_honest_times_repeat_on_a_second_draw(
         rechecks = [attempt.record.recheck for attempt in opened.attempts("hw4")]
     for recheck in rechecks:
         assert recheck is not None
-        for test in recheck.tests:
-            assert test.gpu_ms is not None and test.graded_ms is not None
-            print(f"{test.name}: {test.gpu_ms:.4f} ms now, {test.graded_ms:.4f} ms when graded")
+        for again in recheck.tests:
+            assert again.gpu_ms is not None and again.graded_ms is not None
+            print(f"{again.name}: {again.gpu_ms:.4f} ms now, {again.graded_ms:.4f} ms when graded")

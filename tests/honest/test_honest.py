@@ -16,7 +16,8 @@ QUICK = ["managed_memory", "several_files"]
 def test_an_honest_variant_passes_without_a_flag(name: str, tmp_path: Path) -> None:
     variant = next(path for path in variants() if path.stem == name)
     folder = hand_in(variant, tmp_path)
-    words = {"assignment": "hw4", "tests": "s01,s02", "engine": "emulator"}
-    [record] = submissions.grade_paths([folder], **words, json=None, quick=True)
+    [record] = submissions.grade_paths(
+        [folder], assignment="hw4", tests="s01,s02", engine="emulator", json=None, quick=True
+    )
     assert record.closer_look is not None
     assert complaints(record) == []

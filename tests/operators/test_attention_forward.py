@@ -123,7 +123,7 @@ def test_an_unknown_operator_is_refused_with_the_known_ones():
 
 def test_an_error_in_an_operators_code_is_placed_at_its_line():
     with pytest.raises(TypeError) as raised:
-        ATTENTION.flops(None)
+        ATTENTION.flops(None)  # type: ignore[arg-type]
     assert line_at_fault(raised.value).rpartition(":")[0] == attention_forward.__file__
 
 

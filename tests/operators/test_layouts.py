@@ -19,16 +19,16 @@ class TwoOutputs(Operator):
     dimensions = (Dimension("B", "positive", lambda v: v > 0), Dimension("n", "positive", lambda v: v > 0))
 
     def units(self, shape: Shape) -> int:
-        return shape[0]
+        return int(shape[0])
 
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        return (Tensor("X", shape[1], 3),)
+        return (Tensor("X", int(shape[1]), 3),)
 
     def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        return Tensor("sum", shape[1], 1), Tensor("negative", shape[1], 3)
+        return Tensor("sum", int(shape[1]), 1), Tensor("negative", int(shape[1]), 3)
 
     def flops(self, shape: Shape) -> int:
-        return 3 * shape[0] * shape[1]
+        return int(3 * shape[0] * shape[1])
 
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)):
         x = tensors[0].astype(np.float64)

@@ -27,7 +27,7 @@ from grader import sandbox
 from grader.base.errors import UsageError
 from grader.base.progress import Progress
 from grader.base.workers import cores
-from grader.course.assignment import Assignment, Occupancy, SourceRule, load_assignment
+from grader.course.assignment import Assignment, Occupancy, RubricPart, SourceRule, load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import Case, load_suite
 from grader.grading.bench import open_bench
@@ -215,7 +215,7 @@ def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
     flood = "memory_limit" in attack.verdicts and not attack.gpu
     memory = _FLOOD_BYTES if flood or not engine.measures_time else rules.limits.memory_bytes
     limits = rules.limits.model_copy(update={"wall_s": (), "emulator_wall_s": _WALL_S, "memory_bytes": memory})
-    parts = [part for part in rules.rubric if not isinstance(part, Occupancy)]
+    parts: list[RubricPart] = [part for part in rules.rubric if not isinstance(part, Occupancy)]
     if attack.occupancy is not None:
         parts.append(Occupancy(part="occupancy", kind="occupancy", points=10, tests=attack.tests, full_at=1))
     hidden = rules.hidden_inputs.model_copy(update={"show": "verdict"}) if attack.verdict_only else rules.hidden_inputs

@@ -6,6 +6,7 @@ import random
 import re
 from fractions import Fraction
 from statistics import mean, median
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from grader.site.statistics import statistics
 from tests.support.records import line_of, made_record, made_test
 
 
-def scored(name: str, points: float, **changes: object) -> object:
+def scored(name: str, points: float, **changes: Any) -> object:
     parts = (
         PartRecord(part="correctness", points=points, max=60, how=""),
         PartRecord(part="speedup", points=None, max=20, how="not measured: no GPU"),

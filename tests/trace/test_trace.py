@@ -27,7 +27,7 @@ END = {"kind": "end", "dropped": 0, "api_errors_suppressed": 0}
 
 
 def kernel(
-    start_ns: int, end_ns: int, name: str = "attention(float*)", stream: int = 7, **other: object
+    start_ns: float, end_ns: float, name: str | None = "attention(float*)", stream: int = 7, **other: object
 ) -> dict[str, object]:
     return {
         "kind": "kernel",
