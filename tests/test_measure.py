@@ -18,6 +18,7 @@ from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import Case, Suite, load_suite
 from grader.gpu.outside_clock import Busy
 from grader.gpu.state import GpuState
+from grader.operators.tolerance import Limit
 from grader.timing import measurement
 from grader.timing.evidence import Outside
 from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
@@ -143,7 +144,7 @@ def right_output(case: Case, source: Path, target: Path) -> None:
                 layout.write(output.fileno(), unit, values)
 
 
-def tolerance(case: Case) -> dict[str, float]:
+def tolerance(case: Case) -> dict[str, float | Limit]:
     return case.operator.tolerances(case.shape, load_assignment(case.assignment).tolerance)
 
 

@@ -85,7 +85,7 @@ def test_plain_float32_is_at_least_twenty_times_within_the_tolerance_of_every_te
     assert list(tolerances) == list(NAMES)
     for name, got, right in zip(NAMES, float32, GRADIENT.oracle((1, n, d), tensors), strict=True):
         assert got.dtype == np.float32
-        assert np.abs(got - right).max() < tolerances[name] / 20, name
+        assert np.abs(got - right).max() < tolerances[name] / 20, name  # type: ignore[operator]
 
 
 def test_the_output_holds_all_of_o_then_all_of_dq_dk_and_dv():
@@ -107,4 +107,5 @@ def test_every_alternate_differs_from_the_right_answer_by_more_than_the_toleranc
     assert {alternate.tensor for alternate in tried} == {0, 1, 2, 3}
     for alternate in tried:
         wrong = alternate.compute(shape, tensors, slice(None))
-        assert np.abs(wrong - right[alternate.tensor]).max() > 20 * tolerances[alternate.tensor], alternate.name
+        tolerance = tolerances[alternate.tensor]
+        assert np.abs(wrong - right[alternate.tensor]).max() > 20 * tolerance, alternate.name  # type: ignore[operator]

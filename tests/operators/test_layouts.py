@@ -99,7 +99,8 @@ def test_what_is_written_is_read_again_and_a_short_file_is_not_read(layouts: tup
             layout.write(descriptor, unit, values[:1])
             layout.write(descriptor, unit, values[1:], 1)
     for (number, unit), values in kept.items():
-        assert np.array_equal(layouts[number].read(descriptor, unit), values)
+        found = layouts[number].read(descriptor, unit)
+        assert found is not None and np.array_equal(found, values)
     os.ftruncate(descriptor, os.fstat(descriptor).st_size - 1)
     assert layouts[-1].read(descriptor, layouts[-1].values // layouts[-1].tensor.size - 1) is None
     os.close(descriptor)
