@@ -37,7 +37,8 @@ class Served:
     def ask(self, who: str, method: str, place: str, **options: Any) -> httpx.Response:
         """A request with somebody's token."""
         headers = {"authorization": f"Bearer {self.tokens[who]}"} | options.pop("headers", {})
-        return self.client.request(method, place, headers=headers, **options)
+        answer: httpx.Response = self.client.request(method, place, headers=headers, **options)
+        return answer
 
     def hand_in(self, who: str, source: str, name: str = "hw4.cu") -> dict[str, Any]:
         """Hand in a source, and return the judge's answer."""

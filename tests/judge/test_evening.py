@@ -106,7 +106,7 @@ def test_events_tell_a_student_of_their_own_and_everybody_of_the_board(served: S
         {"kind": "upload", "student": "alice", "id": "y"},
         {"kind": "board"},
     ):
-        hub.publish(event)
+        hub.publish(dict[str, object](event))
     first = {who: served.client.portal.call(watcher.__anext__) for who, (watcher, _) in seen.items()}  # type: ignore[union-attr]
     found = {who: json.loads(text.removeprefix("data: ")) for who, text in first.items()}
     assert found == {
@@ -115,7 +115,7 @@ def test_events_tell_a_student_of_their_own_and_everybody_of_the_board(served: S
         "": {"kind": "board"},
     }
     for watcher, _ in seen.values():
-        served.client.portal.call(watcher.aclose)  # type: ignore[union-attr]
+        served.client.portal.call(watcher.aclose)  # type: ignore[attr-defined, call-arg, union-attr]
     assert len(hub) == 0
 
 

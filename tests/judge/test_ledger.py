@@ -129,7 +129,12 @@ def test_another_roster_corrects_the_lateness_of_what_is_stored(ledger: Ledger, 
     finished(ledger, claimed(ledger))
     ledger.receive("alice", FILES)
     finished(ledger, claimed(ledger))
-    asked = []
-    ledger.correct_lateness(lambda student, received: asked.append((student, received)) or (2, 0.2))
+    asked: list[tuple[str, object]] = []
+
+    def late(student: str, received: float) -> tuple[int, float]:
+        asked.append((student, received))
+        return 2, 0.2
+
+    ledger.correct_lateness(late)
     assert asked == [("alice", first.received)], "the same files keep their first time"
     assert [(attempt.days_late, attempt.penalty) for attempt in store.attempts("hw4")] == [(2, 0.2)]

@@ -116,7 +116,12 @@ def test_expected_outputs_and_the_plain_errors_are_those_of_the_definition(rules
         kind = TYPES[header[6]] if header[6] < 2 else F16
         plain = attention(header, q, k, v, do, kind.rounded, np.float32)
         for name, got, want, rough, limit in zip(
-            ("O", "dQ", "dK", "dV"), expected, right, plain, limits(case, files, rules.tolerance).values(), strict=False
+            ("O", "dQ", "dK", "dV"),
+            expected,
+            right,
+            plain,
+            limits(case, files, rules.tolerance).values(),
+            strict=False,  # type: ignore[union-attr]
         ):
             assert np.abs(got - want).max() <= 1e-6 * max(1, np.abs(want).max()), (case.name, name)
             error = np.abs(rough - want)
@@ -263,7 +268,7 @@ def test_a_root_mean_square_alone_can_fail_and_says_so(suites, tmp_path) -> None
     suite, files = suites["half"]
     case = suite.cases["s08"]
     tolerance = limits(case, files, FORWARD.tolerance)
-    shift = 0.99 * tolerance["O"].largest
+    shift = 0.99 * tolerance["O"].largest  # type: ignore[index, union-attr]
 
     write_output(
         case, files, tmp_path / "out", lambda tensors, unit: [case.operator.oracle(case.shape, tensors)[0] + shift]
