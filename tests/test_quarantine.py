@@ -34,6 +34,7 @@ OWN_FILES = {
     "programs/engine/cuda": "the tracer's source",
     "timing/fresh_inputs": "inputs that it draws itself, which runs may only read",
     "gpu/lock": "its lock",
+    "judge": "its templates; uploads come over HTTP, and its own `open` opens no file",
     "programs/gpu_oracle": "the grader's own kernels and files",
     "gradescope": "the course's files",
     "base/machine": "/proc",
