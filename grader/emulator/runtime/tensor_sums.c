@@ -12,7 +12,11 @@
  * 2403.00232: extra bits
  * by architecture. [3] Xie et al., MMA-Sim (github.com/microsoft/MMA-Sim, mmasim/simulator): the numbers below, the
  * exponents and NaN above, checked there against each architecture's GPUs. [4] Khattak, Mikaitis, "Accurate Models of
- * NVIDIA Tensor Cores", arXiv 2512.07004: the same for A100 and H100.
+ * NVIDIA Tensor Cores", arXiv 2512.07004, and their models (github.com/north-numerical-computing/MATLAB-tensor-core,
+ * models): the same for A100, Ada and H100.
+ *
+ * wgmma ([3] WGMMASim, [4] H100TC): 25 fraction bits, all of an instruction's k in one group; 8-bit floats have 13, in f32
+ * results too.
  *
  * sm_90 has no instruction for mma.sync with 8-bit floats: ptxas 13.0 converts the elements to halves, uses two of f16
  * k16, the first with a zero accumulator, and adds C with another, rounded addition (tensor.c; read with nvdisasm. An
@@ -34,8 +38,8 @@ static const struct { u32 architecture, fraction_bits, group_bits; } RULES[] = {
     {89, 24, 128}, /* [3] 24 bits; k16 of halves, k8 of tf32 and k32 of 8-bit floats are split in two */
     {80, 24, 128}, /* [3] 24 bits; k16 of halves and k8 of tf32 are split in two; [1], [4] A100: blocks of 8 and 4 */
 };
-#define LEAST_TOP -133 /* the least exponent that terms are aligned to; the H200 above fits -132 and less, not -131 */
-#define FP8_FRACTION_BITS 13u /* [3] sm_89: fraction bits of sums of 8-bit floats, and of their f32 results */
+#define LEAST_TOP -133 /* [4] H100TC: the least exponent that terms are aligned to; the H200 above fits -132 and less, not -131 */
+#define FP8_FRACTION_BITS 13u /* [3], [4] sm_89 and wgmma: fraction bits of sums of 8-bit floats, and of their f32 results */
 
 struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int sparse) {
     u32 i = 0;
