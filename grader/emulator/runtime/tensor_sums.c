@@ -9,8 +9,7 @@
  *
  * Sources. [1] Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021: terms
  * are aligned and truncated without normalising in between; f32 results are truncated. [2] Li et al., "FTTN", arXiv
- * 2403.00232: extra bits
- * by architecture. [3] Xie et al., MMA-Sim (github.com/microsoft/MMA-Sim, mmasim/simulator): the numbers below, the
+ * 2403.00232: extra bits by architecture. [3] Xie et al., MMA-Sim (github.com/microsoft/MMA-Sim, mmasim/simulator): the numbers below, the
  * exponents and NaN above, checked there against each architecture's GPUs. [4] Khattak, Mikaitis, "Accurate Models of
  * NVIDIA Tensor Cores", arXiv 2512.07004, and their models (github.com/north-numerical-computing/MATLAB-tensor-core,
  * models): the same for A100, Ada and H100.
@@ -29,9 +28,7 @@
  * Two rules are unpublished and checked only on the H200, so for sm_90 alone: which products of a sparse instruction
  * form a group (here: those of as many stored elements), and the sign of a zero sum (here: +, as an integer has none). */
 
-#include "tensor.h"
-
-#include <math.h>
+#include "tensor_floats.h"
 
 static const struct { u32 architecture, fraction_bits, group_bits; } RULES[] = {
     {90, 25, 256}, /* [3] 25 bits, and no splitting: k16 of halves and k8 of tf32 are one group; [4] H100 */
@@ -50,49 +47,6 @@ struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int spa
 
 /* ---- decoding ----------------------------------------------------------------------------------------------------- */
 
-INLINE VU where(VI mask, VU a, VU b) { return ((VU)mask & a) | (~(VU)mask & b); }
-INLINE VI largest(VI a, VI b) {
-#ifdef EMU_AVX512
-    return __builtin_ia32_pmaxsd512_mask(a, b, a, (u16)-1);
-#elif W == 8
-    return __builtin_ia32_pmaxsd256(a, b);
-#else
-    return (VI)where(a > b, (VU)a, (VU)b);
-#endif
-}
-INLINE VF power(VI exponent) { return (VF)((VU)(exponent + 127) << 23); }
-
-/* A type's numbers as f32: their bits without the sign, moved up to f32's fraction and `up` exponents higher. `least` is the
- * type's least exponent; numbers from `special` on are its infinity, if it has one, and NaN. */
-struct format { i32 up, least; float special; int has_infinity; };
-static const struct format HALF = {112, -14, 65536, 1}, SINGLE = {0, -126, INFINITY, 1}, BYTE = {120, -6, 480, 0};
-#define F16_PARTS(h) ((h) & 0x8000u) << 16, ((h) & 0x7fffu) << 13, HALF
-#define F32_PARTS(u) (u) & 0x80000000u, (u) & 0x7fffffffu, SINGLE
-#define E4M3_PARTS(b) ((b) & 0x80u) << 24, ((b) & 0x7fu) << 20, BYTE
-
-INLINE void split(VU sign, VU magnitude, const struct format f, VF *value, VI *exponent) {
-    const VF v = f.up ? (VF)magnitude * power(BI(f.up)) : (VF)magnitude;
-    const VI e = largest((VI)((VU)v >> 23) - 127, BI(f.least));
-    *exponent = (VI)where((VI)(magnitude == BU(0)), BU((u32)EXPONENT_ZERO), (VU)e);
-    *value = (VF)((VU)v | sign);
-}
-INLINE VI mark_special(VF value, VI exponent, const struct format f) {
-    const VI magnitude = (VI)((VU)value & 0x7fffffffu), special = magnitude >= (i32)f2u(f.special);
-    const VI infinite = f.has_infinity ? magnitude == (i32)f2u(f.special) : BI(0);
-    return (VI)where(special, where(infinite, BU(EXPONENT_INFINITE), BU(EXPONENT_NAN)), (VU)exponent);
-}
-INLINE VI is_unusual(VF value, VI exponent, const struct format f) {
-    if (f.least > -LARGEST_ORDINARY) return (VI)((VU)value & 0x7fffffffu) >= (i32)f2u(f.special);
-    return (VI)((VU)(exponent + LARGEST_ORDINARY) > BU(2 * LARGEST_ORDINARY)) & (exponent != EXPONENT_ZERO);
-}
-
-/* The significand of a number: 1 or more, but less where the type's exponent ends, and not 0 for infinities and NaN. */
-INLINE VF significand_of(VF number, VI exponent) {
-    const VU bits = (VU)number, normal = (bits & 0x807fffffu) | 0x3f800000u;
-    const VI small = ((VI)(bits >> 23 & 255u) - 127 < exponent) & (exponent < EXPONENT_SPECIAL);
-    const VF up = power((VI)where(small, (VU)-exponent, BU(0)));
-    return (VF)where((VI)(bits << 1 == BU(0)), bits, where(small, (VU)(number * up), normal));
-}
 static void take_significands(struct side *s) {
     for (u32 x = 0; x < s->count; x++)
         for (u32 p = 0; p < ROWS; p += W) {
