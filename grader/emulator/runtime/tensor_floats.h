@@ -26,10 +26,17 @@ static const struct format HALF = {112, -14, 65536, 1}, SINGLE = {0, -126, INFIN
 #define F32_PARTS(u) (u) & 0x80000000u, (u) & 0x7fffffffu, SINGLE
 #define E4M3_PARTS(b) ((b) & 0x80u) << 24, ((b) & 0x7fu) << 20, BYTE
 
-/* Subnormal numbers become normal ones by a subtraction: multiplying them takes some processors 100 times as long. */
-INLINE void split(VU sign, VU magnitude, const struct format f, VF *value, VI *exponent) {
-    const VU subnormal = (VU)((VI)magnitude < (1 << 23)), one_up = subnormal & 1u << 23, least = subnormal & (u32)(127 + f.least) << 23;
-    const VF v = f.up ? (VF)(magnitude + ((u32)f.up << 23) + one_up) - (VF)least : (VF)magnitude;
+/* By a multiplication, which takes some processors 100 times as long for subnormal numbers, so for accumulators alone; or by a
+ * subtraction, which takes all a little longer. */
+enum { BY_MULTIPLYING, BY_SUBTRACTING };
+INLINE VF widen(VU magnitude, const struct format f, int how) {
+    if (!f.up) return (VF)magnitude;
+    if (how == BY_MULTIPLYING) return (VF)magnitude * power(BI(f.up));
+    const VU subnormal = (VU)((VI)magnitude < (1 << 23));
+    return (VF)(magnitude + ((u32)f.up << 23) + (subnormal & 1u << 23)) - (VF)(subnormal & (u32)(127 + f.least) << 23);
+}
+INLINE void split(VU sign, VU magnitude, const struct format f, int how, VF *value, VI *exponent) {
+    const VF v = widen(magnitude, f, how);
     const VI e = largest((VI)((VU)v >> 23) - 127, BI(f.least));
     *exponent = (VI)where((VI)(magnitude == BU(0)), BU((u32)EXPONENT_ZERO), (VU)e);
     *value = (VF)((VU)v | sign);

@@ -66,7 +66,7 @@ static void take_significands(struct side *s) {
     {                                                                                                                  \
         VF value;                                                                                                      \
         VI exponent;                                                                                                   \
-        split(parts, &value, &exponent);                                                                               \
+        split(parts, BY_SUBTRACTING, &value, &exponent);                                                                               \
         unusual |= is_unusual(value, exponent, f);                                                                     \
         *(VF *)&s->value[n][p] = value;                                                                                \
         *(VI *)&s->exponent[n][p] = exponent;                                                                          \
@@ -108,8 +108,8 @@ void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct si
 /* ---- floats ------------------------------------------------------------------------------------------------------- */
 
 INLINE struct format split_sum(struct sum_rule rule, VU c, VF *value, VI *exponent) {
-    if (rule.accumulator == ELEMENT_F16) return split(F16_PARTS(c), value, exponent), HALF;
-    return split(F32_PARTS(c), value, exponent), SINGLE;
+    if (rule.accumulator == ELEMENT_F16) return split(F16_PARTS(c), BY_MULTIPLYING, value, exponent), HALF;
+    return split(F32_PARTS(c), BY_MULTIPLYING, value, exponent), SINGLE;
 }
 
 /* The sum of one group for one element of D, by the rule above. */
@@ -174,18 +174,13 @@ INLINE VU round_to_f16(VU bits, VU rest) {
 }
 
 /* The same for the rows of a vector and ordinary numbers, whose products f32 holds exactly. Returns 0 where the accumulator
- * is too small or the sum too large. An infinite accumulator stays, and a NaN becomes the NaN of sums. */
+ * is infinite, NaN or too small, or the sum too large. */
 INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI top;
-    const int f16 = rule.accumulator == ELEMENT_F16;
-    const i32 least = (i32)rule.fraction_bits - 126, finite = f16 ? 15 : 127;
-    const u32 infinity = f16 ? 0x7c00u : 0x7f800000u, nan = f16 ? 0x7fffu : 0x7fffffffu;
+    const i32 least = (i32)rule.fraction_bits - 126, finite = rule.accumulator == ELEMENT_F16 ? 15 : 127;
     split_sum(rule, *c, &value, &top);
-    const VI special = top > finite;
-    const VU kept = where((VI)(*c & nan) > (i32)infinity, BU(nan), *c);
-    const u32 any_special = CMPI(5, top, BI(finite));
-    if (UNLIKELY(any_special)) value = (VF)where(special, BU(0), (VU)value), top = (VI)where(special, BU((u32)EXPONENT_ZERO), (VU)top);
+    if (UNLIKELY(CMPI(5, top, BI(finite)))) return 0;
     for (u32 x = k0; x < k1; x++) top = largest(top, EXPONENTS(x));
     if (UNLIKELY(CMPI(1, top, BI(least)) & CMPI(5, top, BI(EXPONENT_ZERO / 2)))) return 0;
     const VI last = largest(top, BI(least)) - (i32)rule.fraction_bits;
@@ -195,8 +190,18 @@ INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const 
     const VI total = sums[0] + sums[1];
     if (UNLIKELY(CMPI(1, (sums[0] ^ total) & (sums[1] ^ total), BI(0)))) return 0;
     const VU cut = toward_zero(total), bits = (VU)((VF)cut * power(last));
-    const VU rounded = f16 ? round_to_f16(bits, (VU)(total - __builtin_convertvector((VF)cut, VI))) : element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
-    *c = UNLIKELY(any_special) ? where(special, kept, rounded) : rounded;
+    if (rule.accumulator == ELEMENT_F16) *c = round_to_f16(bits, (VU)(total - __builtin_convertvector((VF)cut, VI)));
+    else *c = element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
+    return 1;
+}
+/* The same next to infinite and NaN accumulators: what they are, they stay. */
+static int sum_next_to_special(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
+    const u32 infinity = rule.accumulator == ELEMENT_F16 ? 0x7c00u : 0x7f800000u, nan = rule.accumulator == ELEMENT_F16 ? 0x7fffu : 0x7fffffffu;
+    const VU magnitude = *c & nan;
+    const VI special = (VI)magnitude >= (i32)infinity;
+    VU finite = *c & ~(VU)special;
+    if (!sum_ordinary(rule, a, b, k0, k1, row, column, &finite)) return 0;
+    *c = where(special, where((VI)magnitude == (i32)infinity, *c, BU(nan)), finite);
     return 1;
 }
 
@@ -231,9 +236,12 @@ INLINE void sum_columns(const struct sum_rule rule, const int ordinary, const st
     for (u32 x = 0; x < k; x += rule.group) {
         const u32 end = x + rule.group < k ? x + rule.group : k;
         for (u32 j = 0; j < columns; j++)
-            for (u32 p = 0; p < ROWS; p += W)
-                if (UNLIKELY(!(ordinary ? sum_ordinary : sum_significands)(rule, a, b, x, end, p, first + j, (VU *)&c[j][p])))
-                    for (u32 i = p; i < p + W; i++) c[j][i] = sum_of_group(rule, a, b, x, end, i, first + j, c[j][i]);
+            for (u32 p = 0; p < ROWS; p += W) {
+                VU *sums = (VU *)&c[j][p];
+                if (LIKELY((ordinary ? sum_ordinary : sum_significands)(rule, a, b, x, end, p, first + j, sums))) continue;
+                if (ordinary && sum_next_to_special(rule, a, b, x, end, p, first + j, sums)) continue;
+                for (u32 i = p; i < p + W; i++) c[j][i] = sum_of_group(rule, a, b, x, end, i, first + j, c[j][i]);
+            }
     }
 }
 void sum_floats(struct sum_rule rule, struct side *a, struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
