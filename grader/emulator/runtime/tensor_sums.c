@@ -180,7 +180,7 @@ INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const 
     VI top;
     const i32 least = (i32)rule.fraction_bits - 126, finite = rule.accumulator == ELEMENT_F16 ? 15 : 127;
     split_sum(rule, *c, &value, &top);
-    if (UNLIKELY(CMPI(5, top, BI(finite)))) return 0;
+    if (UNLIKELY(CMPI(6, top, BI(finite)))) return 0;
     for (u32 x = k0; x < k1; x++) top = largest(top, EXPONENTS(x));
     if (UNLIKELY(CMPI(1, top, BI(least)) & CMPI(5, top, BI(EXPONENT_ZERO / 2)))) return 0;
     const VI last = largest(top, BI(least)) - (i32)rule.fraction_bits;
