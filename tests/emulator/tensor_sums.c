@@ -117,6 +117,17 @@ static int known_results(void) {
     KNOWN("sm_80 has 24 fraction bits", HALVES(80, ELEMENT_F32), -0.5);
     KNOWN("sm_89 has 24 too", HALVES(89, ELEMENT_F32), -0.5);
     KNOWN("sm_90 has 25", HALVES(90, ELEMENT_F32), -0.75);
+    /* Li et al. ask whether subnormal numbers count, and how many products are one sum: 2^30 - 2^30 + 1 is 1 only if 1 is in a
+     * later one. */
+    const u32 first_half[16] = {0x7800, 0x7800, [8] = 0x3c00}, second_half[16] = {0x7800, 0xf800, [8] = 0x3c00};
+    const u32 first_tf32[8] = {f2u(0x1p30f), f2u(0x1p30f), [4] = f2u(1)}, second_tf32[8] = {f2u(1), f2u(-1), [4] = f2u(1)}, tiny[8] = {0x0d80}, small_too[8] = {0x2b80};
+#define WIDTH(architecture, type, a, b, k) dot(sum_rule(architecture, type, ELEMENT_F32, 0), type, a, b, k, 0)
+    KNOWN("sm_80 adds 8 products of halves", WIDTH(80, ELEMENT_F16, first_half, second_half, 16), 1);
+    KNOWN("sm_90 adds 16", WIDTH(90, ELEMENT_F16, first_half, second_half, 16), 0);
+    KNOWN("sm_80 adds 4 products of tf32", WIDTH(80, ELEMENT_TF32, first_tf32, second_tf32, 8), 1);
+    KNOWN("sm_90 adds 8", WIDTH(90, ELEMENT_TF32, first_tf32, second_tf32, 8), 0);
+    KNOWN("a sum may be subnormal", WIDTH(80, ELEMENT_BF16, tiny, small_too, 8), 0x1p-140f);
+    KNOWN("subnormal numbers count", sum(80, threes, 8, 0), 3 * 0x1p-24f);
     /* 8-bit floats: 13 fraction bits, in the sum and in its result. 0x38 is 1, 0x01 is 2^-9, 0x08 is 2^-6 of e4m3. */
     const u32 ones[32] = {0x38, 0x38, 0x38, 0x38, 0x08}, small[32] = {0x38, 0x01, 0x01, 0x01, 0x01};
 #define E4M3(architecture, c) dot(sum_rule(architecture, ELEMENT_E4M3, ELEMENT_F32, 0), ELEMENT_E4M3, ones, small, 32, c)

@@ -1,7 +1,7 @@
 /* What the files of the matrix instructions share.
  *
  *   tensor.c         mma, wmma and the product of a wgmma: from registers and memory to matrices, and back
- *   tensor_sums.c    the arithmetic
+ *   tensor_sums.c    the arithmetic; its numbers: tensor_floats.h
  *   tensor_memory.c  ldmatrix, stmatrix, wmma.load, wmma.store
  *
  * Fragments. A matrix lies in registers as blocks of 8 rows by 4 words of 32 bits (A, and B seen by columns), or of 8 rows

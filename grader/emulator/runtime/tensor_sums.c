@@ -9,10 +9,13 @@
  *
  * Sources. [1] Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021: terms
  * are aligned and truncated without normalising in between; f32 results are truncated. [2] Li et al., "FTTN", arXiv
- * 2403.00232: extra bits
- * by architecture. [3] Xie et al., MMA-Sim (github.com/microsoft/MMA-Sim, mmasim/simulator): the numbers below, the
+ * 2403.00232: extra bits by architecture. [3] Xie et al., MMA-Sim (github.com/microsoft/MMA-Sim, mmasim/simulator): the numbers below, the
  * exponents and NaN above, checked there against each architecture's GPUs. [4] Khattak, Mikaitis, "Accurate Models of
- * NVIDIA Tensor Cores", arXiv 2512.07004: the same for A100 and H100.
+ * NVIDIA Tensor Cores", arXiv 2512.07004, and their models (github.com/north-numerical-computing/MATLAB-tensor-core,
+ * models): the same for A100, Ada and H100.
+ *
+ * wgmma ([3] WGMMASim, [4] H100TC): 25 fraction bits, all of an instruction's k in one group; 8-bit floats have 13, in f32
+ * results too.
  *
  * sm_90 has no instruction for mma.sync with 8-bit floats: ptxas 13.0 converts the elements to halves, uses two of f16
  * k16, the first with a zero accumulator, and adds C with another, rounded addition (tensor.c; read with nvdisasm. An
@@ -25,17 +28,15 @@
  * Two rules are unpublished and checked only on the H200, so for sm_90 alone: which products of a sparse instruction
  * form a group (here: those of as many stored elements), and the sign of a zero sum (here: +, as an integer has none). */
 
-#include "tensor.h"
-
-#include <math.h>
+#include "tensor_floats.h"
 
 static const struct { u32 architecture, fraction_bits, group_bits; } RULES[] = {
     {90, 25, 256}, /* [3] 25 bits, and no splitting: k16 of halves and k8 of tf32 are one group; [4] H100 */
     {89, 24, 128}, /* [3] 24 bits; k16 of halves, k8 of tf32 and k32 of 8-bit floats are split in two */
     {80, 24, 128}, /* [3] 24 bits; k16 of halves and k8 of tf32 are split in two; [1], [4] A100: blocks of 8 and 4 */
 };
-#define LEAST_TOP -133 /* the least exponent that terms are aligned to; the H200 above fits -132 and less, not -131 */
-#define FP8_FRACTION_BITS 13u /* [3] sm_89: fraction bits of sums of 8-bit floats, and of their f32 results */
+#define LEAST_TOP -133 /* [4] H100TC: the least exponent that terms are aligned to; the H200 above fits -132 and less, not -131 */
+#define FP8_FRACTION_BITS 13u /* [3], [4] sm_89 and wgmma: fraction bits of sums of 8-bit floats, and of their f32 results */
 
 struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int sparse) {
     u32 i = 0;
@@ -46,49 +47,6 @@ struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int spa
 
 /* ---- decoding ----------------------------------------------------------------------------------------------------- */
 
-INLINE VU where(VI mask, VU a, VU b) { return ((VU)mask & a) | (~(VU)mask & b); }
-INLINE VI largest(VI a, VI b) {
-#ifdef EMU_AVX512
-    return __builtin_ia32_pmaxsd512_mask(a, b, a, (u16)-1);
-#elif W == 8
-    return __builtin_ia32_pmaxsd256(a, b);
-#else
-    return (VI)where(a > b, (VU)a, (VU)b);
-#endif
-}
-INLINE VF power(VI exponent) { return (VF)((VU)(exponent + 127) << 23); }
-
-/* A type's numbers as f32: their bits without the sign, moved up to f32's fraction and `up` exponents higher. `least` is the
- * type's least exponent; numbers from `special` on are its infinity, if it has one, and NaN. */
-struct format { i32 up, least; float special; int has_infinity; };
-static const struct format HALF = {112, -14, 65536, 1}, SINGLE = {0, -126, INFINITY, 1}, BYTE = {120, -6, 480, 0};
-#define F16_PARTS(h) ((h) & 0x8000u) << 16, ((h) & 0x7fffu) << 13, HALF
-#define F32_PARTS(u) (u) & 0x80000000u, (u) & 0x7fffffffu, SINGLE
-#define E4M3_PARTS(b) ((b) & 0x80u) << 24, ((b) & 0x7fu) << 20, BYTE
-
-INLINE void split(VU sign, VU magnitude, const struct format f, VF *value, VI *exponent) {
-    const VF v = f.up ? (VF)magnitude * power(BI(f.up)) : (VF)magnitude;
-    const VI e = largest((VI)((VU)v >> 23) - 127, BI(f.least));
-    *exponent = (VI)where((VI)(magnitude == BU(0)), BU((u32)EXPONENT_ZERO), (VU)e);
-    *value = (VF)((VU)v | sign);
-}
-INLINE VI mark_special(VF value, VI exponent, const struct format f) {
-    const VI magnitude = (VI)((VU)value & 0x7fffffffu), special = magnitude >= (i32)f2u(f.special);
-    const VI infinite = f.has_infinity ? magnitude == (i32)f2u(f.special) : BI(0);
-    return (VI)where(special, where(infinite, BU(EXPONENT_INFINITE), BU(EXPONENT_NAN)), (VU)exponent);
-}
-INLINE VI is_unusual(VF value, VI exponent, const struct format f) {
-    if (f.least > -LARGEST_ORDINARY) return (VI)((VU)value & 0x7fffffffu) >= (i32)f2u(f.special);
-    return (VI)((VU)(exponent + LARGEST_ORDINARY) > BU(2 * LARGEST_ORDINARY)) & (exponent != EXPONENT_ZERO);
-}
-
-/* The significand of a number: 1 or more, but less where the type's exponent ends, and not 0 for infinities and NaN. */
-INLINE VF significand_of(VF number, VI exponent) {
-    const VU bits = (VU)number, normal = (bits & 0x807fffffu) | 0x3f800000u;
-    const VI small = ((VI)(bits >> 23 & 255u) - 127 < exponent) & (exponent < EXPONENT_SPECIAL);
-    const VF up = power((VI)where(small, (VU)-exponent, BU(0)));
-    return (VF)where((VI)(bits << 1 == BU(0)), bits, where(small, (VU)(number * up), normal));
-}
 static void take_significands(struct side *s) {
     for (u32 x = 0; x < s->count; x++)
         for (u32 p = 0; p < ROWS; p += W) {
@@ -108,7 +66,7 @@ static void take_significands(struct side *s) {
     {                                                                                                                  \
         VF value;                                                                                                      \
         VI exponent;                                                                                                   \
-        split(parts, &value, &exponent);                                                                               \
+        split(parts, BY_SUBTRACTING, &value, &exponent);                                                                               \
         unusual |= is_unusual(value, exponent, f);                                                                     \
         *(VF *)&s->value[n][p] = value;                                                                                \
         *(VI *)&s->exponent[n][p] = exponent;                                                                          \
@@ -150,8 +108,8 @@ void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct si
 /* ---- floats ------------------------------------------------------------------------------------------------------- */
 
 INLINE struct format split_sum(struct sum_rule rule, VU c, VF *value, VI *exponent) {
-    if (rule.accumulator == ELEMENT_F16) return split(F16_PARTS(c), value, exponent), HALF;
-    return split(F32_PARTS(c), value, exponent), SINGLE;
+    if (rule.accumulator == ELEMENT_F16) return split(F16_PARTS(c), BY_MULTIPLYING, value, exponent), HALF;
+    return split(F32_PARTS(c), BY_MULTIPLYING, value, exponent), SINGLE;
 }
 
 /* The sum of one group for one element of D, by the rule above. */
@@ -216,18 +174,13 @@ INLINE VU round_to_f16(VU bits, VU rest) {
 }
 
 /* The same for the rows of a vector and ordinary numbers, whose products f32 holds exactly. Returns 0 where the accumulator
- * is too small or the sum too large. An infinite accumulator stays, and a NaN becomes the NaN of sums. */
+ * is infinite, NaN or too small, or the sum too large. */
 INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI top;
-    const int f16 = rule.accumulator == ELEMENT_F16;
-    const i32 least = (i32)rule.fraction_bits - 126, finite = f16 ? 15 : 127;
-    const u32 infinity = f16 ? 0x7c00u : 0x7f800000u, nan = f16 ? 0x7fffu : 0x7fffffffu;
+    const i32 least = (i32)rule.fraction_bits - 126, finite = rule.accumulator == ELEMENT_F16 ? 15 : 127;
     split_sum(rule, *c, &value, &top);
-    const VI special = top > finite;
-    const VU kept = where((VI)(*c & nan) > (i32)infinity, BU(nan), *c);
-    const u32 any_special = CMPI(5, top, BI(finite));
-    if (UNLIKELY(any_special)) value = (VF)where(special, BU(0), (VU)value), top = (VI)where(special, BU((u32)EXPONENT_ZERO), (VU)top);
+    if (UNLIKELY(CMPI(6, top, BI(finite)))) return 0;
     for (u32 x = k0; x < k1; x++) top = largest(top, EXPONENTS(x));
     if (UNLIKELY(CMPI(1, top, BI(least)) & CMPI(5, top, BI(EXPONENT_ZERO / 2)))) return 0;
     const VI last = largest(top, BI(least)) - (i32)rule.fraction_bits;
@@ -237,8 +190,18 @@ INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const 
     const VI total = sums[0] + sums[1];
     if (UNLIKELY(CMPI(1, (sums[0] ^ total) & (sums[1] ^ total), BI(0)))) return 0;
     const VU cut = toward_zero(total), bits = (VU)((VF)cut * power(last));
-    const VU rounded = f16 ? round_to_f16(bits, (VU)(total - __builtin_convertvector((VF)cut, VI))) : element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
-    *c = UNLIKELY(any_special) ? where(special, kept, rounded) : rounded;
+    if (rule.accumulator == ELEMENT_F16) *c = round_to_f16(bits, (VU)(total - __builtin_convertvector((VF)cut, VI)));
+    else *c = element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
+    return 1;
+}
+/* The same next to infinite and NaN accumulators: what they are, they stay. */
+static int sum_next_to_special(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
+    const u32 infinity = rule.accumulator == ELEMENT_F16 ? 0x7c00u : 0x7f800000u, nan = rule.accumulator == ELEMENT_F16 ? 0x7fffu : 0x7fffffffu;
+    const VU magnitude = *c & nan;
+    const VI special = (VI)magnitude >= (i32)infinity;
+    VU finite = *c & ~(VU)special;
+    if (!sum_ordinary(rule, a, b, k0, k1, row, column, &finite)) return 0;
+    *c = where(special, where((VI)magnitude == (i32)infinity, *c, BU(nan)), finite);
     return 1;
 }
 
@@ -273,9 +236,12 @@ INLINE void sum_columns(const struct sum_rule rule, const int ordinary, const st
     for (u32 x = 0; x < k; x += rule.group) {
         const u32 end = x + rule.group < k ? x + rule.group : k;
         for (u32 j = 0; j < columns; j++)
-            for (u32 p = 0; p < ROWS; p += W)
-                if (UNLIKELY(!(ordinary ? sum_ordinary : sum_significands)(rule, a, b, x, end, p, first + j, (VU *)&c[j][p])))
-                    for (u32 i = p; i < p + W; i++) c[j][i] = sum_of_group(rule, a, b, x, end, i, first + j, c[j][i]);
+            for (u32 p = 0; p < ROWS; p += W) {
+                VU *sums = (VU *)&c[j][p];
+                if (LIKELY((ordinary ? sum_ordinary : sum_significands)(rule, a, b, x, end, p, first + j, sums))) continue;
+                if (ordinary && sum_next_to_special(rule, a, b, x, end, p, first + j, sums)) continue;
+                for (u32 i = p; i < p + W; i++) c[j][i] = sum_of_group(rule, a, b, x, end, i, first + j, c[j][i]);
+            }
     }
 }
 void sum_floats(struct sum_rule rule, struct side *a, struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]) {
