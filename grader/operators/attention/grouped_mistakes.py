@@ -482,10 +482,10 @@ def _of_group(tensor: str) -> list[Alternate]:
 
 
 def _of_masks(tensor: str) -> list[Alternate]:
-    both = [
+    in_both_passes = [
         _of_gradient(name, tensor, f"matches {words}", Way(sees=sees), unless) for name, words, sees, unless in MASKS
     ]
-    backward = [
+    in_the_second = [
         _of_gradient(
             f"backward_{name}",
             tensor,
@@ -496,7 +496,7 @@ def _of_masks(tensor: str) -> list[Alternate]:
         for name, words, sees, unless in MASKS
         if name in WIDER_MASKS
     ]
-    return both + backward
+    return in_both_passes + in_the_second
 
 
 GRADIENT_MISTAKES: tuple[Alternate, ...] = (
