@@ -16,9 +16,9 @@ from grader.base.errors import MachineFault
 from grader.course.assignment import Assignment, TimingRules, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, limits
 from grader.course.testcase import Case, Suite, load_suite
-from grader.operators.tolerance import Tolerance
 from grader.gpu.outside_clock import Busy
 from grader.gpu.state import GpuState
+from grader.operators.tolerance import Tolerance
 from grader.timing import measurement
 from grader.timing.evidence import Outside
 from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
@@ -184,7 +184,9 @@ def test_one_wrong_value_anywhere_is_found(fresh: FreshInput, case: Case, tmp_pa
         wrong[index] += 1
         wrong.tofile(output)
         place = case.operator.locate(case.shape, index)
-        assert f"its output is wrong: {place.label}, row {place.row}" in answer.problem(output, tolerance(case, tmp_path))
+        assert f"its output is wrong: {place.label}, row {place.row}" in answer.problem(
+            output, tolerance(case, tmp_path)
+        )
 
 
 def test_what_is_wrong_on_a_hidden_input_is_said_without_values(case: Case, fresh: FreshInput, tmp_path: Path) -> None:
