@@ -14,11 +14,11 @@ import pytest
 
 from grader.base.errors import MachineFault
 from grader.course.assignment import Assignment, TimingRules, load_assignment
-from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.catalogue import TestcaseFiles, generate, limits
 from grader.course.testcase import Case, Suite, load_suite
 from grader.gpu.outside_clock import Busy
 from grader.gpu.state import GpuState
-from grader.operators.tolerance import Limit
+from grader.operators.tolerance import Tolerance
 from grader.timing import measurement
 from grader.timing.evidence import Outside
 from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
@@ -121,10 +121,11 @@ def suite(hw4: Assignment) -> Suite:
     return load_suite(hw4.testcases_file)
 
 
-@pytest.fixture(params=["hw4", "backward"])
+@pytest.fixture(params=["hw4", "backward", "half"])
 def case(request: pytest.FixtureRequest) -> Case:
-    """A small case: with one output tensor, and with several that each lie in one piece."""
-    return load_suite(load_assignment(request.param).testcases_file).cases["s01"]
+    """A small case: with one output tensor, with several that each lie in one piece, and with packed half precision."""
+    cases = load_suite(load_assignment(request.param).testcases_file).cases
+    return cases["s06" if request.param == "half" else "s01"]
 
 
 @pytest.fixture
@@ -144,8 +145,8 @@ def right_output(case: Case, source: Path, target: Path) -> None:
                 layout.write(output.fileno(), unit, values)
 
 
-def tolerance(case: Case) -> dict[str, float | Limit]:
-    return case.operator.tolerances(case.shape, load_assignment(case.assignment).tolerance)
+def tolerance(case: Case, tmp_path: Path) -> Tolerance:
+    return limits(case, TestcaseFiles(tmp_path / "files"), load_assignment(case.assignment).tolerance)
 
 
 def test_the_first_input_is_the_testcases_own_and_every_run_after_it_has_another(
@@ -168,8 +169,8 @@ def test_a_right_output_is_believed_and_the_one_of_the_run_before_is_not(
     for _ in range(3):
         answer = fresh.renew()
         right_output(case, fresh.path, output)
-        assert answer.problem(output, tolerance(case)) == ""
-    assert "on a fresh input its output is wrong: " in fresh.renew().problem(output, tolerance(case))
+        assert answer.problem(output, tolerance(case, tmp_path)) == ""
+    assert "on a fresh input its output is wrong: " in fresh.renew().problem(output, tolerance(case, tmp_path))
 
 
 @pytest.mark.parametrize("case", ["hw4"], indirect=True)
@@ -183,13 +184,15 @@ def test_one_wrong_value_anywhere_is_found(fresh: FreshInput, case: Case, tmp_pa
         wrong[index] += 1
         wrong.tofile(output)
         place = case.operator.locate(case.shape, index)
-        assert f"its output is wrong: {place.label}, row {place.row}" in answer.problem(output, tolerance(case))
+        assert f"its output is wrong: {place.label}, row {place.row}" in answer.problem(
+            output, tolerance(case, tmp_path)
+        )
 
 
 def test_what_is_wrong_on_a_hidden_input_is_said_without_values(case: Case, fresh: FreshInput, tmp_path: Path) -> None:
     output = tmp_path / "output"
     np.full(case.output_bytes // 4, 12345.5, "<f4").tofile(output)
-    assert "12345" not in fresh.renew().problem(output, tolerance(case))
+    assert "12345" not in fresh.renew().problem(output, tolerance(case, tmp_path))
 
 
 def test_an_input_that_nobody_waited_for_is_removed_too(suite: Suite, tmp_path: Path) -> None:
@@ -208,7 +211,7 @@ def test_an_input_that_cannot_be_written_is_the_machines_fault(
 
     assert fresh.path.exists()
     monkeypatch.setattr("grader.operators.layout.write_exactly", full)
-    with pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"):
+    with pytest.raises(MachineFault, match=r"s0[16] \(.* bytes\) could not be written to .*: No space left"):
         fresh.renew()
 
 
@@ -217,8 +220,8 @@ def test_an_output_of_the_wrong_size_is_named(fresh: FreshInput, case: Case, tmp
     output = tmp_path / "output"
     output.write_bytes(content)
     answer = fresh.renew()
-    assert f"{len(content)} bytes, {case.output_bytes:,} expected" in answer.problem(output, tolerance(case))
-    assert "left no output file" in answer.problem(tmp_path / "none", tolerance(case))
+    assert f"{len(content)} bytes, {case.output_bytes:,} expected" in answer.problem(output, tolerance(case, tmp_path))
+    assert "left no output file" in answer.problem(tmp_path / "none", tolerance(case, tmp_path))
 
 
 def test_an_output_that_is_no_file_is_named(fresh: FreshInput, case: Case, tmp_path: Path) -> None:
@@ -226,7 +229,7 @@ def test_an_output_that_is_no_file_is_named(fresh: FreshInput, case: Case, tmp_p
     os.mkfifo(tmp_path / "pipe")
     answer = fresh.renew()
     for name in ("folder", "pipe"):
-        assert "its output is not a regular file" in answer.problem(tmp_path / name, tolerance(case))
+        assert "its output is not a regular file" in answer.problem(tmp_path / name, tolerance(case, tmp_path))
 
 
 def test_the_next_input_is_opened_ahead_and_each_is_closed_in_its_turn() -> None:

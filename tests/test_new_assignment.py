@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import grader
 from tests.support.course import ROOT
 
 PAGE = (ROOT / "docs/new-assignment.md").read_text(encoding="utf-8")
@@ -63,3 +64,19 @@ def test_every_command_of_the_page_works_and_the_solution_passes(checkout: Path)
     assert "s02: ok, 4,000 values recomputed" in said
     assert len(re.findall(r"^s0[12] .* passed ", said, re.MULTILINE)) == 2
     assert "Practice score: 70 of 70 points" in said
+
+
+def test_attention_in_half_precision_with_other_shapes_is_an_assignment_without_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in re.findall(r"<!-- data: (\S+) -->\n```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    shutil.copytree(ROOT / "reference/half", tmp_path / "reference/cs149")
+    for name in ("half.h", "sequential.h"):
+        shutil.copy(ROOT / "reference" / name, tmp_path / "reference" / name)
+    monkeypatch.setenv("GRADER_ROOT", str(tmp_path))
+    assert grader("testcases", "generate", "public").code == 0
+    assert "s02: ok, 16,640 values recomputed" in grader("testcases", "verify", "public", "--full").out
+    assert grader("baseline", "--tests", "s01").code == 0
+    assert "8192 x 128" in grader("testcases", "list").out

@@ -84,7 +84,9 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
 def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expected: Path, got: Path) -> Diagnosis:
     if check.kind == "precision":
         number = next(i for i, found in enumerate(check.precision) if found.sloppy)
-        samples = _samples(operator, shape, number, check.errors[number], input, expected, got, PRECISION_ROWS)
+        samples = _samples(
+            operator, shape, number, check.errors[number], input, expected, got, PRECISION_ROWS, only_wrong=False
+        )
         cause, steps = _rounding(operator, shape, number, samples)
         return Diagnosis("", *((cause, steps) if cause else _LOST_PRECISION))
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
@@ -133,7 +135,7 @@ def _cause(
     def rounding(_: list[_Sample]) -> Explanation:
         if finite is None or not any(alternate.rounding for alternate in operator.alternates()):
             return NOTHING
-        more = _samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS)
+        more = _samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS, only_wrong=False)
         return _rounding(operator, shape, number, more)
 
     for explain in (_constant, partial(_alternate, operator, shape, number), rounding, partial(_misplaced, operator)):
@@ -281,9 +283,11 @@ def _samples(
     expected: Path,
     got: Path,
     most_rows: int,
+    *,
+    only_wrong: bool = True,
 ) -> list[_Sample]:
-    """Some wrong rows of some wrong units; any rows if no value is wrong by itself."""
-    wrong_units = np.flatnonzero(errors.by_unit) if errors.wrong else np.arange(len(errors.by_unit))
+    """Some wrong rows of some wrong units, or any rows of any units."""
+    wrong_units = np.flatnonzero(errors.by_unit) if only_wrong else np.arange(len(errors.by_unit))
     right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
     near = _Nearness(errors.limit.match, max(RTOL, 2 * layout.type.roundoff))
     chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
@@ -301,7 +305,7 @@ def _samples(
                 right = right_layout.read(kept.fileno(), unit)
                 if mine is None or right is None:
                     return []
-                wrong_rows = _wrong_rows(mine, right, errors.limit.largest) if errors.wrong else np.arange(len(mine))
+                wrong_rows = _wrong_rows(mine, right, errors.limit.largest) if only_wrong else np.arange(len(mine))
                 if not len(wrong_rows):
                     continue
                 picks = np.unique(np.linspace(0, len(wrong_rows) - 1, most_rows).astype(int))

@@ -10,7 +10,7 @@ from grader.base.paths import shown
 from grader.base.progress import shown_progress
 from grader.checking.check import Check, check_output, share_in_words
 from grader.checking.diagnose import diagnose
-from grader.checking.gradient import MOST_FLOPS, STEP, flops, write_differences
+from grader.checking.gradient import MOST_FLOPS, QUICK_FLOPS, STEP, flops, write_differences
 from grader.commands.inspection import Subject, built, open_subject
 from grader.course.assignment import chosen_assignment
 from grader.course.catalogue import limits
@@ -26,7 +26,7 @@ def check_gradients(
     """Run the submission on one of `tests` and compare its gradients with differences. Return (whether they are right,
     what a student reads)."""
     rules = chosen_assignment(assignment, path)
-    case = _case(rules.name, suite_of(rules).select(tests))
+    case = chosen_case(rules.name, suite_of(rules).select(tests))
     subject = open_subject(path, case.name, assignment, engine, arch)
     program = built(subject, subject.submission).program
     assert program is not None
@@ -51,16 +51,18 @@ def check_gradients(
     return check.passed, "\n".join(_lines(subject, check, str(diagnosis or "")))
 
 
-def _case(assignment: str, cases: tuple[Case, ...]) -> Case:
-    """The most telling one that does not take too long: the largest."""
+def chosen_case(assignment: str, cases: tuple[Case, ...]) -> Case:
+    """The most telling one: the largest of those that take some seconds, else the smallest."""
     able = [case for case in cases if case.operator.differentiable]
     if not able:
-        raise UsageError(f"{assignment} asks for no gradients: --gradcheck is for assignments with a backward pass.")
-    quick = [case for case in able if flops(case.operator, case.shape) <= MOST_FLOPS]
-    if not quick:
+        raise UsageError(f"{assignment} asks for no gradients: --gradcheck is for assignments that do.")
+    work = {case.name: flops(case.operator, case.shape) for case in able}
+    quick = [case for case in able if work[case.name] <= QUICK_FLOPS]
+    chosen = max(quick, key=lambda case: work[case.name]) if quick else min(able, key=lambda case: work[case.name])
+    if work[chosen.name] > MOST_FLOPS:
         names = ", ".join(case.name for case in able)
         raise UsageError(f"Moving every entry of {names} takes too long: choose a smaller sample with --tests.")
-    return max(quick, key=lambda case: flops(case.operator, case.shape))
+    return chosen
 
 
 def _lines(subject: Subject, check: Check, diagnosis: str) -> Iterator[str]:

@@ -198,11 +198,14 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([\w.-]+)"', re.MULTILINE)
 
 
 def _with_headers(source: Path) -> tuple[Path, ...]:
-    """The source, followed by the headers that it includes from its own folder or the one above."""
-    names = [name.decode() for name in _INCLUDE.findall(source.read_bytes())]
+    """The source, followed by the headers that it or another of them includes, from its own folder or the one above."""
     folders = (source.parent, source.parent.parent)
-    found = (next((f / name for f in folders if (f / name).is_file()), None) for name in names)
-    return (source, *(path for path in found if path is not None))
+    found = [source]
+    for path in found:
+        names = (name.decode() for name in _INCLUDE.findall(path.read_bytes()))
+        headers = (next((f / name for f in folders if (f / name).is_file()), None) for name in names)
+        found += [header for header in headers if header is not None and header not in found]
+    return tuple(found)
 
 
 def _compile(compiler: str, sources: Sequence[Path], flags: Sequence[str], folder: Path, run: Runner) -> Path:

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grader.base.errors import UsageError
 from grader.checking.check import check_output
 from grader.checking.diagnose import diagnose
 from grader.checking.gradient import differences
+from grader.commands.gradients import chosen_case
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure, limits
 from grader.course.testcase import Case, Suite, load_suite
@@ -287,3 +289,20 @@ def test_nan_never_passes(suites, tmp_path) -> None:
     tolerance = limits(case, files, FORWARD.tolerance)
     found = check_output(case.operator, case.shape, files.expected(case), tmp_path / "out", tolerance)
     assert not found.passed and found.nan == 2
+
+
+# ---- the gradient check for students ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "chosen"), [("half_backward", "s05"), ("backward", "s01")])
+def test_the_gradient_check_takes_a_sample_of_which_every_entry_can_be_moved(name, chosen) -> None:
+    suite = load_suite(load_assignment(name).testcases_file)
+    assert chosen_case(name, suite.select("public")).name == chosen
+    with pytest.raises(UsageError, match="takes too long: choose a smaller sample"):
+        chosen_case(name, suite.select("t15"))
+
+
+def test_the_gradient_check_is_for_gradients() -> None:
+    suite = load_suite(FORWARD.testcases_file)
+    with pytest.raises(UsageError, match="half asks for no gradients"):
+        chosen_case("half", suite.select("public"))

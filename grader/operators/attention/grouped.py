@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -177,15 +177,20 @@ def exact(values: Real) -> Real:
     return values
 
 
+Sees = Callable[[Problem, NDArray[np.intp]], tuple[NDArray[np.intp], NDArray[np.intp]]]
+"""(first, end) of the keys that queries see."""
+
+
 @dataclass(frozen=True)
 class Way:
     """How something computes attention and its gradient: the right way by default, or with mistakes.
 
     Rounding: `scores` rounds QKᵀ and again after the scale, `weights` the softmax, `slopes` dP and dS, `results` every
-    output. `sees` gives the keys of each query, and `padding` the number of keys beyond the last that count with score
-    0. `factor` multiplies scores, and gradients unless `gradient_factor` does. `stale` = (tile, what): keys are merged
-    a tile at a time, and "O", "l" or "both" are not rescaled when the maximum grows. `heads` are those of a group that
-    add to dK and dV.
+    output. `sees` gives the keys of each query; the backward pass, which computes the exponentials again and divides
+    by the forward pass's sum, may see more, `backward_sees`. `padding` is the number of keys beyond the last that
+    count with score 0. `factor` multiplies scores, and gradients unless `gradient_factor` does. `stale` = (tile, what):
+    keys are merged a tile at a time, and "O", "l" or "both" are not rescaled when the maximum grows. `heads` are those
+    of a group that add to dK and dV.
     """
 
     number: Any = np.float64
@@ -193,7 +198,8 @@ class Way:
     weights: Round = exact
     slopes: Round = exact
     results: Round = exact
-    sees: Callable[[Problem, NDArray[np.intp]], tuple[NDArray[np.intp], NDArray[np.intp]]] = seen
+    sees: Sees = seen
+    backward_sees: Sees | None = None
     padding: Callable[[Problem], int] = lambda p: 0
     factor: Callable[[Problem], float] = lambda p: p.scale
     gradient_factor: Callable[[Problem], float] | None = None
@@ -261,6 +267,15 @@ def forward(p: Problem, tensors: Sequence[Real], rows: Rows, way: Way = RIGHT) -
     return way.results(o)
 
 
+def _with_sum_of_forward(p: Problem, way: Way, q: Real, k: Real, queries: NDArray[np.intp]) -> tuple[slice, Real]:
+    """Weights of the keys that the backward pass sees, divided by the sum of those that the forward pass sees."""
+    assert way.backward_sees is not None
+    keys, weights = probabilities(p, replace(way, sees=way.backward_sees), q, k, queries)
+    first, end = (ends[:, None] for ends in way.sees(p, queries))
+    numbers = np.arange(keys.start, keys.stop)
+    return keys, weights / (weights * ((numbers >= first) & (numbers < end))).sum(axis=1, keepdims=True)
+
+
 def gradients(p: Problem, tensors: Tensors, way: Way = RIGHT) -> Gradients:
     """(O, dQ, dK, dV) of one unit."""
     q, k, v, do = (tensor.astype(way.number) for tensor in tensors[:4])
@@ -272,6 +287,8 @@ def gradients(p: Problem, tensors: Tensors, way: Way = RIGHT) -> Gradients:
     for _, here, queries in tiles(p, np.arange(len(q))):
         keys, weights = probabilities(p, way, q[here], k, queries)
         o[here] = way.results(weights @ v[keys])
+        if way.backward_sees is not None:
+            keys, weights = _with_sum_of_forward(p, way, q[here], k, queries)
         slopes = way.slopes(do[here] @ v[keys].T)
         if way.subtracts_d:
             slopes = slopes - (do[here] * o[here]).sum(axis=1, keepdims=True)

@@ -15,6 +15,7 @@ from grader.operators.attention.grouped import (
     Problem,
     Round,
     Way,
+    exact,
     forward,
     gradients,
     probabilities,
@@ -131,6 +132,8 @@ MASKS: tuple[tuple[str, str, Callable[[Problem, NDArray[np.intp]], Sight], Unles
     ),
 )
 
+
+WIDER_MASKS = ("causal_mask_ignored", "causal_mask_one_too_late", "window_ignored", "window_one_too_wide")
 
 # ---- the forward pass -------------------------------------------------------------------------------------------
 
@@ -294,28 +297,27 @@ def _summed(terms: Sequence[F64] | NDArray[np.float64], rounded: Round) -> F64:
     return np.asarray(total)
 
 
-def _one_by_one(sums_up: Callable[[Problem, F64, F64, Round], F64]) -> Callable[[Shape, Tensors, Rows], F64]:
-    """O from exp(s − m) and V, with sums that are rounded after every term."""
+def _online(o_in_half: bool, total_in_half: bool) -> Callable[[Shape, Tensors, Rows], F64]:
+    """An online softmax over one key at a time, with O or ℓ rounded after every key."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         p = problem_of(shape)
         q, k, v = (tensor.astype(np.float64) for tensor in tensors[:3])
         numbers = np.arange(len(q))[rows]
-        keys, weights = probabilities(p, Way(), q[numbers], k, numbers % p.queries)
-        top = weights.max(axis=1, keepdims=True)
-        return sums_up(p, weights / np.where(top > 0, top, 1), v[keys], p.output_type.rounded)
+        round_o, round_total = (p.output_type.rounded if half else exact for half in (o_in_half, total_in_half))
+        first, end = seen(p, numbers % p.queries)
+        scores = q[numbers] @ k.T * p.scale
+        top, total, o = np.full((len(numbers), 1), -np.inf), np.zeros((len(numbers), 1)), np.zeros((len(numbers), p.d))
+        for key in range(max(0, int(first.min())), int(end.max())):
+            sees = ((first <= key) & (key < end))[:, None]
+            higher = np.maximum(top, scores[:, key : key + 1])
+            shrink, weight = np.exp(top - higher), np.exp(scores[:, key : key + 1] - higher)
+            total = np.where(sees, round_total(total * shrink + weight), total)
+            o = np.where(sees, round_o(o * shrink + weight * v[key]), o)
+            top = np.where(sees, higher, top)
+        return np.asarray(o / np.where(total > 0, total, 1))
 
     return compute
-
-
-def _o_in_half(p: Problem, weights: F64, v: F64, rounded: Round) -> F64:
-    total = weights.sum(axis=1, keepdims=True)
-    return _summed(weights.T[:, :, None] * v[:, None, :], rounded) / np.where(total > 0, total, 1)
-
-
-def _total_in_half(p: Problem, weights: F64, v: F64, rounded: Round) -> F64:
-    total = _summed(weights.T[:, :, None], rounded)
-    return np.asarray(weights @ v / np.where(total > 0, total, 1))
 
 
 def _scores_summed_in_half(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
@@ -345,7 +347,7 @@ def _precision() -> list[Alternate]:
         Alternate(
             "o_summed_in_half",
             f"It looks like O summed up in half precision, {half}",
-            _one_by_one(_o_in_half),
+            _online(o_in_half=True, total_in_half=False),
             lambda shape: _too_many(problem_of(shape)),
             steps=("output_sum",),
             rounding=True,
@@ -353,7 +355,7 @@ def _precision() -> list[Alternate]:
         Alternate(
             "total_in_half",
             f"It looks like ℓ, the sum of the exponentials, kept in half precision, {half}",
-            _one_by_one(_total_in_half),
+            _online(o_in_half=False, total_in_half=True),
             lambda shape: _too_many(problem_of(shape)),
             steps=("total",),
             rounding=True,
@@ -480,9 +482,21 @@ def _of_group(tensor: str) -> list[Alternate]:
 
 
 def _of_masks(tensor: str) -> list[Alternate]:
-    return [
+    in_both_passes = [
         _of_gradient(name, tensor, f"matches {words}", Way(sees=sees), unless) for name, words, sees, unless in MASKS
     ]
+    in_the_second = [
+        _of_gradient(
+            f"backward_{name}",
+            tensor,
+            f"matches a right forward pass, and in the backward pass {words}",
+            Way(backward_sees=sees),
+            unless,
+        )
+        for name, words, sees, unless in MASKS
+        if name in WIDER_MASKS
+    ]
+    return in_both_passes + in_the_second
 
 
 GRADIENT_MISTAKES: tuple[Alternate, ...] = (

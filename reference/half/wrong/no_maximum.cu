@@ -2,5 +2,4 @@
 // expect: wrong_answer on most: NaN
 #define MAXIMUM(m, s) 0.0f
 #define WEIGHT(x) in_half(x, type)
-#define TOTAL(x) in_half(x, type)
 #include "attention.cuh"

@@ -6,7 +6,6 @@
 //     DK_SCALE(h)               that of dK
 //     FIRST_HEAD(first, group)  the first query head that adds to dK and dV
 //     END_HEAD(first, group)    the one after the last
-//     LSE(x)                    the logarithm of the sum of exponentials, as it is kept
 //     SLOPE(x)                  an element of dS
 //     DQ_SUM(x)                 a partial sum of dQ
 //     DK_SUM(x)                 one of dK
@@ -30,9 +29,6 @@
 #endif
 #ifndef END_HEAD
 #define END_HEAD(first, group) ((first) + (group))
-#endif
-#ifndef LSE
-#define LSE(x) (x)
 #endif
 #ifndef SLOPE
 #define SLOPE(x) (x)
@@ -205,7 +201,7 @@ __global__ void attention_forward(Problem a) {
         store(a.output, os.first + i * os.stride + x, h.type, o[x]);
         dot += load(a.input, grad + x, h.type) * o[x];
     }
-    a.lse[number] = LSE(m + logf(l));
+    a.lse[number] = m + logf(l);
     a.dot[number] = dot;
 }
 
