@@ -97,7 +97,7 @@ def stage_task(
 
 
 class Foreman(threading.Thread):
-    """Runs until `stop`. `publish` is called with every change, `changed` with every student who has a new record."""
+    """Runs until `stop`. `publish` is called with every change, `changed` after every new record."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Foreman(threading.Thread):
         lanes: Sequence[Lane],
         roster: dict[str, Student],
         publish: Callable[[Event], None],
-        changed: Callable[[str], None],
+        changed: Callable[[], None],
         make_task: MakeTask = stage_task,
     ) -> None:
         super().__init__(name="foreman", daemon=True)
@@ -269,7 +269,7 @@ class Foreman(threading.Thread):
                 then_timing=not failed and lane.stage is Stage.VERDICT and self.has_timing,
                 note=first_line(fault) if failed else "",
             )
-            self._changed(upload.student)
+            self._changed()
             self._tell(upload, lane.stage, Step.DONE)
         else:
             self._books.call(
