@@ -33,6 +33,7 @@ from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import first_line
 from grader.classes.batch.work import Task
+from grader.grading.pipeline import Grading
 from grader.judge.ledger import MAX_TRIES, Ledger, Stage, Step, Upload
 from grader.judge.stage_task import Judged, StageTask
 from grader.judge.store_thread import StoreThread
@@ -60,6 +61,8 @@ class Lane:
     stage: Stage
     setup: Setup
     worker: Worker | None = None
+    starting: bool = False
+    """Its worker is new: it imports what grading takes, and opens the engine."""
     upload: Upload | None = None
     began: float = 0.0
     busy_s: float = 0.0
@@ -78,6 +81,14 @@ class Live:
     tests: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """The first task of a worker, which is done once the engine is open."""
+
+    def __call__(self, setup: Setup, grading: Grading) -> str:
+        return setup.engine.name
+
+
 def stage_task(
     upload: Upload, files: tuple[tuple[str, bytes], ...], address: str, judged_before: frozenset[str]
 ) -> Task:
@@ -86,7 +97,7 @@ def stage_task(
 
 
 class Foreman(threading.Thread):
-    """Runs until `stop`. `publish` is called with every change, `changed` with every student who has a new record."""
+    """Runs until `stop`. `publish` is called with every change, `changed` after every new record."""
 
     def __init__(
         self,
@@ -94,7 +105,7 @@ class Foreman(threading.Thread):
         lanes: Sequence[Lane],
         roster: dict[str, Student],
         publish: Callable[[Event], None],
-        changed: Callable[[str], None],
+        changed: Callable[[], None],
         make_task: MakeTask = stage_task,
     ) -> None:
         super().__init__(name="foreman", daemon=True)
@@ -160,7 +171,7 @@ class Foreman(threading.Thread):
             self.problem = ""
         except MachineFault as fault:  # the disk is full, or locked
             self.problem, wait_s = str(fault), _DISK_RETRY_S
-        busy = {lane.worker.fileno(): lane for lane in self.lanes if lane.upload is not None and lane.worker}
+        busy = {lane.worker.fileno(): lane for lane in self.lanes if lane.worker and (lane.upload or lane.starting)}
         watched = [self._bell, self._reports.fileno(), *busy]
         ready = select.select(watched, [], [], wait_s)[0]
         if self._bell in ready:
@@ -178,6 +189,11 @@ class Foreman(threading.Thread):
             devices = {other.device for other in self.lanes if other.upload is not None}
             if lane.device in devices or lane.rests_until > now:
                 continue
+            if lane.worker is None:
+                lane.worker, lane.starting = Worker(lane.name, lane.setup), True
+                lane.worker.give(Opened())
+            if lane.starting:
+                continue
             upload = self._books.call(Ledger.claim, lane.stage)
             if upload is None:
                 continue
@@ -187,7 +203,6 @@ class Foreman(threading.Thread):
             )
             lane.upload, lane.began = upload, now
             self.live[upload.id] = Live()
-            lane.worker = lane.worker or Worker(lane.name, lane.setup)
             lane.worker.give(
                 self._make_task(upload, self._books.call(Ledger.files, upload.number), self._address, known)
             )
@@ -212,20 +227,30 @@ class Foreman(threading.Thread):
 
     def _take(self, lane: Lane) -> None:
         upload, worker = lane.upload, lane.worker
-        assert upload is not None and worker is not None
+        assert worker is not None
         answer = worker.answer()
+        if isinstance(answer, Died) or (lane.starting and not isinstance(answer, str)):
+            worker.end()
+            worker.join()
+            lane.worker = None
+        if lane.starting:
+            lane.starting = False
+            self._count_fault(lane, "" if isinstance(answer, str) else str(answer))
+            return
+        assert upload is not None
         lane.upload = None
         lane.busy_s += time.time() - lane.began
         lane.finished += 1
-        if isinstance(answer, Died):
-            worker.join()
-            lane.worker = None
         fault = _machine_fault(answer)
+        self._count_fault(lane, fault)
+        self._unsaved.append(lambda: self._settle(lane, upload, answer, fault))
+
+    def _count_fault(self, lane: Lane, fault: str) -> None:
+        """Let a lane rest that has failed several times in a row."""
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if fault else 0
         lane.last_fault = fault or lane.last_fault
         if lane.faults_in_a_row >= _FAULTS_TO_REST:
             lane.rests_until, lane.faults_in_a_row = time.time() + _REST_S, 0
-        self._unsaved.append(lambda: self._settle(lane, upload, answer, fault))
 
     def _settle(self, lane: Lane, upload: Upload, answer: object, fault: str) -> None:
         """Store what became of a stage. It may be called again if the store could not be written."""
@@ -244,7 +269,7 @@ class Foreman(threading.Thread):
                 then_timing=not failed and lane.stage is Stage.VERDICT and self.has_timing,
                 note=first_line(fault) if failed else "",
             )
-            self._changed(upload.student)
+            self._changed()
             self._tell(upload, lane.stage, Step.DONE)
         else:
             self._books.call(

@@ -16,7 +16,8 @@ from grader.records.record import Record
 from grader.records.score import geometric_mean
 from grader.sandbox.bounded import Bounded, Exceeded
 
-_differ = Bounded(wall_s=5, memory_bytes=1 << 30)
+_differ = Bounded(wall_s=20, memory_bytes=1 << 30)
+_MOST_BYTES = 400_000
 _MOST_LINES = 4000
 _COLUMNS = (
     "submission", "received", "state", "passed", "tests", "first problem", "largest error", "GPU ms", "speedup",
@@ -86,6 +87,8 @@ def work_log(entries: Sequence[Entry]) -> str:
 def changes(before: Sequence[tuple[str, bytes]], after: Sequence[tuple[str, bytes]]) -> list[tuple[str, str]]:
     """The lines of a unified diff, each with its kind: file, where, add, remove or same. It is computed under limits,
     since sources can be made for which it takes hours."""
+    if sum(len(content) for _, content in (*before, *after)) > _MOST_BYTES:
+        return [("where", "The files are too large to compare here.")]
     try:
         return _differ.call(_changes, tuple(before), tuple(after))
     except Exceeded as exceeded:

@@ -51,7 +51,7 @@ class Judge:
         self._books = StoreThread(store, rules.name)
         self.ask = self._books.ask
         self.standings = Standings(self._books, rules, which, lambda: self.hub.publish({"kind": "board"}))
-        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.touch, make_task)
+        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.look, make_task)
         self.board_part: tuple[Shown | None, bytes] = None, b""
         """The board's moving part as it was rendered last."""
         self._uploading: dict[str, int] = {}

@@ -3,6 +3,8 @@ page has an address of its own, ending in /part, which the page's script asks fo
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -11,7 +13,7 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from grader.classes.attention import by_reason, needs_attention
-from grader.classes.final_points import absent, standing
+from grader.classes.final_points import Line, absent, standing
 from grader.judge import history
 from grader.judge.admission import COOKIE, files_of
 from grader.judge.api import Anyone, Id, Known, Staff, judge_of, own
@@ -21,6 +23,7 @@ from grader.judge.office import Judge, lane_of
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action
 from grader.judge.tokens import Person
+from grader.records.record import Record
 from grader.report.explain import compare, explain
 from grader.site.class_site import shown_board
 from grader.site.record_page import asset, report_of
@@ -32,6 +35,8 @@ _ASSETS = {
     "judge.css": "text/css",
     "judge.js": "text/javascript",
 }
+_differ = ThreadPoolExecutor(1, "differ")
+"""A difference that takes long delays other differences and nothing else."""
 _COOKIE_S = 120 * 86_400
 
 
@@ -123,21 +128,22 @@ async def submission_part(request: Request, id: Id, who: Known) -> Response:
 async def _submission(request: Request, template: str, upload: Upload, who: Person) -> Response:
     judge = judge_of(request)
 
-    def found(ledger: Ledger) -> dict[str, Any]:
+    def found(ledger: Ledger) -> tuple[dict[str, Any], Line | None, tuple[tuple[str, bytes], ...]]:
         earlier = [one for one in ledger.of_student(upload.student) if one.number < upload.number and one.submission]
-        report = None
-        if upload.submission is not None:
-            entered = ledger.store.points(judge.rules.name).get(upload.student, {})
-            attempts = list(ledger.store.attempts(judge.rules.name, upload.student))
-            mine = [attempt for attempt in attempts if attempt.submission == upload.submission]
-            if mine:
-                line = standing(mine[0], entered, len(attempts))
-                report = report_of(mine[0].record, ledger.store.sources(upload.submission), line)
-        place = judge.line_of(ledger).get(upload.number)
-        return {"report": report, "before": earlier[0] if earlier else None, "place": place}
+        shown = {"before": earlier[0] if earlier else None, "place": judge.line_of(ledger).get(upload.number)}
+        if upload.submission is None:
+            return shown, None, ()
+        entered = ledger.store.points(judge.rules.name).get(upload.student, {})
+        attempts = list(ledger.store.attempts(judge.rules.name, upload.student))
+        mine = [attempt for attempt in attempts if attempt.submission == upload.submission]
+        line = standing(mine[0], entered, len(attempts)) if mine else None
+        return shown, line, ledger.store.sources(upload.submission)
 
+    shown, line, sources = await judge.ask(found)
     live = judge.foreman.live.get(upload.id)
-    return judge.page(request, template, upload=upload, live=live, who=who, **await judge.ask(found))
+    # What is drawn from a student's text is drawn outside the store's thread, which everybody needs.
+    report = await asyncio.to_thread(report_of, line.attempt.record, sources, line) if line else None
+    return judge.page(request, template, upload=upload, live=live, who=who, report=report, **shown)
 
 
 @router.get("/submissions/{id}/since/{before}")
@@ -147,17 +153,21 @@ async def difference(request: Request, id: Id, before: Id, who: Known) -> Respon
     if new.student != old.student:
         raise Problem(404, "These are submissions of two students.")
 
-    def found(ledger: Ledger) -> dict[str, Any]:
-        sides = [
-            ledger.store.sources(one.submission) if one.submission else ledger.files(one.number) for one in (old, new)
-        ]
-        records = [ledger.store.record_that_counts(one.submission) for one in (old, new) if one.submission is not None]
-        known = [record for record in records if record is not None]
-        numbers = compare(known[0], known[1], headings=("before", "after")) if len(known) == 2 else ""
-        return {"lines": history.changes(*sides), "numbers": numbers}
+    def files_of_upload(ledger: Ledger, one: Upload) -> tuple[tuple[str, bytes], ...]:
+        """What was unpacked, or what was handed in where nothing was."""
+        unpacked = ledger.store.sources(one.submission) if one.submission is not None else ()
+        return unpacked or ledger.files(one.number)
 
+    def found(ledger: Ledger) -> tuple[list[tuple[tuple[str, bytes], ...]], list[Record]]:
+        sides = [files_of_upload(ledger, one) for one in (old, new)]
+        records = [ledger.store.record_that_counts(one.submission) for one in (old, new) if one.submission is not None]
+        return sides, [record for record in records if record is not None]
+
+    sides, records = await judge_of(request).ask(found)
+    numbers = compare(records[0], records[1], headings=("before", "after")) if len(records) == 2 else ""
+    lines = await asyncio.get_running_loop().run_in_executor(_differ, lambda: history.changes(sides[0], sides[1]))
     return judge_of(request).page(
-        request, "difference.html.j2", old=old, new=new, who=who, **await judge_of(request).ask(found)
+        request, "difference.html.j2", old=old, new=new, who=who, lines=lines, numbers=numbers
     )
 
 

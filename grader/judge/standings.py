@@ -17,6 +17,8 @@ from grader.judge.store_thread import StoreThread
 from grader.report.leaderboard import Board, Names, leaderboard
 
 _AT_MOST_EVERY_S = 2.0
+_AT_LEAST_EVERY_S = 20.0
+"""Rechecks and other commands add records, too, and do not say so."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Shown:
 
     board: Board | None
     etag: str
-    why_empty: str = ""
+    why_empty: str = "Nobody has a result yet."
 
 
 class Standings(threading.Thread):
@@ -34,32 +36,28 @@ class Standings(threading.Thread):
     def __init__(self, books: StoreThread, rules: Assignment, which: Which, published: Callable[[], None]) -> None:
         super().__init__(name="standings", daemon=True)
         self._books, self._rules, self._which, self._published = books, rules, which, published
-        self._changed: set[str] = set()
-        self._bell, self._lock = threading.Event(), threading.Lock()
-        self._ending = False
+        self._bell, self._ending = threading.Event(), False
+        self._seen = 0
         self.shown = Shown(None, "none")
         self.lines: dict[str, Line] = {}
 
-    def touch(self, student: str) -> None:
-        """A student has a new record."""
-        with self._lock:
-            self._changed.add(student)
+    def look(self) -> None:
+        """There may be a new record."""
         self._bell.set()
 
     def stop(self) -> None:
+        """End after the current step."""
         self._ending = True
         self._bell.set()
 
     def run(self) -> None:
-        self._refresh(self._books.call(lambda ledger: ledger.store.students()))
         while not self._ending:
-            self._bell.wait()
-            self._bell.clear()
-            with self._lock:
-                students, self._changed = self._changed, set()
+            students, self._seen = self._books.call(_graded_since, self._rules.name, self._seen)
             if students:
                 self._refresh(students)
                 threading.Event().wait(_AT_MOST_EVERY_S)
+            self._bell.wait(_AT_LEAST_EVERY_S)
+            self._bell.clear()
 
     def _refresh(self, students: Iterable[str]) -> None:
         lines = dict(self.lines)
@@ -71,6 +69,16 @@ class Standings(threading.Thread):
         self._published()
 
 
+def _graded_since(ledger: Ledger, assignment: str, seen: int) -> tuple[list[str], int]:
+    """The students with a record that came after the record `seen`, and the newest record there is."""
+    query = (
+        "SELECT student, max(records.id) FROM records JOIN submissions ON submissions.id = submission "
+        "WHERE assignment = ? AND records.id > ? GROUP BY student"
+    )
+    rows = ledger.store.execute(query, (assignment, seen)).fetchall()
+    return [row[0] for row in rows], max((row[1] for row in rows), default=seen)
+
+
 def _lines(ledger: Ledger, assignment: str, which: Which, student: str) -> list[Line]:
     return gradebook(ledger.store, assignment, which, student)
 
@@ -78,7 +86,7 @@ def _lines(ledger: Ledger, assignment: str, which: Which, student: str) -> list[
 def _board(lines: list[Line], rules: Assignment) -> Shown:
     """By speedup; where nothing was timed, by the points for correct results."""
     correctness = next((part.part for part in rules.rubric if isinstance(part, FailedTests)), None)
-    why = "Nobody has a result yet."
+    why = Shown(None, "").why_empty
     for metric in ("speedup", correctness):
         if metric is None or not students_only(lines):
             continue

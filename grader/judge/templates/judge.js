@@ -20,6 +20,7 @@ for (const part of parts) {
       const open = [...part.querySelectorAll("details")].map((one) => one.open);
       const focused = [...part.querySelectorAll("a, button, [tabindex]")].indexOf(document.activeElement);
       part.innerHTML = text;
+      makeSortable(part);
       [...part.querySelectorAll("details")].forEach((one, place) => { one.open ||= open[place] ?? false; });
       if (focused >= 0) [...part.querySelectorAll("a, button, [tabindex]")][focused]?.focus({ preventScroll: true });
     } catch {
