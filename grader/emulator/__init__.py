@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         runtime_identity,
     )
     from grader.emulator.isa import host_compiler_folders, instruction_set
+    from grader.emulator.native import runtime_library
     from grader.emulator.ptxas import KernelInfo
     from grader.emulator.translate import Finding
 
@@ -47,9 +48,16 @@ __all__ = [
     "host_compiler_folders",
     "instruction_set",
     "runtime_identity",
+    "runtime_library",
 ]
 
-_PLACES = {"host_compiler_folders": "isa", "instruction_set": "isa", "KernelInfo": "ptxas", "Finding": "translate"}
+_PLACES = {
+    "host_compiler_folders": "isa",
+    "instruction_set": "isa",
+    "runtime_library": "native",
+    "KernelInfo": "ptxas",
+    "Finding": "translate",
+}
 
 
 def __getattr__(name: str) -> Any:

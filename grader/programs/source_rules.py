@@ -103,7 +103,7 @@ class Line:
 def violations(submission: Submission, assignment: Assignment, engine: Engine) -> tuple[Violation, ...]:
     """The places where `submission`, built for `engine`, breaks the assignment's source rules, in the order of files
     and lines. The result is cached like a build."""
-    if not assignment.source_rules:
+    if not assignment.source_rules or submission.is_python:
         return ()
     rules = json.dumps([rule.model_dump() for rule in assignment.source_rules])
     looked_by = Path(__file__).read_text(encoding="utf-8")

@@ -192,7 +192,7 @@ class _Parser:
 
     def _own(self, file: int) -> bool:
         path = self.module.files.get(file)
-        return path is None or not re.search(r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/", path)
+        return path is None or not re.search(r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/|/triton/language/", path)
 
     def _open(self, text: str, at: int) -> None:
         if self.function is None:
