@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         runtime_identity,
     )
     from grader.emulator.isa import host_compiler_folders, instruction_set
+    from grader.emulator.kernel_library import compile_kernel
     from grader.emulator.native import runtime_library
     from grader.emulator.ptxas import KernelInfo
     from grader.emulator.translate import Finding
@@ -44,6 +45,7 @@ __all__ = [
     "Finding",
     "KernelInfo",
     "Unsupported",
+    "compile_kernel",
     "compile_program",
     "host_compiler_folders",
     "instruction_set",
@@ -52,6 +54,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "compile_kernel": "kernel_library",
     "host_compiler_folders": "isa",
     "instruction_set": "isa",
     "runtime_library": "native",

@@ -302,7 +302,9 @@ def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
 # ---- gcc --------------------------------------------------------------------------------------------------------------
 
 
-def module_sources(translation: Translation, prefix: str, glue: str, per_thread: bool) -> Iterator[tuple[str, str, str]]:
+def module_sources(
+    translation: Translation, prefix: str, glue: str, per_thread: bool
+) -> Iterator[tuple[str, str, str]]:
     """(C text, name, optimisation) of a module's files. Small parts share a file and large ones have one each, largest
     first, so that they compile in parallel."""
     batches: list[list[str]] = [[]]

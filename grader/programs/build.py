@@ -167,7 +167,7 @@ def _compile_sources(
 
 def _pack(submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path) -> Compiled:
     """Pack a Python program, with its kernels for the testcases' shapes. The emulator runs the public ones only."""
-    inputs = []
+    inputs: list[Path] = []
     for case in suite_of(assignment).cases.values():
         if case.input_bytes <= _MOST_INPUT_BYTES and (engine.measures_time or not case.hidden):
             inputs.append(sources.parent / f"input{len(inputs)}")
@@ -175,7 +175,10 @@ def _pack(submission: Submission, assignment: Assignment, engine: Engine, source
                 file.write(case.operator.encode_header(case.shape))
                 file.truncate(case.input_bytes)
     launch, limit_s = engine.compiling(output), assignment.build.limit_s
-    return python_program.pack(submission.sources[0], sources, output, launch, inputs, limit_s=limit_s)
+    made = python_program.pack(submission.sources[0], sources, output, launch, inputs, limit_s=limit_s)
+    run = sandbox.runner(limit_s, readable=(*engine.build_paths, sources.parent), writable=(output.parent,))
+    finished = engine.finish(output, run) if made.ok else made
+    return finished if not finished.ok else made
 
 
 def _in_their_names(log: str, sources: Path, scratch: Path) -> str:

@@ -35,7 +35,9 @@ def find_python_main(path: Path, assignment: Assignment) -> tuple[Path, list[str
         if not [file for file in named if file.name in wanted]:
             return None  # a script next to a CUDA program
         both = f"{assignment.submission.main} and {named[0].name}"
-        raise UsageError(f"{shown(path)} holds programs in CUDA and in Python: give the file, or hand in one of {both}.")
+        raise UsageError(
+            f"{shown(path)} holds programs in CUDA and in Python: give the file, or hand in one of {both}."
+        )
     if len(named) > 1:
         listed = ", ".join(sorted(printable_name(file.name) for file in named[:5]))
         raise UsageError(f"{shown(path)} holds {len(named)} Python files ({listed}) and none is called {wanted[0]}.")

@@ -9,6 +9,7 @@ launched.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.metadata
 import os
 import sys
@@ -19,21 +20,22 @@ from pathlib import Path
 
 import grader
 from grader import emulator, sandbox
-from grader.base.errors import MachineFault
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.emulator.isa import VARIABLE as ISA_VARIABLE
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.toolkit import Toolkit
 from grader.python import host
-from grader.sandbox import memory_share
+from grader.python.kernels import kernel_name
+from grader.sandbox import memory_share, quarantine
 from grader.sandbox.bounded import Bounded, Exceeded
 from grader.sandbox.scratch import scratch_folder
 from grader.sandbox.walk import files_below
 
 PACKAGE = "program.pyz"
 _MEMORY_BYTES = 8 << 30
-_KEPT_BYTES = 256 << 20
-_KEPT_FILES = 2000
+_KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
 _bounded = Bounded(20, 1 << 30)
 
 
@@ -56,25 +58,57 @@ def _triton_version() -> str:
 # ---- building -----------------------------------------------------------------------------------------------------
 
 
-def pack(
-    main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence[Path], *, limit_s: float
-) -> Compiled:
+def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence[Path], *, limit_s: float) -> Compiled:
     """Write the package of the submission in `folder` to `output`, with the kernels that running it on `inputs` needs.
     `launch` starts a package so that kernels are compiled and not launched."""
     if not _triton_version():
         raise MachineFault("Triton is not installed here: run `.venv/bin/pip install -e '.[triton]'`.")
-    names = [path.relative_to(folder).as_posix() for path in files_below(folder)]
+    names = sorted(path.relative_to(folder).as_posix() for path in files_below(folder))
+    content = {f"{host.SOURCE}/{name}": (folder / name).read_bytes() for name in names}
     try:
-        problem = _bounded.call(syntax_problem, [(name, (folder / name).read_bytes()) for name in sorted(names)])
+        problem = _bounded.call(syntax_problem, [(name, content[f"{host.SOURCE}/{name}"]) for name in names])
     except Exceeded as exceeded:
         problem = f"{main}:1: error: it {exceeded} to parse"
     if problem:
         return Compiled(Fault.STUDENT, problem)
-    _write_package(output, main, folder, names, None)
+    content[host.MAIN] = main.encode()
+    _write_package(output, content)
     with scratch_folder("kernels", output.parent) as cache:
         log = _compile_kernels(output, cache, launch, inputs, limit_s)
-        _write_package(output, main, folder, names, cache)
+        for name in sorted(path.relative_to(cache).as_posix() for path in files_below(cache))[:_KEPT_FILES]:
+            with contextlib.suppress(quarantine.Refused):  # the program could write here
+                content[f"{host.CACHE}/{name}"] = quarantine.read_bytes(cache, name, _KEPT_FILE_BYTES)
+    _write_package(output, content)
     return Compiled(None, log)
+
+
+def add_emulated_kernels(package: Path, checks: frozenset[str], target: str, ptxas: Path, run: Runner) -> Compiled:
+    """Translate the kernels in a package for the emulator, with `run` for the compilers."""
+    with zipfile.ZipFile(package) as packed:
+        kernels = {packed.read(name) for name in packed.namelist() if name.endswith(".ptx")}
+    made: dict[str, bytes] = {}
+    for ptx in kernels:
+        with scratch_folder("kernel", package.parent) as work, scratch_folder("c", package.parent.parent) as written:
+            try:
+                library = emulator.compile_kernel(
+                    ptx.decode(errors="replace"),
+                    target=target,
+                    ptxas=str(ptxas),
+                    checks=checks,
+                    work=work,
+                    written=written,
+                    run=run,
+                    own_name=lambda file: file.rpartition(f"/{host.SOURCE}/")[2],
+                )
+            except (emulator.Unsupported, GraderFault) as fault:
+                return Compiled(Fault.GRADER, str(fault))
+            except emulator.CompileFailed:
+                continue  # the run says what is wrong with it
+            made[kernel_name(ptx)] = quarantine.read_bytes(library.parent, library.name, _KEPT_FILE_BYTES)
+    with zipfile.ZipFile(package, "a", zipfile.ZIP_STORED) as packed:
+        for name, content in made.items():
+            packed.writestr(f"{host.KERNELS}/{name}", content)
+    return Compiled(None, "")
 
 
 def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:
@@ -89,16 +123,10 @@ def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:
     return ""
 
 
-def _write_package(output: Path, main: str, folder: Path, names: Sequence[str], cache: Path | None) -> None:
+def _write_package(output: Path, content: Mapping[str, bytes]) -> None:
     with zipfile.ZipFile(output, "w", zipfile.ZIP_STORED) as package:
-        package.writestr(host.MAIN, main)
-        for name in names:
-            package.write(folder / name, f"{host.SOURCE}/{name}")
-        left = _KEPT_BYTES
-        for path in sorted(files_below(cache))[:_KEPT_FILES] if cache else ():
-            size = path.lstat().st_size
-            if path.is_file() and not path.is_symlink() and (left := left - size) >= 0:
-                package.write(path, f"{host.CACHE}/{path.relative_to(cache).as_posix()}")
+        for name, data in content.items():
+            package.writestr(name, data)
     output.chmod(0o755)
 
 

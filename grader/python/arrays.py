@@ -6,6 +6,7 @@ bfloat16, which numpy lacks, is float32 in numpy; its values are rounded to near
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from grader.python import library
+from grader.python import gpu_memory, library
 
+_memory = gpu_memory if os.environ.get("GRADER_PYTHON_ENGINE") == "cuda" else library
 _NUMPY = {
     "fp16": np.float16, "bf16": np.uint16, "fp32": np.float32, "fp64": np.float64, "int1": np.bool_,
     "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
@@ -28,11 +30,11 @@ class Storage:
     """Device memory that is freed with its last array."""
 
     def __init__(self, size_bytes: int) -> None:
-        self.address = library.allocate(size_bytes)
+        self.address = _memory.allocate(size_bytes)
 
     def __del__(self) -> None:
         if getattr(self, "address", 0):
-            library.free(self.address)
+            _memory.free(self.address)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class Array:
         return self.storage.address + self.offset * self.element_size()
 
     def element_size(self) -> int:
-        return np.dtype(_NUMPY[str(self.dtype)]).itemsize
+        return int(np.dtype(_NUMPY[str(self.dtype)]).itemsize)
 
     def numel(self) -> int:
         return math.prod(self.shape)
@@ -97,8 +99,8 @@ class Array:
         if not self.numel():
             return np.empty(self.shape, _host_type(self.dtype))
         span = 1 + sum((length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True))
-        flat = np.empty(span, _NUMPY[str(self.dtype)])
-        library.copy_to_host(flat.ctypes.data, self.data_ptr(), flat.nbytes)
+        flat: np.ndarray[Any, Any] = np.empty(span, _NUMPY[str(self.dtype)])
+        _memory.copy_to_host(flat.ctypes.data, self.data_ptr(), flat.nbytes)
         steps = tuple(stride * flat.itemsize for stride in self.strides)
         strided = np.lib.stride_tricks.as_strided(flat, self.shape, steps).copy()
         return _from_bfloat16(strided) if str(self.dtype) == "bf16" else strided
@@ -109,7 +111,7 @@ class Array:
             raise ValueError(f"an array of shape {self.shape} cannot take a copy of one of {tuple(source.shape)}")
         size_bytes = self.numel() * self.element_size()
         if isinstance(source, Array) and source.dtype == self.dtype and source.is_contiguous():
-            library.copy_on_device(self.data_ptr(), source.data_ptr(), size_bytes)
+            _memory.copy_on_device(self.data_ptr(), source.data_ptr(), size_bytes)
             return self
         values = source.numpy() if isinstance(source, Array) else source
         if str(self.dtype) == "bf16":
@@ -117,7 +119,7 @@ class Array:
         else:
             bits = np.ascontiguousarray(values, _NUMPY[str(self.dtype)])
         if size_bytes:
-            library.copy_to_device(self.data_ptr(), bits.ctypes.data, size_bytes)
+            _memory.copy_to_device(self.data_ptr(), bits.ctypes.data, size_bytes)
         return self
 
     def zero_(self) -> Array:
@@ -142,6 +144,10 @@ def zeros(shape: Sequence[int], dtype: Any = tl.float32) -> Array:
 def from_numpy(values: np.ndarray[Any, Any], dtype: Any = None) -> Array:
     """A copy of a numpy array in device memory, of its own type or another."""
     return empty(values.shape, str(values.dtype) if dtype is None else dtype).copy_(values)
+
+
+def to_numpy(array: Array) -> np.ndarray[Any, Any]:
+    return array.numpy()
 
 
 def type_named(dtype: Any) -> Any:

@@ -10,9 +10,7 @@ import contextlib
 import ctypes
 import struct
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
@@ -21,7 +19,7 @@ from triton.backends.nvidia.driver import ty_to_cpp
 
 from grader.python import library
 from grader.python.arrays import Array, zeros
-from grader.python.backend import ARCHITECTURE
+from grader.python.backend import ARCHITECTURE, library_of
 
 _WARP = 32
 _SHARED_OPTIN_BYTES = 163 << 10
@@ -41,15 +39,17 @@ _SCALARS: dict[str, Any] = {
 }  # fmt: skip
 
 
+Loaded = tuple[library.Kernel, library.Kernel, int, int, int]
+
+
 class Utilities:
     """What Triton asks a driver's `utils` for."""
 
-    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, library.Kernel, int, int, int]:
+    def load_binary(
+        self, name: str, binary: bytes, shared: int, device: int
+    ) -> tuple[Any, library.Kernel, int, int, int]:
         """(module, function, registers, spills, most threads) of a kernel that backend.py compiled."""
-        with tempfile.NamedTemporaryFile(suffix=".so") as file:
-            file.write(binary)
-            file.flush()
-            kernel = library.load(Path(file.name), name, shared)
+        kernel = library.load(library_of(binary), name, shared)
         return kernel, kernel, 0, 0, 1024
 
     def unload_module(self, module: Any) -> None:
@@ -109,7 +109,6 @@ def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
 
 
 def _half(value: float) -> bytes:
-    import struct
 
     return struct.pack("<e", value)
 
@@ -246,7 +245,9 @@ class EmulatorDriver(DriverBase):  # type: ignore[misc]
 
 
 class _Unloaded(Utilities):
-    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, library.Kernel, int, int, int]:
+    def load_binary(
+        self, name: str, binary: bytes, shared: int, device: int
+    ) -> tuple[Any, library.Kernel, int, int, int]:
         kernel = library.Kernel(name)
         return kernel, kernel, 0, 0, 1024
 

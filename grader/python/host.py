@@ -8,6 +8,7 @@ the program runs once for each, in one process; the cache is then left in the fo
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import runpy
 import sys
@@ -19,8 +20,9 @@ from pathlib import Path
 
 ENGINE_VARIABLE = "GRADER_PYTHON_ENGINE"
 CACHE_VARIABLE = "GRADER_PYTHON_CACHE"
-SOURCE, CACHE, MAIN = "source", "cache", "main"
-"""In the package: the folders of the program's files and of Triton's cache, and the file that names the main file."""
+SOURCE, CACHE, KERNELS, MAIN = "source", "cache", "kernels", "main"
+"""In the package: the folders of the program's files, of Triton's cache and of the emulator's kernels, and the file
+that names the main file."""
 _MODULES = Path(__file__).parent / "modules"
 """What a submission can import besides installed packages."""
 
@@ -31,9 +33,11 @@ def start(package: str, arguments: Sequence[str]) -> int:
         folder = Path(name)
         with zipfile.ZipFile(package) as packed:
             packed.extractall(folder)
+        _relocate(folder / CACHE)
         main = folder / SOURCE / (folder / MAIN).read_text()
         kept = os.environ.get(CACHE_VARIABLE)
         os.environ["TRITON_CACHE_DIR"] = kept or str(folder / CACHE)
+        os.environ["GRADER_PYTHON_KERNELS"] = str(folder / KERNELS)
         os.environ["GRADER_CACHE"] = str(folder / "objects")
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns without it
         sys.path[:0] = [str(main.parent), str(_MODULES)]
@@ -47,12 +51,22 @@ def start(package: str, arguments: Sequence[str]) -> int:
         return max(codes, default=0)
 
 
+def _relocate(cache: Path) -> None:
+    """Triton's cache names its files by their whole paths, which were others when the package was made."""
+    for group in cache.glob("*/__grp__*.json"):
+        names = json.loads(group.read_text())["child_paths"]
+        group.write_text(json.dumps({"child_paths": {name: str(group.with_name(name)) for name in names}}))
+
+
 def _take_over(engine: str) -> None:
     """Put our driver, and on the emulator our compiler, in the place of Triton's for NVIDIA GPUs."""
+    import triton
+    from triton.backends import Backend, backends
+    from triton.runtime import cache, driver
+
+    cache.triton_key = lambda: triton.__version__  # else it reads all of Triton, which takes longer than most runs
     if engine == "cuda":
         return
-    from triton.backends import Backend, backends
-    from triton.runtime import driver
 
     from grader.python.driver import CompilingDriver, EmulatorDriver
 

@@ -58,7 +58,9 @@ def load(file: Path, name: str, shared_bytes: int) -> Kernel:
     handle = ctypes.c_void_p(library.emu_register(ctypes.byref(ctypes.c_byte.in_dll(module, "m0_module")), 0))
     encoded = name.encode()
     nothing = (None,) * 5
-    library.__getattr__("__cudaRegisterFunction")(handle, ctypes.c_void_p(kernel.address), encoded, encoded, -1, *nothing)
+    library.__getattr__("__cudaRegisterFunction")(
+        handle, ctypes.c_void_p(kernel.address), encoded, encoded, -1, *nothing
+    )
     call("cudaFuncSetAttribute", ctypes.c_void_p(kernel.address), _DYNAMIC_SHARED, shared_bytes)
     return kernel
 

@@ -199,6 +199,10 @@ class CudaEngine:
         major, minor = self.gpu.compute_capability
         return python_program.compiling(package, self.toolkit, frozenset(), f"{major}{minor}")
 
+    def finish(self, package: Path, run: Runner) -> Compiled:
+        """Triton's compiler has made machine code already."""
+        return Compiled(None, "")
+
     def problem(self) -> str:
         """The reason why a context, an allocation or a copy fails on this GPU, in a process confined like a submission;
         '' if all work."""

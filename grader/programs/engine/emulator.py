@@ -86,6 +86,10 @@ class EmulatorEngine:
     def compiling(self, package: Path) -> Launch:
         return python_program.compiling(package, self.toolkit, self._checks, "")
 
+    def finish(self, package: Path, run: Runner) -> Compiled:
+        ptxas = self.toolkit.nvcc.with_name("ptxas")
+        return python_program.add_emulated_kernels(package, self._checks, self.target, ptxas, run)
+
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         start = Launch(command=(str(program), *arguments))
         if python_program.is_package(program):

@@ -80,6 +80,9 @@ class Engine(Hashable, Protocol):
     def compiling(self, package: Path) -> Launch:
         """How to start a Python submission's package so that it compiles its kernels and launches none."""
 
+    def finish(self, package: Path, run: Runner) -> Compiled:
+        """Add to a package what the engine makes of its compiled kernels."""
+
     def problem(self) -> str:
         """The reason why no program can run on the engine now, as a phrase; '' if the grader's own test program
         runs."""

@@ -1,40 +1,13 @@
-"""Tensors for Triton programs, the same on every machine: PyTorch's on a GPU, small arrays of the grader's own where
-there is no PyTorch or no GPU.
+"""Tensors for Triton programs, on a GPU and on the emulator, without PyTorch. A program may use PyTorch's instead.
 
-    x = device_arrays.from_numpy(values)            a copy on the device, of the values' type or another one
-    y = device_arrays.empty((rows, columns), "float16")
+    x = from_numpy(values)                      a copy on the device, of the values' type or of another one
+    y = empty((rows, columns), "float16")       of float32, unless you say otherwise
     kernel[grid](x, y, x.stride(0), ...)
-    result = device_arrays.to_numpy(y)              a copy on the host; bfloat16 becomes float32
+    result = to_numpy(y)                        a copy on the host; bfloat16 becomes float32
 
-Both kinds have data_ptr(), dtype, shape and stride().
+They have data_ptr(), dtype, shape, stride(), numel(), reshape(), transpose() and x[i], like PyTorch's.
 """
 
-from __future__ import annotations
+from grader.python.arrays import Array, empty, from_numpy, to_numpy, zeros
 
-import os
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
-if os.environ.get("GRADER_PYTHON_ENGINE", "cuda") == "cuda":
-    import torch
-
-    def empty(shape: Sequence[int], dtype: str = "float32") -> Any:
-        return torch.empty(tuple(shape), dtype=getattr(torch, dtype), device="cuda")
-
-    def zeros(shape: Sequence[int], dtype: str = "float32") -> Any:
-        return torch.zeros(tuple(shape), dtype=getattr(torch, dtype), device="cuda")
-
-    def from_numpy(values: np.ndarray, dtype: str | None = None) -> Any:
-        there = torch.from_numpy(np.require(values, requirements=["C", "W"])).to("cuda")
-        return there if dtype is None else there.to(getattr(torch, dtype))
-
-    def to_numpy(array: Any) -> np.ndarray:
-        return (array.float() if array.dtype == torch.bfloat16 else array).cpu().numpy()
-
-else:
-    from grader.python.arrays import Array, empty, from_numpy, zeros
-
-    def to_numpy(array: Array) -> np.ndarray:
-        return array.numpy()
+__all__ = ["Array", "empty", "from_numpy", "to_numpy", "zeros"]
