@@ -46,6 +46,8 @@ class SubmissionRules(StrictModel):
 
     mains: tuple[Annotated[str, Field(pattern=r"^\w[\w.-]*\.(cu|py)$")], ...] = Field(alias="main", min_length=1)
     """The program's name; with several, one for each language: [half.cu, half.py]."""
+    python_modules: tuple[str, ...] = ()
+    """Modules that a Python submission may import besides those of `programs/python_rules.py`, such as torch."""
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
     id_pattern: str | None = None

@@ -23,8 +23,7 @@ from grader.base.names import spelled_out
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
-from grader.programs import python_program
-from grader.programs.engine import Compiled, Engine
+from grader.programs.engine import Compiled, Engine, python_program
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
 from grader.sandbox.cache import cache_entry, making, mark_used, put

@@ -10,7 +10,7 @@ On the emulator, `driver.py` stands in for Triton's driver and launches kernels,
 stage, and `library.py` is the emulator's runtime as a shared library. On a GPU, Triton's own driver does that.
 `arrays.py` has tensors for both, so that no program needs PyTorch; `modules/` is what a submission may import.
 
-These variables say how to run; `grader.programs.python_program` sets them:
+These variables say how to run; `grader.programs.engine.python_program` sets them:
 
     GRADER_PYTHON_ENGINE=emulator, cuda, or compile:ARCH   `compile` compiles kernels for sm_ARCH and launches none
     GRADER_TRITON_RUNTIME=FILE    the emulator's runtime as a shared library

@@ -30,7 +30,7 @@ class Storage:
     """Device memory that is freed with its last array."""
 
     def __init__(self, size_bytes: int) -> None:
-        self.address = _memory.allocate(size_bytes)
+        self.address: int = _memory.allocate(size_bytes)
 
     def __del__(self) -> None:
         if getattr(self, "address", 0):

@@ -18,7 +18,7 @@ from triton.backends.nvidia.compiler import CUDABackend, get_ptxas
 from grader import emulator
 from grader.base.process import Completed
 from grader.python import library
-from grader.python.kernels import kernel_name
+from grader.python.layout import kernel_name
 
 ARCHITECTURE = 80
 

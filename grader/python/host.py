@@ -18,11 +18,14 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-ENGINE_VARIABLE = "GRADER_PYTHON_ENGINE"
-CACHE_VARIABLE = "GRADER_PYTHON_CACHE"
-SOURCE, CACHE, KERNELS, MAIN = "source", "cache", "kernels", "main"
-"""In the package: the folders of the program's files, of Triton's cache and of the emulator's kernels, and the file
-that names the main file."""
+import triton
+from triton.backends import Backend, backends
+from triton.runtime import cache, driver
+
+from grader.python.backend import EmulatorBackend
+from grader.python.driver import CompilingDriver, EmulatorDriver
+from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE
+
 _MODULES = Path(__file__).parent / "modules"
 """What a submission can import besides installed packages."""
 
@@ -60,21 +63,13 @@ def _relocate(cache: Path) -> None:
 
 def _take_over(engine: str) -> None:
     """Put our driver, and on the emulator our compiler, in the place of Triton's for NVIDIA GPUs."""
-    import triton
-    from triton.backends import Backend, backends
-    from triton.runtime import cache, driver
-
     cache.triton_key = lambda: triton.__version__  # else it reads all of Triton, which takes longer than most runs
     if engine == "cuda":
         return
 
-    from grader.python.driver import CompilingDriver, EmulatorDriver
-
     kind, _, architecture = engine.partition(":")
     ours = CompilingDriver(int(architecture or 0)) if kind == "compile" else EmulatorDriver()
     if not architecture:
-        from grader.python.backend import EmulatorBackend
-
         backends["nvidia"] = Backend(EmulatorBackend, EmulatorDriver)
     driver.set_active(ours)
 

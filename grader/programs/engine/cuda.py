@@ -21,8 +21,8 @@ from grader.base.errors import MachineFault
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
-from grader.programs import python_program, trace
-from grader.programs.engine import probe
+from grader.programs import trace
+from grader.programs.engine import probe, python_program
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.makefile import CPP_IS_CUDA
 from grader.programs.stubs import STUB_HEADERS, header_flags

@@ -11,7 +11,8 @@ from grader.base.errors import GraderFault
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.emulator import DEFAULT_SANITIZERS
-from grader.programs import python_program, trace
+from grader.programs import trace
+from grader.programs.engine import python_program
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit

@@ -26,14 +26,15 @@ from grader.base.verdict import Fault
 from grader.emulator.isa import VARIABLE as ISA_VARIABLE
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.toolkit import Toolkit
-from grader.python import host
-from grader.python.kernels import kernel_name
+from grader.python import layout
+from grader.python.layout import kernel_name
 from grader.sandbox import memory_share, quarantine
 from grader.sandbox.bounded import Bounded, Exceeded
 from grader.sandbox.scratch import scratch_folder
 from grader.sandbox.walk import files_below
 
 PACKAGE = "program.pyz"
+INSTALL = ".venv/bin/pip install 'triton>=3.9,<3.10'"
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
 _bounded = Bounded(20, 1 << 30)
@@ -45,10 +46,11 @@ def is_package(program: Path) -> bool:
 
 def identity() -> str:
     """What a package depends on besides the submission and the engine."""
-    return f"python {sys.version} triton {_triton_version()}"
+    return f"python {sys.version} triton {triton_version()}"
 
 
-def _triton_version() -> str:
+def triton_version() -> str:
+    """'' if Triton is not installed."""
     try:
         return importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError:
@@ -61,23 +63,23 @@ def _triton_version() -> str:
 def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence[Path], *, limit_s: float) -> Compiled:
     """Write the package of the submission in `folder` to `output`, with the kernels that running it on `inputs` needs.
     `launch` starts a package so that kernels are compiled and not launched."""
-    if not _triton_version():
-        raise MachineFault("Triton is not installed here: run `.venv/bin/pip install -e '.[triton]'`.")
+    if not triton_version():
+        raise MachineFault(f"Python submissions need Triton, which is not installed here: run `{INSTALL}`.")
     names = sorted(path.relative_to(folder).as_posix() for path in files_below(folder))
-    content = {f"{host.SOURCE}/{name}": (folder / name).read_bytes() for name in names}
+    content = {f"{layout.SOURCE}/{name}": (folder / name).read_bytes() for name in names}
     try:
-        problem = _bounded.call(syntax_problem, [(name, content[f"{host.SOURCE}/{name}"]) for name in names])
+        problem = _bounded.call(syntax_problem, [(name, content[f"{layout.SOURCE}/{name}"]) for name in names])
     except Exceeded as exceeded:
         problem = f"{main}:1: error: it {exceeded} to parse"
     if problem:
         return Compiled(Fault.STUDENT, problem)
-    content[host.MAIN] = main.encode()
+    content[layout.MAIN] = main.encode()
     _write_package(output, content)
     with scratch_folder("kernels", output.parent) as cache:
         log = _compile_kernels(output, cache, launch, inputs, limit_s)
         for name in sorted(path.relative_to(cache).as_posix() for path in files_below(cache))[:_KEPT_FILES]:
             with contextlib.suppress(quarantine.Refused):  # the program could write here
-                content[f"{host.CACHE}/{name}"] = quarantine.read_bytes(cache, name, _KEPT_FILE_BYTES)
+                content[f"{layout.CACHE}/{name}"] = quarantine.read_bytes(cache, name, _KEPT_FILE_BYTES)
     _write_package(output, content)
     return Compiled(None, log)
 
@@ -98,7 +100,7 @@ def add_emulated_kernels(package: Path, checks: frozenset[str], target: str, ptx
                     work=work,
                     written=written,
                     run=run,
-                    own_name=lambda file: file.rpartition(f"/{host.SOURCE}/")[2],
+                    own_name=lambda file: file.rpartition(f"/{layout.SOURCE}/")[2],
                 )
             except (emulator.Unsupported, GraderFault) as fault:
                 return Compiled(Fault.GRADER, str(fault))
@@ -107,7 +109,7 @@ def add_emulated_kernels(package: Path, checks: frozenset[str], target: str, ptx
             made[kernel_name(ptx)] = quarantine.read_bytes(library.parent, library.name, _KEPT_FILE_BYTES)
     with zipfile.ZipFile(package, "a", zipfile.ZIP_STORED) as packed:
         for name, content in made.items():
-            packed.writestr(f"{host.KERNELS}/{name}", content)
+            packed.writestr(f"{layout.KERNELS}/{name}", content)
     return Compiled(None, "")
 
 
@@ -138,7 +140,7 @@ def _compile_kernels(package: Path, cache: Path, launch: Launch, inputs: Sequenc
         job = sandbox.Job(
             command=(*launch.command, *arguments),
             folder=work,
-            environment={**launch.environment, host.CACHE_VARIABLE: str(cache)},
+            environment={**launch.environment, layout.CACHE_VARIABLE: str(cache)},
             readable=(package, *inputs, *launch.readable),
             writable=(cache,),
         )
@@ -154,7 +156,7 @@ def _launch(
     program: Path, arguments: Sequence[str], environment: Mapping[str, str], readable: Sequence[Path] = ()
 ) -> Launch:
     return Launch(
-        command=(sys.executable, "-IBm", host.__name__, str(program), *arguments),
+        command=(sys.executable, "-IBm", layout.HOST, str(program), *arguments),
         environment=environment,
         readable=(*_python_paths(), *readable),
     )
@@ -169,12 +171,12 @@ def _python_paths() -> tuple[Path, ...]:
 
 def on_gpu(program: Path, arguments: Sequence[str]) -> Launch:
     """How to start a package on a GPU, for the engine to add to."""
-    return replace(_launch(program, arguments, {host.ENGINE_VARIABLE: "cuda"}), starts_processes=True)
+    return replace(_launch(program, arguments, {layout.ENGINE_VARIABLE: "cuda"}), starts_processes=True)
 
 
 def emulated(program: Path, arguments: Sequence[str], toolkit: Toolkit, checks: frozenset[str]) -> Launch:
     """How to start a package on the emulator."""
-    environment = {host.ENGINE_VARIABLE: "emulator", "GRADER_TRITON_CHECKS": ",".join(sorted(checks))}
+    environment = {layout.ENGINE_VARIABLE: "emulator", "GRADER_TRITON_CHECKS": ",".join(sorted(checks))}
     return _with_runtime(program, arguments, toolkit, environment)
 
 
@@ -182,7 +184,7 @@ def compiling(program: Path, toolkit: Toolkit, checks: frozenset[str], architect
     """How to start a package so that it compiles its kernels only: for a GPU's `architecture`, or for the emulator if
     that is empty."""
     engine = f"compile:{architecture}" if architecture else "compile"
-    environment = {host.ENGINE_VARIABLE: engine, "GRADER_TRITON_CHECKS": ",".join(sorted(checks))}
+    environment = {layout.ENGINE_VARIABLE: engine, "GRADER_TRITON_CHECKS": ",".join(sorted(checks))}
     return _with_runtime(program, (), toolkit, environment)
 
 
