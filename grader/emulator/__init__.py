@@ -13,6 +13,9 @@ variables:
 At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits the processor's instructions that the executable uses
 (isa.py).
 
+`compile_kernel` makes a shared library of one kernel's PTX, for a process that has loaded `runtime_library`
+(grader/python).
+
 runtime/warp.h holds the theory of operation. May import `sandbox` and `base`.
 """
 

@@ -22,7 +22,9 @@ def find_python_main(path: Path, assignment: Assignment) -> tuple[Path, list[str
         if path.suffix != SUFFIX:
             return None
         if not wanted:
-            raise UsageError(f"{shown(path)} is Python: this assignment takes {assignment.submission.main}.")
+            raise UsageError(
+                f"{shown(path)} is not a .cu file: this assignment takes {assignment.submission.main} only."
+            )
         return path, []
     if not wanted:
         return None

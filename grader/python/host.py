@@ -20,6 +20,7 @@ from pathlib import Path
 
 import triton
 from triton.backends import Backend, backends
+from triton.compiler.errors import CompilationError
 from triton.runtime import cache, driver
 
 from grader.python.backend import EmulatorBackend
@@ -91,13 +92,26 @@ def _run(main: Path, arguments: Sequence[str]) -> int:
 
 def _described(error: BaseException, main: Path) -> str:
     """The error as Python prints it, with the program's own lines only and under their own names."""
+    place = _place_in_kernel(error, main.read_text()) if isinstance(error, CompilationError) else ""
     whole = traceback.TracebackException.from_exception(error, limit=-200)
     part: traceback.TracebackException | None = whole
     while part is not None:
         own = [frame for frame in part.stack if frame.filename.startswith(f"{main.parent}{os.sep}")]
         part.stack = traceback.StackSummary.from_list(own)
         part = part.__cause__ or part.__context__
-    return "".join(whole.format()).replace(f"{main.parent}{os.sep}", "")
+    return place + "".join(whole.format()).replace(f"{main.parent}{os.sep}", "")
+
+
+def _place_in_kernel(error: CompilationError, text: str) -> str:
+    """The innermost line of the program that Triton cannot compile. Triton counts lines from the kernel's `def`."""
+    cause = error.__cause__
+    inner = _place_in_kernel(cause, text) if isinstance(cause, CompilationError) else ""
+    before, found, _ = text.partition(error.src or "\0")
+    if inner or not found or error.node is None:
+        return inner
+    line = before.count("\n") + error.node.lineno
+    reason = error.error_message or (str(cause) if cause else "it is not what Triton compiles")
+    return f"{sys.argv[0].rpartition(os.sep)[2]}:{line}: error: {reason}\n"
 
 
 if __name__ == "__main__":
