@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from grader.emulator.ptxas import read_ptxas
 from grader.emulator.translate import Finding, translate_module
 
 COUNT = "count"
+_INLINE_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(r"^\s*\.loc\b[^\n]*\n", re.MULTILINE)
+"""LLVM counts a source line for each line of inline assembly, which is how Triton loads and stores; the line before the
+assembly is the right one for all of it."""
 PREFIX = "m0"
 """The module's table in the library is called m0_module."""
 
@@ -44,7 +49,7 @@ def compile_kernel(
         raise CompileFailed(done.output)
     registers = {info.name: info.registers for info in read_ptxas(done.output)}
     try:
-        module = parse(ptx)
+        module = parse(_INLINE_ASSEMBLY.sub(lambda found: _LOC.sub("", found[0]), ptx))
     except PtxSyntaxError as error:
         raise Unsupported([Finding(f"this kernel's PTX ({error})", None, None, "run it on a GPU")]) from error
     module.files.update({number: own_name(file) for number, file in module.files.items()})

@@ -51,7 +51,7 @@ def library_of(ptx: bytes) -> Path:
                 ptx.decode(),
                 target=f"sm_{ARCHITECTURE}",
                 ptxas=get_ptxas(ARCHITECTURE).path,
-                checks=frozenset(os.environ["GRADER_TRITON_CHECKS"].split(",")),
+                checks=frozenset(os.environ[library.CHECKS_VARIABLE].split(",")),
                 work=work,
                 written=written,
                 run=_run,

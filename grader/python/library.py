@@ -19,6 +19,8 @@ from grader.base.errors import MachineFault
 
 VARIABLE = "GRADER_TRITON_RUNTIME"
 """The path of the runtime's shared library."""
+CHECKS_VARIABLE = "GRADER_TRITON_CHECKS"
+_WATCHED = {"race": 1, "init": 2}  # SANITIZE_… of runtime/module.h
 _DYNAMIC_SHARED = 8  # cudaFuncAttributeMaxDynamicSharedMemorySize
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 
@@ -48,6 +50,9 @@ def _runtime() -> ctypes.CDLL:
     library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     library.emu_register.restype = ctypes.c_void_p
     library.cudaGetErrorString.restype = ctypes.c_char_p
+    wanted = os.environ.get(CHECKS_VARIABLE, "").split(",")
+    watched = sum(bit for name, bit in _WATCHED.items() if name in wanted)
+    ctypes.c_uint32.in_dll(library, "shadow_checks").value = watched  # memory is allocated before kernels are loaded
     return library
 
 

@@ -132,8 +132,8 @@ kernel[(4,)](y, 1000)
 @triton.jit
 def kernel(x_ptr, y_ptr):
     i = tl.arange(0, 256)
-    tl.store(y_ptr + i, tl.load(x_ptr + i))
-    v = tl.load(y_ptr + 255 - i)  # here
+    tl.store(y_ptr + i, tl.load(x_ptr + i))  # here
+    v = tl.load(y_ptr + 255 - i)
     tl.store(x_ptr + i, v)
 kernel[(1,)](x, y)
 """,
