@@ -6,6 +6,7 @@
 # make test-site                                           the pages in a real browser; as root it installs Chromium
 # make test-slurm                                          a class on a real two-node Slurm, as root; it installs Slurm
 # make test-isa                                            the emulator on other processors' instructions, Arm's under qemu
+# make test-triton                                         Python submissions; it installs Triton
 # make setup                                               only the set-up
 # make clean                                               remove what set-up and runs made (not the testcases)
 
@@ -40,6 +41,10 @@ test-isa: .venv/.ready-test
 	@tools/setup.sh test-isa
 	$(BIN)/python -m pytest -o addopts=--strict-markers -n auto tests/isa $(ARGS)
 
+test-triton: .venv/.ready-test
+	@tools/setup.sh test-triton
+	$(BIN)/python -m pytest -o addopts=--strict-markers -n auto tests/triton $(ARGS)
+
 setup: .venv/.ready
 
 .venv/.ready: pyproject.toml tools/setup.sh
@@ -52,4 +57,4 @@ clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find benchmarks grader tests tools -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: grade test redteam honest test-site test-slurm test-isa setup clean
+.PHONY: grade test redteam honest test-site test-slurm test-isa test-triton setup clean

@@ -20,7 +20,7 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
-OPTIONAL = {"copydetect", "pycuda", "submitit"}
+OPTIONAL = {"copydetect", "pycuda", "submitit", "torch"}
 """Libraries that some machines lack, imported by what needs them."""
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes .venv with everything that `make grade` needs, from the wheel that a course gave out where there is one; with
-# the argument `test`, what `make test` needs beside, with `test-slurm`, `test-site` or `test-isa`, what those need.
+# the argument `triton` also what Python submissions need; with the argument `test`, what `make test` needs beside, with `test-slurm`, `test-site`, `test-isa` or `test-triton`, what those need.
 # As root it installs Debian's packages too.
 # Works on a fresh Debian or Ubuntu with Python >= 3.11 and g++; says in one sentence what is missing elsewhere.
 set -eu
@@ -57,6 +57,9 @@ case ${1:-} in
     test-isa)
         debian "qemu-user gcc-aarch64-linux-gnu g++-aarch64-linux-gnu" qemu-aarch64 qemu-x86_64 aarch64-linux-gnu-gcc aarch64-linux-gnu-g++
         exit ;;
+    test-triton)
+        pip install -e '.[triton]'
+        exit ;;
     test-site)
         debian "chromium chromium-driver" chromium chromedriver
         pip install -e '.[test-site]'
@@ -71,6 +74,7 @@ fi
 
 extras=
 command -v nvcc >/dev/null || extras=cuda
+[ "${1:-}" != triton ] || extras=${extras:+$extras,}triton
 echo "setup: installing packages${extras:+ and, since no nvcc is on PATH, the CUDA compiler} ..." >&2
 wheel=$(echo grader/*.whl)
 [ -f "$wheel" ] || extras=judge${extras:+,$extras}  # a course serves the judge; students hand in to it

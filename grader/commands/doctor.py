@@ -15,6 +15,7 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import cache_folder, course_root
 from grader.programs import gpu_oracle
 from grader.programs.build import OWN_PROGRAM, compile_own
+from grader.programs.engine import python_program
 from grader.programs.engine.cuda import CudaEngine, find_gpu, no_gpu_reason
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.toolkit import Toolkit, find_toolkit
@@ -77,6 +78,10 @@ def _findings() -> Iterator[Finding]:
         yield Finding("nvcc", True, f"{toolkit.nvcc} {toolkit.version}", needed=True)
         yield from _gpu(toolkit)
         yield _emulator(toolkit)
+    triton = python_program.triton_version()
+    yield Finding(
+        "Triton", bool(triton), triton or "not installed", f"for Python submissions: {python_program.INSTALL}"
+    )
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer", needed=True)
     course, course_files = _course()

@@ -44,12 +44,25 @@ Ootomo and Yokota, 2022)."""
 class SubmissionRules(StrictModel):
     """What a student may hand in."""
 
-    main: str = Field(pattern=r"^\w[\w.-]*\.cu$")
+    mains: tuple[Annotated[str, Field(pattern=r"^\w[\w.-]*\.(cu|py)$")], ...] = Field(alias="main", min_length=1)
+    """The program's name; with several, one for each language: [half.cu, half.py]."""
+    python_modules: tuple[str, ...] = ()
+    """Modules that a Python submission may import besides those of `programs/python_rules.py`, such as torch."""
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
     id_pattern: str | None = None
     """In a class: a regular expression for the whole name of a student's file or folder; its group `id` is the
     student."""
+
+    @field_validator("mains", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
+    @property
+    def main(self) -> str:
+        """The name of a program in CUDA, or of the first if there is none."""
+        return next((name for name in self.mains if name.endswith(".cu")), self.mains[0])
 
     @field_validator("id_pattern")
     @classmethod
@@ -422,9 +435,9 @@ def assignment_for(submission: Path) -> Assignment:
     around it, or else the default."""
     names = assignment_names()
     for name in names if len(names) > 1 else ():
-        main = load_assignment(name).submission.main
-        if submission.name == main or (submission / main).is_file():
-            return load_assignment(name)
+        for main in load_assignment(name).submission.mains:
+            if submission.name == main or (submission / main).is_file():
+                return load_assignment(name)
     for part in reversed(submission.resolve().parts):
         if part in names:
             return load_assignment(part)

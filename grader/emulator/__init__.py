@@ -13,6 +13,9 @@ variables:
 At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits the processor's instructions that the executable uses
 (isa.py).
 
+`compile_kernel` makes a shared library of one kernel's PTX, for a process that has loaded `runtime_library`
+(grader/python).
+
 runtime/warp.h holds the theory of operation. May import `sandbox` and `base`.
 """
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
         runtime_identity,
     )
     from grader.emulator.isa import host_compiler_folders, instruction_set
+    from grader.emulator.kernel_library import compile_kernel
+    from grader.emulator.native import runtime_library
     from grader.emulator.ptxas import KernelInfo
     from grader.emulator.translate import Finding
 
@@ -43,13 +48,22 @@ __all__ = [
     "Finding",
     "KernelInfo",
     "Unsupported",
+    "compile_kernel",
     "compile_program",
     "host_compiler_folders",
     "instruction_set",
     "runtime_identity",
+    "runtime_library",
 ]
 
-_PLACES = {"host_compiler_folders": "isa", "instruction_set": "isa", "KernelInfo": "ptxas", "Finding": "translate"}
+_PLACES = {
+    "compile_kernel": "kernel_library",
+    "host_compiler_folders": "isa",
+    "instruction_set": "isa",
+    "runtime_library": "native",
+    "KernelInfo": "ptxas",
+    "Finding": "translate",
+}
 
 
 def __getattr__(name: str) -> Any:

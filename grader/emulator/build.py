@@ -162,7 +162,7 @@ def compile_program(
                 continue
             glue = _linked_registration(units) if parsed.relocatable else ""
             per_thread = bool(_per_thread_names(units[i]))
-            for text, name, level in _sources(translation, prefix, glue, per_thread):
+            for text, name, level in module_sources(translation, prefix, glue, per_thread):
                 objects.append(pool.submit(compile_c, text, written / f"{name}.c", level, run, work))
             kept, compilations = template_objects(translation.templates, translation.header, run, written)
             lent += kept
@@ -302,7 +302,9 @@ def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
 # ---- gcc --------------------------------------------------------------------------------------------------------------
 
 
-def _sources(translation: Translation, prefix: str, glue: str, per_thread: bool) -> Iterator[tuple[str, str, str]]:
+def module_sources(
+    translation: Translation, prefix: str, glue: str, per_thread: bool
+) -> Iterator[tuple[str, str, str]]:
     """(C text, name, optimisation) of a module's files. Small parts share a file and large ones have one each, largest
     first, so that they compile in parallel."""
     batches: list[list[str]] = [[]]

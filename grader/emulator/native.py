@@ -55,12 +55,7 @@ def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> P
 
 def runtime_object(include: Path, run: Runner, work: Path) -> Path:
     """Return the runtime as one object, compiled once per version and machine."""
-    digest = hashlib.sha256(instruction_set().identity.encode())
     sources = sorted(RUNTIME.glob("*.c"))
-    for path in sorted(RUNTIME.iterdir()):
-        if path.is_file():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    digest.update(" ".join((*RUNTIME_FLAGS, *instruction_set().flags, str(include))).encode())
 
     def make(folder: Path) -> Path:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -71,7 +66,30 @@ def runtime_object(include: Path, run: Runner, work: Path) -> Path:
             raise MachineFault(f"The emulator's runtime does not link here:\n{done.output}")
         return whole
 
-    return _lend(kept("native", f"emulator-runtime-{digest.hexdigest()[:24]}.o", make), work)
+    return _lend(kept("native", f"emulator-runtime-{_runtime_key(include)}.o", make), work)
+
+
+def runtime_library(include: Path, run: Runner) -> Path:
+    """Return the runtime as a shared library in the cache, for an interpreter to load."""
+
+    def make(folder: Path) -> Path:
+        whole, library = runtime_object(include, run, folder), folder / "runtime.so"
+        lines = "-Wl,--defsym=__executable_start=0"  # the interpreter has no lines of host code that we could name
+        done = run([host_compiler("c++"), "-shared", lines, str(whole), "-o", str(library), "-lpthread", "-lm"], folder)
+        if done.exit_code != 0:
+            raise MachineFault(f"The emulator's runtime does not link as a library here:\n{done.output}")
+        return library
+
+    return kept("native", f"emulator-library-{_runtime_key(include)}.so", make)
+
+
+def _runtime_key(include: Path) -> str:
+    digest = hashlib.sha256(instruction_set().identity.encode())
+    for path in sorted(RUNTIME.iterdir()):
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    digest.update(" ".join((*RUNTIME_FLAGS, *instruction_set().flags, str(include))).encode())
+    return digest.hexdigest()[:24]
 
 
 def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path) -> str:

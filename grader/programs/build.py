@@ -22,7 +22,8 @@ from grader.base.machine import cpu_features
 from grader.base.names import spelled_out
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
-from grader.programs.engine import Compiled, Engine
+from grader.course.coherence import suite_of
+from grader.programs.engine import Compiled, Engine, python_program
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
 from grader.sandbox.cache import cache_entry, making, mark_used, put
@@ -41,6 +42,8 @@ _LIBRARY_PREFIXES = {
     "nvrtc": "NVRTC",
     "nppc": "NPP",
 }
+_MOST_INPUT_BYTES = 64 << 20
+"""Limit on the inputs for which a Python program's kernels are compiled in the build step."""
 SOURCE_FOLDER = "source"
 """The folder into which a snapshot is written to be compiled."""
 _CANARY = """\
@@ -124,10 +127,11 @@ def _compile(
     product.mkdir()
     submission.write_to(sources)
     began = time.monotonic()
-    run = sandbox.runner(assignment.build.limit_s, readable=(*engine.build_paths, scratch), writable=(product,))
-    made = engine.compile(
-        submission.sources, _flags(submission, assignment), folder=sources, output=product / "program", run=run
-    )
+    name = python_program.PACKAGE if submission.is_python else "program"
+    if submission.is_python:
+        made = _pack(submission, assignment, engine, sources, product / name)
+    else:
+        made = _compile_sources(submission, assignment, engine, sources, product / name)
     seconds = time.monotonic() - began
     log = _in_their_names(made.log, sources, scratch)
     if not made.ok:
@@ -144,12 +148,36 @@ def _compile(
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
     kept = Path(tempfile.mkdtemp(dir=scratch))  # a folder that no compiler could write to
     kept.chmod(0o755)
-    if not quarantine.claim(product, "program", kept / "program", program=True):
+    if not quarantine.claim(product, name, kept / name, program=True):
         reason = "It does not compile: the compiler ended without an error but wrote no program."
         return Build(None, Fault.STUDENT, reason, log, seconds, cached=False, key=key)
     (kept / "build.json").write_text(json.dumps({"log": log, "seconds": seconds}))
     put(kept, folder)
-    return Build(folder / "program", None, "", log, seconds, cached=False, key=key)
+    return Build(folder / name, None, "", log, seconds, cached=False, key=key)
+
+
+def _compile_sources(
+    submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path
+) -> Compiled:
+    readable = (*engine.build_paths, sources.parent)
+    run = sandbox.runner(assignment.build.limit_s, readable=readable, writable=(output.parent,))
+    return engine.compile(submission.sources, _flags(submission, assignment), folder=sources, output=output, run=run)
+
+
+def _pack(submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path) -> Compiled:
+    """Pack a Python program, with its kernels for the testcases' shapes. The emulator runs the public ones only."""
+    inputs: list[Path] = []
+    for case in suite_of(assignment).cases.values():
+        if case.input_bytes <= _MOST_INPUT_BYTES and (engine.measures_time or not case.hidden):
+            inputs.append(sources.parent / f"input{len(inputs)}")
+            with inputs[-1].open("wb") as file:
+                file.write(case.operator.encode_header(case.shape))
+                file.truncate(case.input_bytes)
+    launch, limit_s = engine.compiling(output), assignment.build.limit_s
+    made = python_program.pack(submission.sources[0], sources, output, launch, inputs, limit_s=limit_s)
+    run = sandbox.runner(limit_s, readable=(*engine.build_paths, sources.parent), writable=(output.parent,))
+    finished = engine.finish(output, run) if made.ok else made
+    return finished if not finished.ok else made
 
 
 def _in_their_names(log: str, sources: Path, scratch: Path) -> str:
@@ -209,7 +237,8 @@ def _read_cached(folder: Path, key: str) -> Build | None:
         log, seconds = str(facts["log"]), float(facts["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    program = folder / "program"
+    names = ("program", python_program.PACKAGE)
+    program = next((folder / name for name in names if (folder / name).is_file()), folder / "program")
     return Build(program, None, "", log, seconds, cached=True, key=key) if os.access(program, os.X_OK) else None
 
 
@@ -224,6 +253,8 @@ def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
     processor = cpu_features() if native else platform.machine()
     flags = _flags(submission, assignment)
     parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *flags]
+    if submission.is_python:
+        parts += [python_program.identity(), assignment.name]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

@@ -62,7 +62,7 @@ def run_program(
         work = folder / "run" / "work"  # so that neither its parent nor its grandparent is /tmp
         work.mkdir(parents=True)
         output = work / "output"
-        own = _copy(program, folder / "program")
+        own = _copy(program, folder / program.name)
         launch = engine.launch(own, (str(lent), str(output)), f"fd:{receiver.descriptor}")
         limit = {launch.limit_variable: f"{_EARLIER * wall_s:g}"} if launch.limit_variable else {}
         job = sandbox.Job(
@@ -73,7 +73,8 @@ def run_program(
             devices=launch.devices,
             descriptors=(receiver.descriptor,),
             changes_modes=False,
-            starts_processes=not engine.measures_time,  # the emulator, which times nothing, runs addr2line
+            # The emulator, which times nothing, runs addr2line.
+            starts_processes=launch.starts_processes or not engine.measures_time,
         )
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
@@ -115,7 +116,8 @@ def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called
     exit code, or 128 + the signal."""
     with scratch_folder("run") as folder:
         launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))
-        return sandbox.run_attached(launch.command, launch.environment, called)
+        own = launch.command[0] == str(program)  # and not an interpreter, which finds its files by its name
+        return sandbox.run_attached(launch.command, launch.environment, called if own else launch.command[0])
 
 
 def _without_folders(text: str, names: Mapping[Path, str]) -> str:

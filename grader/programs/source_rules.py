@@ -31,6 +31,7 @@ from grader.course.assignment import Assignment, SourceRule
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.python_rules import broken_rules
 from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
@@ -103,6 +104,8 @@ class Line:
 def violations(submission: Submission, assignment: Assignment, engine: Engine) -> tuple[Violation, ...]:
     """The places where `submission`, built for `engine`, breaks the assignment's source rules, in the order of files
     and lines. The result is cached like a build."""
+    if submission.is_python:
+        return tuple(_python_violations(submission, assignment))
     if not assignment.source_rules:
         return ()
     rules = json.dumps([rule.model_dump() for rule in assignment.source_rules])
@@ -137,6 +140,19 @@ def _architecture(engine: Engine) -> tuple[str, ...]:
         case _:
             return ()
     return ("-gencode", f"arch=compute_{name},code=compute_{name}")
+
+
+def _python_violations(submission: Submission, assignment: Assignment) -> Iterator[Violation]:
+    for file, content in submission.files:
+        try:
+            broken = _bounded.call(broken_rules, content, assignment.submission.python_modules)
+        except Exceeded as exceeded:
+            yield _unexamined(file, f"{exceeded} to examine", True)
+        except (SyntaxError, ValueError, RecursionError):
+            yield _unexamined(file, "is not Python", True)
+        else:
+            for line, what, why in broken[:_MAX_FOUND]:
+                yield Violation(file, line, what, why, refused=True)
 
 
 def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Iterator[Violation]:

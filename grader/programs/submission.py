@@ -20,6 +20,7 @@ from grader.base.paths import shown
 from grader.course.assignment import Assignment
 from grader.programs.compiler_calls import SOURCES
 from grader.programs.makefile import MakefileFlags, read_cmake_flags, read_makefile_flags
+from grader.programs.python_main import SUFFIX, find_python_main
 from grader.sandbox import archive, quarantine, runner
 from grader.sandbox.scratch import scratch_folder
 from grader.sandbox.walk import files_below
@@ -54,6 +55,10 @@ class Submission:
     notes: tuple[str, ...]
     sha256: str
 
+    @property
+    def is_python(self) -> bool:
+        return self.sources[0].endswith(SUFFIX)
+
     def line(self, file: str, number: int) -> str:
         """The text of line `number` of `file`, both as a compiler names them; '' if there is no such line."""
         lines = next((content for name, content in self.files if name == file), b"").splitlines()
@@ -84,12 +89,12 @@ def read_submission(
 def _other_name(submission: Submission, assignment: Assignment) -> str:
     """A note if the program does not have the name that the handout asks for; '' if a
     Makefile names the program."""
-    main = assignment.submission.main
-    if submission.flags_from != _ASSIGNMENT or main in submission.sources:
+    mains = [name for name in assignment.submission.mains if name.endswith(SUFFIX) == submission.is_python]
+    if submission.flags_from != _ASSIGNMENT or mains[0] in submission.sources:
         return ""
     if submission.path.resolve().is_relative_to(assignment.reference_folder.resolve()):
         return ""
-    return f"{submission.sources[0]} is graded as {main}, which the handout asks for: give it that name."
+    return f"{submission.sources[0]} is graded as {mains[0]}, which the handout asks for: give it that name."
 
 
 def _archive_of(path: Path) -> Path | None:
@@ -97,7 +102,7 @@ def _archive_of(path: Path) -> Path | None:
     if path.is_file():
         return path if archive.is_archive(path.name) else None
     packed = [file for file in files_below(path) if archive.is_archive(file.name) and not file.name.startswith(".")]
-    if len(packed) != 1 or any(file.suffix == ".cu" for file in files_below(path)):
+    if len(packed) != 1 or any(file.suffix in (".cu", SUFFIX) for file in files_below(path)):
         return None
     return packed[0]
 
@@ -106,7 +111,7 @@ def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
     """The submission in an archive. It is unpacked into a temporary folder, in which nothing of it is run."""
     rules, makefiles = assignment.submission, frozenset((*MAKEFILES, _CMAKELISTS))
     most = rules.max_files + len(makefiles)
-    wanted = archive.Wanted(frozenset(SOURCES | _HEADERS), makefiles, most, rules.max_bytes)
+    wanted = archive.Wanted(frozenset(SOURCES | _HEADERS | {SUFFIX}), makefiles, most, rules.max_bytes)
     try:
         files = archive.unpack(packed.parent, packed.name, wanted)
     except quarantine.Refused as refused:
@@ -124,6 +129,8 @@ def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
 
 
 def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission:
+    if (python := find_python_main(path, assignment)) is not None:
+        return _read_python(*python, path, assignment)
     if path.is_dir():
         folder, names = path, _files_in(path, assignment)
         _check_names(path, names)
@@ -167,6 +174,24 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
         flags=flags,
         flags_from=f"the submission's {made.origin}" if made is not None else _ASSIGNMENT,
         notes=(*notes, *((f"{made.origin}: {note}." for note in made.notes) if made is not None else ())),
+        sha256=_digest(files),
+    )
+
+
+def _read_python(main: Path, notes: Iterable[str], path: Path, assignment: Assignment) -> Submission:
+    files = ((main.name, _content(main.parent, main.name, assignment)),)
+    _check_names(path, [main.name])
+    _check_size(path, files, assignment)
+    if not files[0][1].strip():
+        raise UsageError(f"{shown(main)} is empty: expected a Python program; save your work into it.")
+    return Submission(
+        id=_identity(path, assignment),
+        path=path,
+        files=files,
+        sources=(main.name,),
+        flags=(),
+        flags_from=_ASSIGNMENT,
+        notes=tuple(notes),
         sha256=_digest(files),
     )
 
@@ -359,7 +384,7 @@ def _identity(path: Path, assignment: Assignment) -> str:
     """The student's id: the name of the file or folder, or that of the file's folder if the file has the name that the
     handout asks of everyone."""
     resolved = path.resolve()
-    named_by_folder = resolved.name == assignment.submission.main
+    named_by_folder = resolved.name in assignment.submission.mains
     stem = archive.without_suffix(resolved.name) if archive.is_archive(resolved.name) else resolved.stem
     return student_id(resolved.parent.name if named_by_folder else stem if resolved.is_file() else resolved.name)
 

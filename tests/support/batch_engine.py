@@ -40,6 +40,12 @@ class PlainC:
         done = run(["cc", "-O1", "-x", "c", *sources, "-o", str(output), "-lm"], folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
+    def compiling(self, package: Path) -> Launch:
+        raise NotImplementedError("Python submissions need an engine for CUDA")
+
+    def finish(self, package: Path, run: Runner) -> Compiled:
+        raise NotImplementedError("Python submissions need an engine for CUDA")
+
     def problem(self) -> str:
         return ""
 

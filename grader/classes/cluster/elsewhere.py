@@ -39,6 +39,12 @@ class Elsewhere:
     ) -> Compiled:
         raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
 
+    def compiling(self, package: Path) -> Launch:
+        raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
+
+    def finish(self, package: Path, run: Runner) -> Compiled:
+        raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
+
     def problem(self) -> str:
         raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
 

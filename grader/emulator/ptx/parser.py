@@ -40,6 +40,7 @@ _LOC = re.compile(
     r"(?:\s*,\s*function_name\s+[\w$.]+(?:\s*\+\s*\w+)?\s*,\s*inlined_at\s+(\d+)\s+(\d+)\s+\d+)?"
 )
 _FILE = re.compile(r'\.file\s+(\d+)\s*"([^"]*)"(?:\s*,\s*\d+\s*,\s*\d+)?')
+_LIBRARY_FILE = re.compile(r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/|/triton/language/")
 _SECTION = re.compile(r"\.section\s*[\w.$]+\s*\{[^}]*\}")
 _VERSION = re.compile(r"\.version\s+(\d+\.\d+)")
 _TARGET = re.compile(r"\.target\s+(\w+)(?:\s*,\s*\w+)*")
@@ -192,7 +193,7 @@ class _Parser:
 
     def _own(self, file: int) -> bool:
         path = self.module.files.get(file)
-        return path is None or not re.search(r"/(cuda[^/]*|nvidia|nvvm)/.*include/|^/usr/(lib|include)/", path)
+        return path is None or not _LIBRARY_FILE.search(path)
 
     def _open(self, text: str, at: int) -> None:
         if self.function is None:

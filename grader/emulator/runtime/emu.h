@@ -361,7 +361,8 @@ const void *code_address(const void *signal_context);
 void overtime_start(void);
 /* The current call of the runtime API, for reports: each function that may report something sets it. */
 extern __thread const void *host_call;
-#define HOST_CALL() (host_call = __builtin_return_address(0))
+extern __thread const void *interpreted_call; /* the line that an interpreter reported last, or NULL */
+#define HOST_CALL() (host_call = interpreted_call ? interpreted_call : __builtin_return_address(0))
 u64 now_ns(void);
 void trace_open(void);
 void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,6 +1,6 @@
 /* Finds the line of the student's host code that called the runtime: from the return address, by the line table that
  * g++ -g1 leaves in the program and addr2line reads. Used only for reports. If addr2line is missing or may not run,
- * lines are unknown. */
+ * lines are unknown. An interpreter that uses the runtime as a library reports its program's line before each call. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -13,6 +13,32 @@
 
 extern const char __executable_start[];
 __thread const void *host_call;
+
+/* Lines of an interpreted program. Their addresses stand for return addresses. */
+#define INTERPRETED 4096u
+static struct { char file[256]; u32 line; } interpreted[INTERPRETED];
+static u32 interpreted_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+__thread const void *interpreted_call;
+
+void emu_called_from(const char *file, u32 line) {
+    pthread_mutex_lock(&lock);
+    u32 i = 0;
+    while (i < interpreted_count && (interpreted[i].line != line || strcmp(interpreted[i].file, file) != 0)) i++;
+    if (i == interpreted_count && i < INTERPRETED) {
+        snprintf(interpreted[i].file, sizeof interpreted[i].file, "%s", file);
+        interpreted[i].line = line;
+        interpreted_count++;
+    }
+    interpreted_call = i < INTERPRETED ? &interpreted[i] : NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+/* The index of an interpreted line; INTERPRETED for other addresses. */
+static u64 interpreted_index(const void *address) {
+    u64 i = ((u64)address - (u64)interpreted) / sizeof *interpreted;
+    return (u64)address >= (u64)interpreted && i < INTERPRETED ? i : INTERPRETED;
+}
 
 /* Places outside the student's code: cudaMalloc<float> is a function in a header, and so is printf if g++ fortifies the
  * C library. */
@@ -39,8 +65,9 @@ static u32 first_own_line(FILE *lines, char *file, size_t size) {
 u32 host_place(const void *address, const char **file) {
     static struct { const void *address; char file[512]; u32 line; } known[KNOWN];
     static u32 count;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (!address) return 0;
+    u64 own = interpreted_index(address);
+    if (own < INTERPRETED) return *file = interpreted[own].file, interpreted[own].line;
     pthread_mutex_lock(&lock);
     u32 i = 0, line = 0;
     while (i < count && known[i].address != address) i++;

@@ -9,7 +9,7 @@ import platform
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
 from grader.programs import trace
-from grader.programs.engine import probe
+from grader.programs.engine import probe, python_program
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.makefile import CPP_IS_CUDA
 from grader.programs.stubs import STUB_HEADERS, header_flags
@@ -195,6 +195,14 @@ class CudaEngine:
         done = run([*own, *libraries, "-o", str(output), *inputs], folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
 
+    def compiling(self, package: Path) -> Launch:
+        major, minor = self.gpu.compute_capability
+        return python_program.compiling(package, self.toolkit, frozenset(), f"{major}{minor}")
+
+    def finish(self, package: Path, run: Runner) -> Compiled:
+        """Triton's compiler has made machine code already."""
+        return Compiled(None, "")
+
     def problem(self) -> str:
         """The reason why a context, an allocation or a copy fails on this GPU, in a process confined like a submission;
         '' if all work."""
@@ -232,10 +240,14 @@ class CudaEngine:
             environment |= {"CUDA_INJECTION64_PATH": str(tracer), trace.PATH_VARIABLE: trace_target}
         devices = [Path("/dev") / name for name in ("nvidiactl", "nvidia-uvm", f"nvidia{self.gpu.node}", _WINDOWS_NODE)]
         cupti = self.toolkit.cupti()
-        return Launch(
-            command=(str(program), *arguments),
-            environment=environment,
-            readable=tuple(path for path in (tracer, cupti and cupti.library.resolve().parent) if path),
+        start = Launch(command=(str(program), *arguments))
+        if python_program.is_package(program):
+            start = python_program.on_gpu(program, arguments)
+        own = (path for path in (tracer, cupti and cupti.library.resolve().parent) if path)
+        return replace(
+            start,
+            environment={**start.environment, **environment},
+            readable=(*start.readable, *own),
             devices=tuple(device for device in devices if device.exists()),
             traced=tracer is not None,
             untraced_reason="" if tracer or not traced else "CUPTI was not found (see `grader doctor`)",

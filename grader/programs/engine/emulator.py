@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import emulator
@@ -12,6 +12,7 @@ from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.emulator import DEFAULT_SANITIZERS
 from grader.programs import trace
+from grader.programs.engine import python_program
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
@@ -43,7 +44,7 @@ class EmulatorEngine:
         return {"compiler": f"nvcc {self.toolkit.version}", "emulator": emulator.runtime_identity()[:16]}
 
     def identity(self) -> str:
-        checks = ",".join(sorted(self.sanitize | ({"count"} if self.count else set())))
+        checks = ",".join(sorted(self._checks))
         return f"emulator {self.target} {self.toolkit.identity} {emulator.runtime_identity()} {checks}"
 
     @property
@@ -79,10 +80,25 @@ class EmulatorEngine:
         """The emulator has no hardware or driver that could fail."""
         return ""
 
+    @property
+    def _checks(self) -> frozenset[str]:
+        return self.sanitize | ({"count"} if self.count else set())
+
+    def compiling(self, package: Path) -> Launch:
+        return python_program.compiling(package, self.toolkit, self._checks, "")
+
+    def finish(self, package: Path, run: Runner) -> Compiled:
+        ptxas = self.toolkit.nvcc.with_name("ptxas")
+        return python_program.add_emulated_kernels(package, self._checks, self.target, ptxas, run)
+
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
-        return Launch(
-            command=(str(program), *arguments),
-            environment={trace.PATH_VARIABLE: trace_target} | ({"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}),
+        start = Launch(command=(str(program), *arguments))
+        if python_program.is_package(program):
+            start = python_program.emulated(program, arguments, self.toolkit, self._checks)
+        leaks = {"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}
+        return replace(
+            start,
+            environment={**start.environment, trace.PATH_VARIABLE: trace_target, **leaks},
             file_sizes_limited=False,  # device memory is a file in memory
             limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # reports the line of an endless kernel
         )

@@ -32,7 +32,7 @@ class Launch:
     `file_sizes_limited`: whether the size of files can be limited; such a limit also applies to files in memory.
     `limit_variable` is the environment variable for the time limit in seconds, for an engine that reports where a
     program was when it was stopped. `traced`: whether the program will write a trace; if not, `untraced_reason`
-    explains it to people.
+    explains it to people. `starts_processes`: whether the program may start others on a GPU, as Triton does to compile.
     """
 
     command: tuple[str, ...]
@@ -42,6 +42,7 @@ class Launch:
     file_sizes_limited: bool = True
     limit_variable: str = ""
     traced: bool = True
+    starts_processes: bool = False
     untraced_reason: str = ""
 
 
@@ -75,6 +76,12 @@ class Engine(Hashable, Protocol):
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
         """Compile `sources` (relative to `folder`) into the program `output`."""
+
+    def compiling(self, package: Path) -> Launch:
+        """How to start a Python submission's package so that it compiles its kernels and launches none."""
+
+    def finish(self, package: Path, run: Runner) -> Compiled:
+        """Add to a package what the engine makes of its compiled kernels."""
 
     def problem(self) -> str:
         """The reason why no program can run on the engine now, as a phrase; '' if the grader's own test program

@@ -1,0 +1,74 @@
+"""From the PTX of one kernel to a shared library, for a process that has the runtime loaded as a library."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from grader.base.errors import GraderFault
+from grader.base.process import Runner
+from grader.emulator.build import MAX_PTX_BYTES, CompileFailed, Unsupported, module_sources
+from grader.emulator.isa import host_compiler, instruction_set
+from grader.emulator.native import compile_c, template_objects
+from grader.emulator.ptx import PtxSyntaxError, parse
+from grader.emulator.ptxas import read_ptxas
+from grader.emulator.translate import Finding, translate_module
+
+COUNT = "count"
+_INLINE_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(r"^\s*\.loc\b[^\n]*\n", re.MULTILINE)
+"""LLVM counts a source line for each line of inline assembly, which is how Triton loads and stores; the line before the
+assembly is the right one for all of it."""
+PREFIX = "m0"
+"""The module's table in the library is called m0_module."""
+
+
+def compile_kernel(
+    ptx: str,
+    *,
+    target: str,
+    ptxas: str,
+    checks: frozenset[str],
+    work: Path,
+    written: Path,
+    run: Runner,
+    own_name: Callable[[str], str],
+) -> Path:
+    """The shared library of the kernel in `ptx`, for `target` (sm_80), made in the empty folder `work`, where the
+    compilers run; files for them are written to the empty folder `written`. `checks` are the sanitizers, and COUNT for
+    counters; `own_name` gives source files the names that findings show. Raises CompileFailed if ptxas refuses the
+    kernel, Unsupported if the emulator does."""
+    if len(ptx) > MAX_PTX_BYTES:
+        raise Unsupported([Finding("a kernel as large as this", None, None, "use smaller blocks")])
+    source = written / "kernel.ptx"
+    source.write_text(ptx, encoding="utf-8")
+    done = run([ptxas, "-v", f"-arch={target}", str(source), "-o", os.devnull], work)
+    if done.exit_code != 0:
+        raise CompileFailed(done.output)
+    registers = {info.name: info.registers for info in read_ptxas(done.output)}
+    try:
+        module = parse(_INLINE_ASSEMBLY.sub(lambda found: _LOC.sub("", found[0]), ptx))
+    except PtxSyntaxError as error:
+        raise Unsupported([Finding(f"this kernel's PTX ({error})", None, None, "run it on a GPU")]) from error
+    module.files.update({number: own_name(file) for number, file in module.files.items()})
+    translation, findings = translate_module(
+        module,
+        prefix=PREFIX,
+        lanes=instruction_set().lanes,
+        registers=lambda: registers,
+        sanitize=checks - {COUNT},
+        count=COUNT in checks,
+    )
+    if findings:
+        raise Unsupported(findings)
+    objects, compilations = template_objects(translation.templates, translation.header, run, written)
+    objects += [make() for make in compilations]
+    for text, name, level in module_sources(translation, PREFIX, "", False):
+        objects.append(compile_c(text, written / f"{name}.c", level, run, work))
+    made = work / "kernel.so"
+    done = run([host_compiler(), "-shared", *map(str, dict.fromkeys(objects)), "-o", str(made)], work)
+    if done.exit_code != 0:
+        raise GraderFault(f"The emulator's code for a kernel does not link:\n{done.output[:4000]}")
+    return made

@@ -1,0 +1,201 @@
+"""Python submissions: their package, which takes the place of a compiled program, and how it is started.
+
+The package is a zip file with the submission's files and the kernels that Triton compiled for it in the build step.
+There the program runs once for each of a few inputs, with zeros in place of values, and launches no kernel: compiling
+takes seconds, and none of them count as running. A kernel that the build step did not meet is compiled when it is
+launched.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.metadata
+import os
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import grader
+from grader import emulator, sandbox
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.process import Runner
+from grader.base.verdict import Fault
+from grader.emulator.isa import VARIABLE as ISA_VARIABLE
+from grader.programs.engine.interface import Compiled, Launch
+from grader.programs.toolkit import Toolkit
+from grader.python import layout
+from grader.python.layout import kernel_name
+from grader.sandbox import memory_share, quarantine
+from grader.sandbox.bounded import Bounded, Exceeded
+from grader.sandbox.scratch import scratch_folder
+from grader.sandbox.walk import files_below
+
+PACKAGE = "program.pyz"
+INSTALL = ".venv/bin/pip install 'triton>=3.9,<3.10'"
+_MEMORY_BYTES = 8 << 30
+_KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
+_bounded = Bounded(20, 1 << 30)
+
+
+def is_package(program: Path) -> bool:
+    return program.name == PACKAGE
+
+
+def identity() -> str:
+    """What a package depends on besides the submission and the engine."""
+    return f"python {sys.version} triton {triton_version()}"
+
+
+def triton_version() -> str:
+    """'' if Triton is not installed."""
+    try:
+        return importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+# ---- building -----------------------------------------------------------------------------------------------------
+
+
+def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence[Path], *, limit_s: float) -> Compiled:
+    """Write the package of the submission in `folder` to `output`, with the kernels that running it on `inputs` needs.
+    `launch` starts a package so that kernels are compiled and not launched."""
+    if not triton_version():
+        raise MachineFault(f"Python submissions need Triton, which is not installed here: run `{INSTALL}`.")
+    names = sorted(path.relative_to(folder).as_posix() for path in files_below(folder))
+    content = {f"{layout.SOURCE}/{name}": (folder / name).read_bytes() for name in names}
+    try:
+        problem = _bounded.call(syntax_problem, [(name, content[f"{layout.SOURCE}/{name}"]) for name in names])
+    except Exceeded as exceeded:
+        problem = f"{main}:1: error: it {exceeded} to parse"
+    if problem:
+        return Compiled(Fault.STUDENT, problem)
+    content[layout.MAIN] = main.encode()
+    _write_package(output, content)
+    with scratch_folder("kernels", output.parent) as cache:
+        log = _compile_kernels(output, cache, launch, inputs, limit_s)
+        for name in sorted(path.relative_to(cache).as_posix() for path in files_below(cache))[:_KEPT_FILES]:
+            with contextlib.suppress(quarantine.Refused):  # the program could write here
+                content[f"{layout.CACHE}/{name}"] = quarantine.read_bytes(cache, name, _KEPT_FILE_BYTES)
+    _write_package(output, content)
+    return Compiled(None, log)
+
+
+def add_emulated_kernels(package: Path, checks: frozenset[str], target: str, ptxas: Path, run: Runner) -> Compiled:
+    """Translate the kernels in a package for the emulator, with `run` for the compilers."""
+    with zipfile.ZipFile(package) as packed:
+        kernels = {packed.read(name) for name in packed.namelist() if name.endswith(".ptx")}
+    made: dict[str, bytes] = {}
+    for ptx in kernels:
+        with scratch_folder("kernel", package.parent) as work, scratch_folder("c", package.parent.parent) as written:
+            try:
+                library = emulator.compile_kernel(
+                    ptx.decode(errors="replace"),
+                    target=target,
+                    ptxas=str(ptxas),
+                    checks=checks,
+                    work=work,
+                    written=written,
+                    run=run,
+                    own_name=lambda file: file.rpartition(f"/{layout.SOURCE}/")[2],
+                )
+            except (emulator.Unsupported, GraderFault) as fault:
+                return Compiled(Fault.GRADER, str(fault))
+            except emulator.CompileFailed:
+                continue  # the run says what is wrong with it
+            made[kernel_name(ptx)] = quarantine.read_bytes(library.parent, library.name, _KEPT_FILE_BYTES)
+    with zipfile.ZipFile(package, "a", zipfile.ZIP_STORED) as packed:
+        for name, content in made.items():
+            packed.writestr(f"{layout.KERNELS}/{name}", content)
+    return Compiled(None, "")
+
+
+def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:
+    """The first error of a file that is not Python, as a compiler would put it; '' if all are."""
+    for name, content in files:
+        try:
+            ast.parse(content)
+        except SyntaxError as error:
+            return f"{name}:{error.lineno or 1}: error: {error.msg}\n    {(error.text or '').strip()}"
+        except (ValueError, RecursionError) as error:
+            return f"{name}:1: error: {error}"
+    return ""
+
+
+def _write_package(output: Path, content: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(output, "w", zipfile.ZIP_STORED) as package:
+        for name, data in content.items():
+            package.writestr(name, data)
+    output.chmod(0o755)
+
+
+def _compile_kernels(package: Path, cache: Path, launch: Launch, inputs: Sequence[Path], limit_s: float) -> str:
+    """Run the package on `inputs` until its kernels lie in `cache`. A program that fails in this does so again when it
+    is run, so its failure here means nothing."""
+    with scratch_folder("compile", package.parent) as work:
+        arguments = [word for number, path in enumerate(inputs) for word in (str(path), str(work / f"output{number}"))]
+        job = sandbox.Job(
+            command=(*launch.command, *arguments),
+            folder=work,
+            environment={**launch.environment, layout.CACHE_VARIABLE: str(cache)},
+            readable=(package, *inputs, *launch.readable),
+            writable=(cache,),
+        )
+        memory_bytes = memory_share.of_a_program(_MEMORY_BYTES)
+        outcome = sandbox.run(job, sandbox.Limits(wall_s=limit_s, memory_bytes=memory_bytes, folder_bytes=2 << 30))
+    return outcome.stderr if outcome.exit_code else ""
+
+
+# ---- running ------------------------------------------------------------------------------------------------------
+
+
+def _launch(
+    program: Path, arguments: Sequence[str], environment: Mapping[str, str], readable: Sequence[Path] = ()
+) -> Launch:
+    return Launch(
+        command=(sys.executable, "-IBm", layout.HOST, str(program), *arguments),
+        environment=environment,
+        readable=(*_python_paths(), *readable),
+    )
+
+
+def _python_paths() -> tuple[Path, ...]:
+    """The files of this Python, its packages and the grader's own."""
+    folders = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
+    folders |= {Path(grader.__file__).resolve().parent}
+    return tuple(folder for folder in folders if not folder.is_relative_to("/usr"))
+
+
+def on_gpu(program: Path, arguments: Sequence[str]) -> Launch:
+    """How to start a package on a GPU, for the engine to add to."""
+    return replace(_launch(program, arguments, {layout.ENGINE_VARIABLE: "cuda"}), starts_processes=True)
+
+
+def emulated(program: Path, arguments: Sequence[str], toolkit: Toolkit, checks: frozenset[str]) -> Launch:
+    """How to start a package on the emulator."""
+    environment = {layout.ENGINE_VARIABLE: "emulator", "GRADER_TRITON_CHECKS": ",".join(sorted(checks))}
+    return _with_runtime(program, arguments, toolkit, environment)
+
+
+def compiling(program: Path, toolkit: Toolkit, checks: frozenset[str], architecture: str) -> Launch:
+    """How to start a package so that it compiles its kernels only: for a GPU's `architecture`, or for the emulator if
+    that is empty."""
+    engine = f"compile:{architecture}" if architecture else "compile"
+    environment = {layout.ENGINE_VARIABLE: engine, "GRADER_TRITON_CHECKS": ",".join(sorted(checks))}
+    return _with_runtime(program, (), toolkit, environment)
+
+
+def _with_runtime(program: Path, arguments: Sequence[str], toolkit: Toolkit, environment: dict[str, str]) -> Launch:
+    own = Path(emulator.__file__).parent
+    paths = (toolkit.root, *toolkit.added_headers, own, *emulator.host_compiler_folders())
+    library = emulator.runtime_library(toolkit.include, sandbox.runner(300, readable=paths))
+    chosen = {name: os.environ[name] for name in (ISA_VARIABLE, "CC", "CXX") if name in os.environ}
+    return _launch(
+        program,
+        arguments,
+        {**environment, **chosen, "GRADER_TRITON_RUNTIME": str(library)},
+        (library, *emulator.host_compiler_folders()),
+    )

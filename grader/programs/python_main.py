@@ -1,0 +1,47 @@
+"""Finds the Python program of a submission. It is one file, so that what is graded is what was handed in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grader.base.errors import UsageError
+from grader.base.names import printable_name
+from grader.base.paths import shown
+from grader.course.assignment import Assignment
+from grader.sandbox.walk import files_below
+
+SUFFIX = ".py"
+_MAX_NOTES = 5
+
+
+def find_python_main(path: Path, assignment: Assignment) -> tuple[Path, list[str]] | None:
+    """The Python program at `path`, a file or a folder, and notes on what is left out; None if the submission is in
+    another language. Raises UsageError for a language that the assignment does not take, or for two."""
+    wanted = [name for name in assignment.submission.mains if name.endswith(SUFFIX)]
+    if path.is_file():
+        if path.suffix != SUFFIX:
+            return None
+        if not wanted:
+            raise UsageError(
+                f"{shown(path)} is not a .cu file: this assignment takes {assignment.submission.main} only."
+            )
+        return path, []
+    if not wanted:
+        return None
+    programs = [file for file in files_below(path) if file.is_file() and not file.is_symlink()]
+    python = [file for file in programs if file.suffix == SUFFIX and not file.name.startswith(".")]
+    named = [file for file in python if file.parent == path and file.name in wanted] or python
+    if not python:
+        return None
+    if any(file.suffix == ".cu" for file in programs):
+        if not [file for file in named if file.name in wanted]:
+            return None  # a script next to a CUDA program
+        both = f"{assignment.submission.main} and {named[0].name}"
+        raise UsageError(
+            f"{shown(path)} holds programs in CUDA and in Python: give the file, or hand in one of {both}."
+        )
+    if len(named) > 1:
+        listed = ", ".join(sorted(printable_name(file.name) for file in named[:5]))
+        raise UsageError(f"{shown(path)} holds {len(named)} Python files ({listed}) and none is called {wanted[0]}.")
+    left_out = [printable_name(file.name) for file in python if file != named[0]]
+    return named[0], [f"{name} is left out: a Python submission is one file." for name in left_out[:_MAX_NOTES]]

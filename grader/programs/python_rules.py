@@ -1,0 +1,125 @@
+"""What a Python submission may not contain, by its syntax tree.
+
+A CUDA program is compiled before it runs, and what it can reach is what it was linked with. A Python program reaches
+everything in its process: Triton's driver and caches, the frames above it, every clock. So imports are named one by
+one, code comes from the file alone, and modules are used, not changed. These rules are about the text; what a program
+does is the sandbox's and the tracer's business.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+MODULES = frozenset(
+    {"__future__", "argparse", "array", "bisect", "collections", "collections.abc", "contextlib", "copy",
+     "dataclasses", "device_arrays", "enum", "fractions", "functools", "heapq", "io", "itertools", "math", "numbers",
+     "numpy", "operator", "pathlib", "random", "statistics", "string", "struct", "sys", "textwrap", "time", "triton",
+     "triton.language", "triton.language.extra", "triton.language.extra.cuda", "triton.language.extra.libdevice",
+     "typing", "warnings"}
+)  # fmt: skip
+"""Modules that a submission may import, besides those that the assignment allows."""
+_SYS = frozenset({"argv", "byteorder", "exit", "float_info", "maxsize", "stderr", "stdin", "stdout", "version_info"})
+_BUILT_INS = frozenset(
+    {
+        "__import__",
+        "breakpoint",
+        "compile",
+        "delattr",
+        "eval",
+        "exec",
+        "getattr",
+        "globals",
+        "locals",
+        "setattr",
+        "vars",
+    }
+)
+_ATTRIBUTES = {
+    **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils", "testing"), "reaches beyond numpy's arrays"),
+    **dict.fromkeys(("knobs", "set_active", "reset_active", "compile", "cublas"), "changes Triton or leaves it"),
+    **dict.fromkeys(("allow_pickle", "load", "fromfunction"), "runs code from data"),
+    **dict.fromkeys(
+        ("f_back", "f_globals", "f_locals", "f_builtins", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "tb_next"),
+        "looks into frames",
+    ),
+}
+_ALLOWED_DUNDERS = frozenset(
+    {"__name__", "__file__", "__doc__", "__init__", "__call__", "__enter__", "__exit__", "__post_init__", "__len__",
+     "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__", "__annotations__"}
+)  # fmt: skip
+_NUMPY_LOADERS = frozenset({"allow_pickle", "load", "fromfunction"})
+
+Broken = tuple[int, str, str]
+"""A line, what it does, and why that is forbidden."""
+
+
+def broken_rules(source: bytes, allowed: Collection[str]) -> list[Broken]:
+    """The lines that break a rule, in order. `allowed` are further modules. Raises SyntaxError."""
+    tree = ast.parse(source)
+    imported = {alias.asname or alias.name.partition(".")[0] for node in _imports(tree) for alias in node.names}
+    found = [broken for node in ast.walk(tree) for broken in _judged(node, imported, MODULES | set(allowed))]
+    return sorted(set(found))
+
+
+def _imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def _judged(node: ast.AST, imported: Collection[str], allowed: Collection[str]) -> Iterator[Broken]:
+    match node:
+        case ast.Import(names=names):
+            for alias in names:
+                yield from _import(node.lineno, alias.name, allowed)
+        case ast.ImportFrom(module=module, names=names, level=level):
+            name = "." * level + (module or "")
+            for alias in names:
+                if f"{name}.{alias.name}" not in allowed:
+                    yield from _import(node.lineno, name, allowed)
+                    yield from _attribute(node.lineno, name, alias.name)
+        case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
+            yield node.lineno, f"uses {name}", "code comes from the file as it was handed in, and from nowhere else"
+        case ast.Attribute(value=value, attr=name):
+            yield from _attribute(node.lineno, _root(value) if isinstance(value, ast.Name) else "", name)
+            if isinstance(node.ctx, ast.Store | ast.Del) and _root(value) in imported:
+                yield node.lineno, f"changes {ast.unparse(node)}", "a program uses modules as they are"
+        case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if _root(value) in imported:
+            yield node.lineno, f"changes {ast.unparse(node)}", "a program uses modules as they are"
+        case ast.keyword(arg="allow_pickle"):
+            yield node.value.lineno, "reads pickles", "they run code from data"
+        case ast.Global(names=names) | ast.Nonlocal(names=names) if set(names) & _BUILT_INS:
+            yield node.lineno, f"uses {names[0]}", "code comes from the file as it was handed in, and from nowhere else"
+        case ast.Try():
+            if any(_runs_kernels(part) for part in node.body) and node.handlers:
+                why = "a kernel that fails must fail the test, not be replaced"
+                yield node.lineno, "has a launch in a try block with a handler", why
+
+
+def _import(line: int, module: str, allowed: Collection[str]) -> Iterator[Broken]:
+    if module not in allowed:
+        yield line, f"imports {module}", "only the modules that the handout lists may be imported"
+
+
+def _attribute(line: int, module: str, name: str) -> Iterator[Broken]:
+    if module == "sys" and name not in _SYS:
+        yield line, f"uses sys.{name}", "a program may read its arguments and write its messages"
+    elif _is_dunder(name):
+        yield line, f"uses {name}", "it leads to the inside of Python"
+    elif name in _ATTRIBUTES and not (name in _NUMPY_LOADERS and module not in ("np", "numpy")):
+        yield line, f"uses {name}", f"it {_ATTRIBUTES[name]}"
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name not in _ALLOWED_DUNDERS
+
+
+def _root(node: ast.expr) -> str:
+    """The name at the beginning of `name.attribute[index]...`; '' if there is none."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _runs_kernels(tree: ast.AST) -> bool:
+    """Whether there is a call of the form kernel[grid](...)."""
+    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in ast.walk(tree))

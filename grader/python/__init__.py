@@ -1,0 +1,20 @@
+"""What runs in the process of a Python submission: Triton kernels and their host code, on a GPU or on the emulator.
+
+A build packs the submission into one file, program.pyz, with Triton's cache of compiled kernels. `host.py` starts it:
+
+half.py ── Triton ──► cubin, for a GPU: loaded by Triton's driver
+                └───► PTX for sm_80 ── translate, gcc ──► kernel.so ─┐
+runtime/*.c ── gcc ──► runtime.so, once for each machine ────────────┴► this process
+
+On the emulator, `driver.py` stands in for Triton's driver and launches kernels, `backend.py` for the compiler's last
+stage, and `library.py` is the emulator's runtime as a shared library. On a GPU, Triton's own driver does that.
+`arrays.py` has tensors for both, so that no program needs PyTorch; `modules/` is what a submission may import.
+
+These variables say how to run; `grader.programs.engine.python_program` sets them:
+
+    GRADER_PYTHON_ENGINE=emulator, cuda, or compile:ARCH   `compile` compiles kernels for sm_ARCH and launches none
+    GRADER_TRITON_RUNTIME=FILE    the emulator's runtime as a shared library
+    GRADER_TRITON_CHECKS=race,init,count   the emulator's checks beyond memory and sync, and counters
+
+May import `emulator` and below, and Triton, which only an extra installs.
+"""

@@ -1,0 +1,177 @@
+"""Arrays in device memory for programs without PyTorch: what Triton wants of a tensor, and copies from and to numpy.
+
+bfloat16, which numpy lacks, is float32 in numpy; its values are rounded to nearest, ties to even.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+
+from grader.python import gpu_memory, library
+
+_memory = gpu_memory if os.environ.get("GRADER_PYTHON_ENGINE") == "cuda" else library
+_NUMPY = {
+    "fp16": np.float16, "bf16": np.uint16, "fp32": np.float32, "fp64": np.float64, "int1": np.bool_,
+    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
+}  # fmt: skip
+"""The numpy type with the bits of each of Triton's."""
+_OTHER_NAMES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "int1"}
+
+
+class Storage:
+    """Device memory that is freed with its last array."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.address: int = _memory.allocate(size_bytes)
+
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
+            _memory.free(self.address)
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """A view of device memory: its element at (i, j, …) lies `offset` + Σ index · stride elements into `storage`."""
+
+    storage: Storage
+    dtype: Any
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def data_ptr(self) -> int:
+        return self.storage.address + self.offset * self.element_size()
+
+    def element_size(self) -> int:
+        return int(np.dtype(_NUMPY[str(self.dtype)]).itemsize)
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def size(self, dimension: int | None = None) -> Any:
+        return self.shape if dimension is None else self.shape[dimension]
+
+    def stride(self, dimension: int | None = None) -> Any:
+        return self.strides if dimension is None else self.strides[dimension]
+
+    def is_contiguous(self) -> bool:
+        return self.strides == _row_major(self.shape)
+
+    def transpose(self, first: int, second: int) -> Array:
+        order = list(range(self.dim()))
+        order[first], order[second] = order[second], order[first]
+        shape, strides = (tuple(of[i] for i in order) for of in (self.shape, self.strides))
+        return Array(self.storage, self.dtype, shape, strides, self.offset)
+
+    def reshape(self, *shape: int) -> Array:
+        """A view of another shape with as many elements, of a contiguous array; one length may be -1."""
+        known = math.prod(length for length in shape if length != -1)
+        whole = tuple(self.numel() // known if length == -1 else length for length in shape)
+        if math.prod(whole) != self.numel() or not self.is_contiguous():
+            raise ValueError(f"an array of shape {self.shape} and strides {self.strides} cannot become {shape}")
+        return Array(self.storage, self.dtype, whole, _row_major(whole), self.offset)
+
+    view = reshape
+
+    def __getitem__(self, index: int) -> Array:
+        """The part with this first index."""
+        if not -self.shape[0] <= index < self.shape[0]:
+            raise IndexError(f"index {index} of an array whose first dimension is {self.shape[0]}")
+        offset = self.offset + index % self.shape[0] * self.strides[0]
+        return Array(self.storage, self.dtype, self.shape[1:], self.strides[1:], offset)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy in host memory."""
+        if not self.numel():
+            return np.empty(self.shape, _host_type(self.dtype))
+        span = 1 + sum((length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True))
+        flat: np.ndarray[Any, Any] = np.empty(span, _NUMPY[str(self.dtype)])
+        _memory.copy_to_host(flat.ctypes.data, self.data_ptr(), flat.nbytes)
+        steps = tuple(stride * flat.itemsize for stride in self.strides)
+        strided = np.lib.stride_tricks.as_strided(flat, self.shape, steps).copy()
+        return _from_bfloat16(strided) if str(self.dtype) == "bf16" else strided
+
+    def copy_(self, source: Array | np.ndarray[Any, Any]) -> Array:
+        """Copy an array of the same shape into this one, which is contiguous; return this one."""
+        if tuple(source.shape) != self.shape or not self.is_contiguous():
+            raise ValueError(f"an array of shape {self.shape} cannot take a copy of one of {tuple(source.shape)}")
+        size_bytes = self.numel() * self.element_size()
+        if isinstance(source, Array) and source.dtype == self.dtype and source.is_contiguous():
+            _memory.copy_on_device(self.data_ptr(), source.data_ptr(), size_bytes)
+            return self
+        values = source.numpy() if isinstance(source, Array) else source
+        if str(self.dtype) == "bf16":
+            bits = _to_bfloat16(values)
+        else:
+            bits = np.ascontiguousarray(values, _NUMPY[str(self.dtype)])
+        if size_bytes:
+            _memory.copy_to_device(self.data_ptr(), bits.ctypes.data, size_bytes)
+        return self
+
+    def zero_(self) -> Array:
+        return self.copy_(np.zeros(self.shape, _host_type(self.dtype)))
+
+    def to(self, dtype: Any) -> Array:
+        """A copy of another type."""
+        return empty(self.shape, dtype).copy_(self)
+
+
+def empty(shape: Sequence[int], dtype: Any = tl.float32) -> Array:
+    """An array whose elements hold no value yet."""
+    named, shape = type_named(dtype), tuple(shape)
+    storage = Storage(math.prod(shape) * np.dtype(_NUMPY[str(named)]).itemsize)
+    return Array(storage, named, shape, _row_major(shape))
+
+
+def zeros(shape: Sequence[int], dtype: Any = tl.float32) -> Array:
+    return empty(shape, dtype).zero_()
+
+
+def from_numpy(values: np.ndarray[Any, Any], dtype: Any = None) -> Array:
+    """A copy of a numpy array in device memory, of its own type or another."""
+    return empty(values.shape, str(values.dtype) if dtype is None else dtype).copy_(values)
+
+
+def to_numpy(array: Array) -> np.ndarray[Any, Any]:
+    return array.numpy()
+
+
+def type_named(dtype: Any) -> Any:
+    """Triton's type for one of its types, of numpy's, or a name such as "float16"."""
+    name = str(np.dtype(dtype)) if isinstance(dtype, type) else str(dtype)
+    name = _OTHER_NAMES.get(name, name)
+    if name not in _NUMPY:
+        raise TypeError(f"no array of type {name}: expected one of {', '.join(_NUMPY)}")
+    return tl.dtype(name)
+
+
+def _host_type(dtype: Any) -> type:
+    return np.float32 if str(dtype) == "bf16" else _NUMPY[str(dtype)]
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def _from_bfloat16(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def _to_bfloat16(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded).astype(np.uint16)

@@ -1,0 +1,121 @@
+"""Starts a packed Python program: python -IBm grader.python.host program.pyz ARGUMENT...
+
+The program's files and Triton's cache are unpacked into a temporary folder, since a program that was copied for one run
+must not find what an earlier run compiled. With the engine `compile`, the arguments are pairs of input and output, and
+the program runs once for each, in one process; the cache is then left in the folder GRADER_PYTHON_CACHE.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import sys
+import tempfile
+import traceback
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import triton
+from triton.backends import Backend, backends
+from triton.compiler.errors import CompilationError
+from triton.runtime import cache, driver
+
+from grader.python.backend import EmulatorBackend
+from grader.python.driver import CompilingDriver, EmulatorDriver
+from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE
+
+_MODULES = Path(__file__).parent / "modules"
+"""What a submission can import besides installed packages."""
+
+
+def start(package: str, arguments: Sequence[str]) -> int:
+    """Run the program in `package`; return its exit code."""
+    with tempfile.TemporaryDirectory(prefix="python-") as name:
+        folder = Path(name)
+        with zipfile.ZipFile(package) as packed:
+            packed.extractall(folder)
+        _relocate(folder / CACHE)
+        main = folder / SOURCE / (folder / MAIN).read_text()
+        kept = os.environ.get(CACHE_VARIABLE)
+        os.environ["TRITON_CACHE_DIR"] = kept or str(folder / CACHE)
+        os.environ["GRADER_PYTHON_KERNELS"] = str(folder / KERNELS)
+        os.environ["GRADER_CACHE"] = str(folder / "objects")
+        os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns without it
+        sys.path[:0] = [str(main.parent), str(_MODULES)]
+        sys.argv[0] = str(main)
+        engine = os.environ.get(ENGINE_VARIABLE, "cuda")
+        if not engine.startswith("compile"):
+            _take_over(engine)
+            return _run(main, arguments)
+        _take_over(engine)
+        codes = [_run(main, pair) for pair in zip(arguments[::2], arguments[1::2], strict=True)]
+        return max(codes, default=0)
+
+
+def _relocate(cache: Path) -> None:
+    """Triton's cache names its files by their whole paths, which were others when the package was made."""
+    for group in cache.glob("*/__grp__*.json"):
+        names = json.loads(group.read_text())["child_paths"]
+        group.write_text(json.dumps({"child_paths": {name: str(group.with_name(name)) for name in names}}))
+
+
+def _take_over(engine: str) -> None:
+    """Put our driver, and on the emulator our compiler, in the place of Triton's for NVIDIA GPUs."""
+    cache.triton_key = lambda: triton.__version__  # else it reads all of Triton, which takes longer than most runs
+    if engine == "cuda":
+        return
+
+    kind, _, architecture = engine.partition(":")
+    ours = CompilingDriver(int(architecture or 0)) if kind == "compile" else EmulatorDriver()
+    if not architecture:
+        backends["nvidia"] = Backend(EmulatorBackend, EmulatorDriver)
+    driver.set_active(ours)
+
+
+def _run(main: Path, arguments: Sequence[str]) -> int:
+    sys.argv[1:] = arguments
+    try:
+        runpy.run_path(str(main), run_name="__main__")
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        print(_described(error, main), file=sys.stderr, end="")
+        return 1
+    return 0
+
+
+def _described(error: BaseException, main: Path) -> str:
+    """The error as Python prints it, with the program's own lines only and under their own names."""
+    place = _place_in_kernel(error, main.read_text()) if isinstance(error, CompilationError) else ""
+    whole = traceback.TracebackException.from_exception(error, limit=-200)
+    part: traceback.TracebackException | None = whole
+    while part is not None:
+        own = [frame for frame in part.stack if frame.filename.startswith(f"{main.parent}{os.sep}")]
+        part.stack = traceback.StackSummary.from_list(own)
+        part = part.__cause__ or part.__context__
+    return place + "".join(whole.format()).replace(f"{main.parent}{os.sep}", "")
+
+
+def _place_in_kernel(error: CompilationError, text: str) -> str:
+    """The innermost line of the program that Triton cannot compile. Triton counts lines from the kernel's `def`."""
+    cause = error.__cause__
+    inner = _place_in_kernel(cause, text) if isinstance(cause, CompilationError) else ""
+    before, found, _ = text.partition(error.src or "\0")
+    if inner or not found or error.node is None:
+        return inner
+    line = before.count("\n") + error.node.lineno
+    reason = error.error_message or (str(cause) if cause else "it is not what Triton compiles")
+    return f"{sys.argv[0].rpartition(os.sep)[2]}:{line}: error: {reason}\n"
+
+
+if __name__ == "__main__":
+    code = start(sys.argv[1], sys.argv[2:])
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    sys.exit(code)

@@ -1,0 +1,23 @@
+"""Names that the build step, which makes a package, and the process that runs it agree on. Imports nothing of Triton's.
+
+A package is a zip file: source/ has the program's files, cache/ is Triton's cache, kernels/ has the emulator's shared
+libraries, and the file `main` names the main file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+ENGINE_VARIABLE = "GRADER_PYTHON_ENGINE"
+CACHE_VARIABLE = "GRADER_PYTHON_CACHE"
+SOURCE, CACHE, KERNELS, MAIN = "source", "cache", "kernels", "main"
+HOST = "grader.python.host"
+"""The module that starts a package."""
+_FOLDER = re.compile(rb'(\.file\s+\d+\s+")[^"\n]*/')
+
+
+def kernel_name(ptx: bytes) -> str:
+    """The name of a kernel's shared library; the folder from which its source was compiled does not count."""
+    moved = _FOLDER.sub(rb"\1", ptx)
+    return f"{hashlib.sha256(moved).hexdigest()}.so"

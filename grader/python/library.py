@@ -1,0 +1,158 @@
+"""The emulator's runtime as a shared library in this process, called through ctypes.
+
+Its functions are those of the CUDA runtime that a program made from .cu files is linked with. Before a call, the line
+of Python that makes it is reported to the runtime, so that findings name this line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from grader.base.errors import MachineFault
+
+VARIABLE = "GRADER_TRITON_RUNTIME"
+"""The path of the runtime's shared library."""
+CHECKS_VARIABLE = "GRADER_TRITON_CHECKS"
+_WATCHED = {"race": 1, "init": 2}  # SANITIZE_… of runtime/module.h
+_DYNAMIC_SHARED = 8  # cudaFuncAttributeMaxDynamicSharedMemorySize
+_TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
+
+
+class CudaError(RuntimeError):
+    """A call of the CUDA runtime failed, or a kernel before it did."""
+
+
+class _Dim3(ctypes.Structure):
+    _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
+
+
+class Kernel:
+    """A loaded kernel. Its address stands for the host function that nvcc makes for a kernel."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._token = ctypes.create_string_buffer(name.encode())
+        self.address = ctypes.addressof(self._token)
+
+
+@cache
+def _runtime() -> ctypes.CDLL:
+    path = os.environ.get(VARIABLE)
+    if not path:
+        raise MachineFault(f"{VARIABLE} is not set: run the program with `grader run`.")
+    library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    library.emu_register.restype = ctypes.c_void_p
+    library.cudaGetErrorString.restype = ctypes.c_char_p
+    wanted = os.environ.get(CHECKS_VARIABLE, "").split(",")
+    watched = sum(bit for name, bit in _WATCHED.items() if name in wanted)
+    ctypes.c_uint32.in_dll(library, "shadow_checks").value = watched  # memory is allocated before kernels are loaded
+    return library
+
+
+def load(file: Path, name: str, shared_bytes: int) -> Kernel:
+    """Load the kernel `name` from a shared library that backend.py made."""
+    library, kernel = _runtime(), Kernel(name)
+    module = ctypes.CDLL(str(file))
+    handle = ctypes.c_void_p(library.emu_register(ctypes.byref(ctypes.c_byte.in_dll(module, "m0_module")), 0))
+    encoded = name.encode()
+    nothing = (None,) * 5
+    library.__getattr__("__cudaRegisterFunction")(
+        handle, ctypes.c_void_p(kernel.address), encoded, encoded, -1, *nothing
+    )
+    call("cudaFuncSetAttribute", ctypes.c_void_p(kernel.address), _DYNAMIC_SHARED, shared_bytes)
+    return kernel
+
+
+def launch(
+    kernel: Kernel, grid: Sequence[int], threads: int, shared_bytes: int, stream: int, arguments: Sequence[object]
+) -> None:
+    """Launch `kernel` with ctypes values as arguments."""
+    pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))  # type: ignore[arg-type]
+    function, shape, shared = ctypes.c_void_p(kernel.address), _Dim3(*grid), ctypes.c_size_t(shared_bytes)
+    call("cudaLaunchKernel", function, shape, _Dim3(threads, 1, 1), pointers, shared, ctypes.c_void_p(stream))
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a function of the CUDA runtime for the program's current line. Raises CudaError if it fails."""
+    library = _runtime()
+    file, line = program_line()
+    library.emu_called_from(file.encode(), line)
+    if code := getattr(library, name)(*arguments):
+        raise CudaError(f"{name}: {library.cudaGetErrorString(code).decode()}")
+
+
+def synchronize() -> None:
+    """Wait for all kernels. Raises CudaError if one of them failed."""
+    call("cudaDeviceSynchronize")
+
+
+def allocate(size_bytes: int) -> int:
+    """The address of new device memory."""
+    address = ctypes.c_void_p()
+    call("cudaMalloc", ctypes.byref(address), ctypes.c_size_t(size_bytes))
+    return address.value or 0
+
+
+def free(address: int) -> None:
+    """Free device memory. Its owner may be gone at the end of the program, so errors are nobody's."""
+    _runtime().cudaFree(ctypes.c_void_p(address))
+
+
+def copy_to_device(address: int, host: int, size_bytes: int) -> None:
+    _copy(address, host, size_bytes, _TO_DEVICE)
+
+
+def copy_to_host(host: int, address: int, size_bytes: int) -> None:
+    _copy(host, address, size_bytes, _TO_HOST)
+
+
+def copy_on_device(to: int, address: int, size_bytes: int) -> None:
+    _copy(to, address, size_bytes, _ON_DEVICE)
+
+
+def _copy(to: int, from_: int, size_bytes: int, kind: int) -> None:
+    call("cudaMemcpy", ctypes.c_void_p(to), ctypes.c_void_p(from_), ctypes.c_size_t(size_bytes), kind)
+
+
+def share_host_memory(address: int, size_bytes: int) -> None:
+    """Let kernels use memory of the host, such as that of a PyTorch tensor, until `unshare_host_memory`."""
+    call("cudaHostRegister", ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), 0)
+
+
+def unshare_host_memory(address: int) -> None:
+    call("cudaHostUnregister", ctypes.c_void_p(address))
+
+
+# ---- lines of the program -----------------------------------------------------------------------------------------
+
+_LIBRARIES = tuple(
+    f"{folder}{os.sep}"
+    for folder in {
+        str(Path(__file__).parents[1]),
+        *(sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
+        *site.getsitepackages(),
+    }
+)
+
+
+def program_line() -> tuple[str, int]:
+    """The file and line of the innermost call in the program's own files; ("", 0) outside them."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(("<", *_LIBRARIES)):
+            return own_name(file), frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return "", 0
+
+
+def own_name(file: str) -> str:
+    """The name of one of the program's files, relative to the folder of the file that was started."""
+    return file.removeprefix(f"{Path(sys.argv[0]).resolve().parent}{os.sep}")

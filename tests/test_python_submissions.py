@@ -1,0 +1,160 @@
+"""Python submissions, as far as they need no Triton: which file is graded, and what it may not contain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.base.errors import UsageError
+from grader.course.assignment import load_assignment
+from grader.emulator.ptx import Instr, parse
+from grader.emulator.translate import translate_module
+from grader.programs.engine.python_program import syntax_problem
+from grader.programs.python_rules import broken_rules
+from grader.programs.submission import Submission, read_submission
+from grader.python.layout import kernel_name
+from tests.support.course import ROOT
+
+PROGRAM = "import triton\n"
+
+
+def read(folder: Path, files: dict[str, str], name: str = "") -> Submission:
+    for file, text in files.items():
+        (folder / file).write_text(text)
+    return read_submission(folder / name, load_assignment("softmax"))
+
+
+# ---- which file -----------------------------------------------------------------------------------------------
+
+
+def test_a_python_file_is_a_submission_of_an_assignment_that_takes_python(tmp_path: Path) -> None:
+    submission = read(tmp_path, {"softmax.py": PROGRAM}, "softmax.py")
+    assert submission.is_python and submission.sources == ("softmax.py",) and submission.notes == ()
+
+
+def test_a_folder_with_a_python_program_leaves_out_its_other_files_and_says_so(tmp_path: Path) -> None:
+    submission = read(tmp_path, {"softmax.py": PROGRAM, "plot.py": "x = 1\n", "notes.txt": ""})
+    assert [name for name, _ in submission.files] == ["softmax.py"]
+    assert any(note.startswith("plot.py is left out") for note in submission.notes)
+
+
+def test_a_script_next_to_a_cuda_program_does_not_make_it_a_python_submission(tmp_path: Path) -> None:
+    assert not read(tmp_path, {"softmax.cu": "int main() {}\n", "plot.py": "x = 1\n"}).is_python
+
+
+@pytest.mark.parametrize(
+    ("assignment", "files", "says"),
+    [
+        ("softmax", {"softmax.py": PROGRAM, "softmax.cu": "int main() {}"}, "in CUDA and in Python"),
+        ("softmax", {"a.py": PROGRAM, "b.py": PROGRAM}, "none is called softmax.py"),
+        ("softmax", {"softmax.py": " \n"}, "is empty"),
+        ("hw4", {"hw4.py": PROGRAM}, "hw4.cu"),
+    ],
+)
+def test_a_folder_that_is_no_clear_submission_is_refused(
+    tmp_path: Path, assignment: str, files: dict[str, str], says: str
+) -> None:
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    with pytest.raises(UsageError, match=says):
+        read_submission(tmp_path, load_assignment(assignment))
+
+
+# ---- what it may not contain ------------------------------------------------------------------------------------
+
+ATTACKS = {
+    "runs code from a string": "exec('x = 1')",
+    "evaluates a string": "y = eval('1')",
+    "hides exec behind a name": "run = exec\nrun('x = 1')",
+    "compiles code": "code = compile('x', 'f', 'exec')",
+    "imports by a function": "m = __import__('ctypes')",
+    "reaches built-ins": "b = __builtins__",
+    "finds attributes by computed names": "getattr(object, '__sub' + 'classes__')",
+    "sets attributes by name": "import time\nsetattr(time, 'perf_counter', lambda: 0)",
+    "walks the subclasses": "().__class__.__base__.__subclasses__()",
+    "reaches a function's globals": "(lambda: 0).__globals__",
+    "replaces a function's code": "def f(): pass\nf.__code__ = None",
+    "changes a clock": "import time\ntime.perf_counter = lambda: 0.0",
+    "changes a clock under another name": "import time as t\nt.time = lambda: 0.0",
+    "changes numpy": "import numpy as np\nnp.exp = None",
+    "deletes from a module": "import triton\ndel triton.jit",
+    "changes a module's table": "import triton\ntriton.language.core.table['x'] = 1",
+    "looks at the frames above": "import sys\nframe = sys._getframe(1)",
+    "walks from a frame": "def f(frame): return frame.f_back",
+    "walks from a generator": "g = (i for i in ())\nframe = g.gi_frame",
+    "walks from an error": "try: 1 / 0\nexcept Exception as e: f = e.tb_frame",
+    "reads the loaded modules": "import sys\nm = sys.modules",
+    "reads the loaded modules by another name": "from sys import modules",
+    "traces calls": "import sys\nsys.settrace(None)",
+    "collects objects": "import gc",
+    "inspects": "import inspect",
+    "calls C": "import ctypes",
+    "calls C through numpy": "import numpy as np\nlib = np.ctypeslib.load_library('x', '.')",
+    "takes an array's pointer": "import numpy as np\np = np.zeros(1).ctypes.data",
+    "starts a program": "import subprocess",
+    "installs packages": "import pip",
+    "starts a thread": "import threading",
+    "starts processes": "import multiprocessing",
+    "opens sockets": "import socket",
+    "reads the environment": "import os",
+    "imports late": "import importlib",
+    "hides an import in a function": "def f():\n    import signal",
+    "uses a library for the work": "import torch",
+    "imports the grader": "from grader.python import library",
+    "imports Triton's driver": "from triton.runtime import driver",
+    "sets another driver": "import triton\ntriton.runtime.driver.set_active(None)",
+    "turns Triton's knobs": "import triton\ntriton.knobs.cache.dir = '/tmp'",
+    "brings its own machine code": "import triton\ntriton.compile('x.ptx')",
+    "calls cuBLAS through Triton": "import triton\ntriton.testing.cublas()",
+    "reads pickles": "import numpy as np\nx = np.load('x.npy', allow_pickle=True)",
+    "falls back when the kernel fails": "try:\n    kernel[(1,)](x)\nexcept Exception:\n    y = x",
+    "imports relatively": "from . import secret",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_a_program_that_reaches_beyond_itself_is_refused_at_its_line(attack: str) -> None:
+    broken = broken_rules(b"# a comment\n" + attack.encode(), ())
+    assert broken and all(line >= 2 for line, _, _ in broken)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*ROOT.glob("reference/*/*.py"), *ROOT.glob("reference/*/wrong/*.py"), *ROOT.glob("student_template/*/*.py")],
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_the_courses_own_programs_keep_the_rules(path: Path) -> None:
+    assert broken_rules(path.read_bytes(), ()) == []
+
+
+def test_an_assignment_can_allow_a_module() -> None:
+    assert broken_rules(b"import torch\nx = torch.empty(3)\n", ("torch",)) == []
+
+
+def test_text_that_is_not_python_is_reported_with_file_and_line() -> None:
+    assert syntax_problem([("softmax.py", b"x = 1\ndef f(:\n")]).startswith("softmax.py:2: error:")
+    assert syntax_problem([("softmax.py", b"x = 1\n")]) == ""
+
+
+# ---- kernels ----------------------------------------------------------------------------------------------------
+
+PTX = Path(__file__).parent / "emulator/triton_softmax.ptx"
+"""What Triton 3.9.0 made of the softmax of rows, for sm_80."""
+
+
+def test_a_translated_kernel_is_found_again_when_its_source_lies_elsewhere() -> None:
+    ptx = PTX.read_bytes()
+    assert kernel_name(ptx) == kernel_name(ptx.replace(b"/home/student/", b"/tmp/python-x/source/"))
+    assert kernel_name(ptx) != kernel_name(ptx.replace(b"ex2", b"lg2"))
+
+
+def test_tritons_ptx_is_translated_and_its_lines_are_those_of_the_python_file() -> None:
+    module = parse(PTX.read_text())
+    translation, findings = translate_module(
+        module, prefix="m0", lanes=8, registers=dict, sanitize=frozenset({"memory", "sync", "race", "init"})
+    )
+    assert not findings and translation.parts
+    places = {item.loc for item in module.functions["softmax"].body if isinstance(item, Instr)}
+    files = {module.files[place.file] for place in places if place.line}
+    assert files == {"/home/student/softmax.py"}, "none is in Triton's own library"
