@@ -1,6 +1,7 @@
 /* The device: one emulated GPU with the facts of device.c. */
 
 #include "emu.h"
+#include <cuda.h>
 
 static int valid(int device) { return device == 0; }
 
@@ -47,10 +48,15 @@ cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr a, int 
 cudaError_t cudaDeviceGetGraphMemAttribute(int d, enum cudaGraphMemAttributeType a, void *value) { (void)a; *(u64 *)value = 0; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
 cudaError_t cudaDeviceSetGraphMemAttribute(int d, enum cudaGraphMemAttributeType a, void *value) { (void)a, (void)value; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
 cudaError_t cudaDeviceGraphMemTrim(int d) { return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
-/* The emulator has no function of the driver API. */
+/* Of the driver API the emulator has only what makes tensor maps. */
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) {
-    (void)name, (void)version, (void)flags;
+    (void)version, (void)flags;
     *out = NULL;
+    if (strcmp(name, "cuTensorMapEncodeTiled") == 0) {
+        *out = (void *)cuTensorMapEncodeTiled;
+        if (status) *status = cudaDriverEntryPointSuccess;
+        return API(cudaSuccess);
+    }
     if (status) *status = cudaDriverEntryPointSymbolNotFound;
     return API(status ? cudaSuccess : cudaErrorSymbolNotFound);
 }

@@ -7,6 +7,7 @@
  * source. Sources are read as late as that, so a source that is overwritten too early is a wrong result too. */
 
 #include "async.h"
+#include "tensor_map.h"
 #include <stdlib.h>
 
 struct transfer {
@@ -15,7 +16,9 @@ struct transfer {
     u8 *read;    /* the source's bytes, once they have been read ahead of the arrival; else NULL */
     u64 *object; /* barrier object; NULL for a copy of a bulk group */
     u32 bytes, site, warp, lane, group;
-    u32 shared;  /* offset of a target in shared memory */
+    u32 shared;  /* offset in shared memory */
+    struct box *box; /* of a tensor; NULL for bytes without a map */
+    int reduction, type;
 };
 
 struct bulk {
@@ -49,8 +52,12 @@ static void arrive(struct block *b, u32 i) {
     struct transfer t = b->bulk->in_flight[i];
     b->bulk->in_flight[i] = b->bulk->in_flight[--b->bulk->count];
     struct warp *w = &b->warps[t.warp];
-    memcpy(t.to, t.read ? t.read : t.from, t.bytes);
-    free(t.read);
+    const u8 *from = t.read ? t.read : t.from;
+    if (t.box && t.object) box_load(t.box, b->shared, t.shared);
+    else if (t.box) box_store(t.box, from - t.shared, t.shared, t.reduction);
+    else if (t.reduction) reduce_elements(t.to, from, t.bytes, t.reduction, t.type);
+    else memcpy(t.to, from, t.bytes);
+    free(t.read), free(t.box);
     if (t.object && b->launch->module->info->sanitize) shadow_arrival(w, t.site, t.shared, t.lane, t.bytes);
     if (t.object) mbarrier_complete(w, t.site, t.lane, t.object, t.bytes);
 }
@@ -82,23 +89,55 @@ static void check(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 b
     for (u32 at = 0; at < bytes; at += step) rt_address(w, site, space, addr + at, lane, 16);
 }
 
-void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, int to_space, int from_space, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, u32 m) {
+static struct transfer *issue(struct warp *w, u32 site, u32 lane, const u64 *object, u32 bytes) {
     struct bulk *q = bulk_of(w->block);
+    if (q->count == q->capacity) {
+        q->capacity = q->capacity ? q->capacity * 2 : 16;
+        q->in_flight = realloc(q->in_flight, q->capacity * sizeof *q->in_flight);
+    }
+    struct transfer *t = &q->in_flight[q->count++];
+    *t = (struct transfer){.bytes = bytes, .site = site, .warp = w->index, .lane = lane, .group = q->group[32 * w->index + lane]};
+    if (object) t->object = quiet_address(w, site, SPACE_SHARED, object[lane], lane);
+    return t;
+}
+
+void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, int to_space, int from_space, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, int reduction, int type, u32 m) {
     for (u32 todo = m; todo; todo &= todo - 1) {
         const u32 l = lowest_lane(todo), n = bytes[l];
         if (n % 16) rt_fault(w, store_site, l, cudaErrorIllegalInstruction, "a bulk copy of %u bytes: the number must be a multiple of 16", n);
         if (!n) continue;
         check(w, load_site, from_space, from[l], l, n);
         check(w, store_site, to_space, to[l], l, n);
-        if (q->count == q->capacity) {
-            q->capacity = q->capacity ? q->capacity * 2 : 16;
-            q->in_flight = realloc(q->in_flight, q->capacity * sizeof *q->in_flight);
-        }
-        struct transfer *t = &q->in_flight[q->count++];
-        *t = (struct transfer){.bytes = n, .site = store_site, .warp = w->index, .lane = l, .group = q->group[32 * w->index + l]};
+        struct transfer *t = issue(w, store_site, l, object, n);
         t->to = quiet_address(w, store_site, to_space, to[l], l), t->from = quiet_address(w, load_site, from_space, from[l], l);
-        t->shared = (u32)to[l];
-        if (object) t->object = quiet_address(w, store_site, SPACE_SHARED, object[l], l);
+        t->shared = (u32)to[l], t->reduction = reduction, t->type = type;
+    }
+}
+
+void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, const u64 *shared, const u64 *map, u32 dimensions, const u32 *at, const u64 *object, int reduction, u32 m) {
+    const int loads = object != NULL;
+    for (u32 todo = m; todo; todo &= todo - 1) {
+        const u32 l = lowest_lane(todo), global_site = loads ? load_site : store_site, shared_site = loads ? store_site : load_site;
+        struct box box = {0};
+        memcpy(&box.map, quiet_address(w, global_site, SPACE_GENERIC, map[l], l), sizeof box.map);
+        if (box.map.magic != MAP_MAGIC || box.map.rank != dimensions)
+            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy of %u dimensions by memory that is not a tensor map of %u dimensions: pass the CUtensorMap as a const __grid_constant__ parameter",
+                     dimensions, dimensions);
+        for (u32 i = 0; i < dimensions; i++) box.at[i] = (i32)at[32 * i + l];
+        const u32 bytes = box_bytes(&box.map);
+        if (shared[l] % 128)
+            rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, and begins %u after one: declare it __align__(128)",
+                     (u32)(shared[l] % 128));
+        u64 first, last;
+        if (box_extent(&box, &first, &last)) {
+            rt_address(w, global_site, SPACE_GLOBAL, first, l, 1);
+            rt_address(w, global_site, SPACE_GLOBAL, last, l, 1);
+        }
+        check(w, shared_site, SPACE_SHARED, shared[l], l, bytes);
+        struct transfer *t = issue(w, store_site, l, object, bytes);
+        t->shared = (u32)shared[l], t->reduction = reduction;
+        t->from = w->shared + shared[l];
+        t->box = memcpy(malloc(sizeof box), &box, sizeof box);
     }
 }
 
@@ -115,6 +154,6 @@ void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m) {
         struct transfer *t = &q->in_flight[i];
         if (t->object || t->warp != w->index || !(m >> t->lane & 1) || q->group[32 * t->warp + t->lane] - t->group <= pending) continue;
         if (!only_read) arrive(w->block, i);
-        else if (!t->read) t->read = memcpy(malloc(t->bytes), t->from, t->bytes);
+        else if (!t->read) t->read = memcpy(malloc(t->bytes + 128), t->from, (t->bytes + 127) & ~127u); /* whole lines of a swizzle */
     }
 }

@@ -33,6 +33,7 @@
  *   gather.c      warp functions whose lanes arrive separately
  *   ways.c        control flow between blocks
  *   mbarrier.c    barrier objects in shared memory
+ *   tensor_map.c  boxes of tensors, and the maps that describe them
  *   bulk.c        bulk copies, which arrive while threads wait for them
  *   wgmma*.c      products of warpgroups, which take effect when threads wait for them
  *   tensor*.c     matrix instructions

@@ -256,7 +256,11 @@ void rt_copy_wait(struct warp *w, u32 pending, u32 m);
 void rt_copy_arrive_all(struct warp *w, u32 m); /* including copies without a group */
 
 /* Bulk copies (bulk.c). They complete at the barrier objects at `object`, or in the lanes' bulk groups if that is NULL. */
-void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, int to_space, int from_space, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, u32 m);
+enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR };
+/* A box of a tensor, whose map is at `map`; rows of 32 coordinates for each dimension. With `object` NULL from shared to
+ * global memory, else the other way. `type` is a CUtensorMapDataType. */
+void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, const u64 *shared, const u64 *map, u32 dimensions, const u32 *at, const u64 *object, int reduction, u32 m);
+void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, int to_space, int from_space, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, int reduction, int type, u32 m);
 void rt_bulk_commit(struct warp *w, u32 m);
 void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m);
 

@@ -1,10 +1,26 @@
-"""Bulk copies: cp.async.bulk. runtime/bulk.c makes them arrive."""
+"""Bulk copies: cp.async.bulk and cp.reduce.async.bulk, with tensor maps and without. runtime/bulk.c makes them arrive."""
 
 from __future__ import annotations
 
-from grader.emulator.ptx import Instr, Mem
+from grader.emulator.ptx import Instr, Mem, Operand, Reg, Vec
 from grader.emulator.translate.function import Writer
 from grader.emulator.translate.memory import SPACE_CODES, lane_addresses
+
+_TYPES = {
+    "u32": "UINT32", "b32": "UINT32", "s32": "INT32", "u64": "UINT64", "b64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
+    "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64",
+}  # fmt: skip
+_TYPE_NUMBERS = {
+    "UINT32": 2,
+    "INT32": 3,
+    "UINT64": 4,
+    "INT64": 5,
+    "FLOAT16": 6,
+    "FLOAT32": 7,
+    "FLOAT64": 8,
+    "BFLOAT16": 9,
+}
+"""CUtensorMapDataType of cuda.h."""
 
 
 def bulk_copy(w: Writer, instr: Instr) -> None:
@@ -15,32 +31,68 @@ def bulk_copy(w: Writer, instr: Instr) -> None:
         w.line(f"rt_bulk_wait(w, {w.s(instr.operands[0], 'u32')}, {int('read' in mods)}, {w.mask});")
     elif "prefetch" in mods:
         return
-    elif "tensor" in mods or instr.op != "cp" or "reduce" in mods:
+    elif any(m.startswith(("multicast", "cp_mask", "im2col", "tile__", "cta_group")) for m in mods):
         raise w.refuse()
+    elif "tensor" in mods:
+        _tensor(w, instr)
     else:
-        _copy(w, instr)
+        _bytes(w, instr)
 
 
-def _copy(w: Writer, instr: Instr) -> None:
+def _reduction(instr: Instr) -> str:
+    return f"REDUCE_{instr.mods.operation.upper()}" if "reduce" in instr.mods else "REDUCE_NONE"
+
+
+def _addresses(w: Writer, operand: Operand, name: str, space: str) -> None:
+    if isinstance(operand, Reg):
+        operand = Mem(operand)
+    if not isinstance(operand, Mem):
+        raise w.refuse()
+    lane_addresses(w, operand, name, space)
+
+
+def _object(w: Writer, instr: Instr, operand: Operand | None) -> str:
+    """The barrier object at which a copy completes, or NULL for one of a bulk group."""
+    if "bulk_group" in instr.mods or operand is None:
+        return "NULL"
+    _addresses(w, operand, "oa", "shared")
+    return "oa"
+
+
+def _bytes(w: Writer, instr: Instr) -> None:
     """The address spaces of target and source are the first two that the instruction names."""
     spaces = [word.split("__")[0] for word in instr.mods if word.split("__")[0] in ("shared", "global")]
     to, source, size, *rest = instr.operands
-    if not (isinstance(to, Mem) and isinstance(source, Mem)) or any(
-        "multicast" in m or "cp_mask" in m for m in instr.mods
-    ):
-        raise w.refuse()
-    lane_addresses(w, to, "ta", spaces[0])
-    lane_addresses(w, source, "fa", spaces[1])
+    _addresses(w, to, "ta", spaces[0])
+    _addresses(w, source, "fa", spaces[1])
     w.line("u32 nn[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&nn[{i * w.lanes}] = {w.v(size, 'u32', i)};")
-    objects = "NULL"
-    if "bulk_group" not in instr.mods:
-        (mem, *_) = rest
-        assert isinstance(mem, Mem)
-        lane_addresses(w, mem, "oa", "shared")
-        objects = "oa"
+    object_ = _object(w, instr, rest[0] if rest else None)
+    number = _TYPE_NUMBERS[_TYPES[instr.type]] if "reduce" in instr.mods else 0
     sites = f"{w.site('LOAD', 16)}, {w.site('COPY' if spaces[0] == 'shared' else 'STORE', 16)}"
     w.line(
-        f"rt_bulk_copy(w, {sites}, {SPACE_CODES[spaces[0]]}, {SPACE_CODES[spaces[1]]}, ta, fa, nn, {objects}, {w.mask});"
+        f"rt_bulk_copy(w, {sites}, {SPACE_CODES[spaces[0]]}, {SPACE_CODES[spaces[1]]}, ta, fa, nn, {object_}, "
+        f"{_reduction(instr)}, {number}, {w.mask});"
     )
+
+
+def _tensor(w: Writer, instr: Instr) -> None:
+    """[shared], [map, {coordinates}], [object], or [map, {coordinates}], [shared] in the other direction."""
+    first, second, *rest = instr.operands
+    box, shared = (first, second) if isinstance(first, Vec) else (second, first)
+    if not (isinstance(box, Vec) and len(box.items) == 2 and isinstance(box.items[1], Vec)):
+        raise w.refuse()
+    tensor_map, coordinates = box.items
+    assert isinstance(coordinates, Vec)
+    loads = shared is first
+    _addresses(w, shared, "sa", "shared")
+    _addresses(w, tensor_map, "ma", "generic")
+    count = len(coordinates.items)
+    w.line(f"u32 at[{32 * count}] __attribute__((aligned(64)));")
+    for k, coordinate in enumerate(coordinates.items):
+        for i in w.pieces("u32"):
+            w.line(f"*(VU *)&at[{32 * k + i * w.lanes}] = {w.v(coordinate, 'u32', i)};")
+    object_ = _object(w, instr, rest[0] if rest else None)
+    sites = f"{w.site('LOAD', 16)}, {w.site('COPY' if loads else 'STORE', 16)}"
+    w.line(f"rt_bulk_tensor(w, {sites}, sa, ma, {count}, at, {object_}, {_reduction(instr)}, {w.mask});")

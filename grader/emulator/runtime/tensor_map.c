@@ -1,0 +1,176 @@
+/* Tensor maps: cuTensorMapEncodeTiled, and the boxes that cp.async.bulk.tensor moves (PTX ISA, "Tensors", tiled mode; CUDA
+ * driver API, "Tensor Map Object Management").
+ *
+ * In shared memory the elements of a box follow each other, dimension 0 first. With a swizzle of 2^B chunks of 16 bytes, B
+ * address bits from bit 4 on are exclusive-ored with those from bit 7 on, as wgmma's descriptors expect. Elements outside
+ * the tensor are read as zeros, or as NaN, and not written. */
+
+#include "tensor_map.h"
+#include <cuda.h>
+
+_Static_assert(sizeof(struct tensor_map) <= sizeof(CUtensorMap), "a tensor map is 128 bytes");
+
+static const u8 element_sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+
+static CUresult refuse_map(const char *why) {
+    diagnose(NULL, ~0u, 0, "error", "api", "The CUDA driver API's page on tensor maps lists the limits.", "cuTensorMapEncodeTiled: %s", why);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *size, const cuuint64_t *strides,
+                                const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+    HOST_CALL();
+    (void)promotion;
+    if ((u32)type >= sizeof element_sizes || interleave || swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+        return diagnose(NULL, ~0u, 0, "error", "api", "Run this program on a GPU (--engine cuda).", "cuTensorMapEncodeTiled: the emulator lacks interleaved layouts, packed types and swizzles with larger atoms"), CUDA_ERROR_NOT_SUPPORTED;
+    const u32 element = element_sizes[type];
+    struct tensor_map m = {.magic = MAP_MAGIC, .rank = (u8)rank, .type = (u8)type, .element = (u8)element, .swizzle = (u8)(1u << swizzle), .fills_nan = fill != 0, .address = (u64)address};
+    if (rank < 1 || rank > DIMENSIONS) return refuse_map("the rank must be from 1 to 5");
+    if ((u64)address % 16) return refuse_map("the tensor's address must be a multiple of 16");
+    for (u32 i = 0; i < rank; i++) {
+        if (!size[i] || size[i] > 1ull << 32) return refuse_map("each size must be from 1 to 2^32");
+        if (!box[i] || box[i] > 256) return refuse_map("each size of the box must be from 1 to 256");
+        if (!steps[i] || steps[i] > 8) return refuse_map("each element stride must be from 1 to 8");
+        if (i && (strides[i - 1] % 16 || strides[i - 1] >= 1ull << 40)) return refuse_map("each stride must be a multiple of 16 bytes below 2^40");
+        m.last[i] = (u32)(size[i] - 1), m.box[i] = (u16)box[i], m.step[i] = i ? (u8)steps[i] : 1, m.stride[i] = i ? strides[i - 1] : element;
+    }
+    for (u32 i = rank; i < DIMENSIONS; i++) m.box[i] = m.step[i] = 1;
+    if (box[0] * element % 16) return refuse_map("a row of the box must be a multiple of 16 bytes");
+    if (swizzle && box[0] * element > 16u << swizzle) return refuse_map("a row of the box must not be longer than the swizzle");
+    memset(out, 0, sizeof *out);
+    memcpy(out, &m, sizeof m);
+    return CUDA_SUCCESS;
+}
+
+/* ---- boxes ---------------------------------------------------------------------------------------------------------- */
+
+static u32 count(const struct tensor_map *m, u32 i) { return (m->box[i] + m->step[i] - 1u) / m->step[i]; }
+
+static u32 rows(const struct tensor_map *m) { return count(m, 1) * count(m, 2) * count(m, 3) * count(m, 4); }
+
+u32 box_bytes(const struct tensor_map *m) { return m->box[0] * m->element * rows(m); }
+
+/* The address of element 0 of a row of the box, as if the row were whole; 0 if the row is outside the tensor. */
+static u64 row_address(const struct box *b, u32 row) {
+    u64 address = b->map.address + (u64)((i64)b->at[0] * b->map.element);
+    for (u32 i = 1; i < DIMENSIONS; i++) {
+        const i64 at = b->at[i] + (i64)(row % count(&b->map, i)) * b->map.step[i];
+        row /= count(&b->map, i);
+        if (at < 0 || at > (i64)b->map.last[i]) return 0;
+        address += (u64)at * b->map.stride[i];
+    }
+    return address;
+}
+
+/* The bytes of a row that are inside the tensor: from .. to. */
+static void inside(const struct box *b, u32 *from, u32 *to) {
+    const i64 low = -(i64)b->at[0], high = (i64)b->map.last[0] + 1 - b->at[0], all = b->map.box[0];
+    *from = (u32)(low < 0 ? 0 : low > all ? all : low) * b->map.element;
+    *to = (u32)(high < 0 ? 0 : high > all ? all : high) * b->map.element;
+}
+
+static u32 swizzled(const struct tensor_map *m, u32 at) { return at ^ ((at >> 7 & (m->swizzle - 1u)) << 4); }
+
+static void fill(const struct tensor_map *m, u8 *to) {
+    memset(to, m->fills_nan ? 0xff : 0, 16);
+    for (u32 i = m->element - 1u; m->fills_nan && i < 16; i += m->element) to[i] = 0x7f;
+}
+
+void box_load(const struct box *b, u8 *shared, u32 offset) {
+    const u32 width = b->map.box[0] * b->map.element;
+    u32 from, to;
+    inside(b, &from, &to);
+    for (u32 r = 0; r < rows(&b->map); r++) {
+        const u64 address = row_address(b, r);
+        const u8 *source = address ? memory_host(address + from) : NULL;
+        for (u32 x = 0; x < width; x += 16) {
+            u8 chunk[16];
+            if (!source || x < from || x + 16 > to) fill(&b->map, chunk);
+            if (source && to > x && from < x + 16) {
+                const u32 first = x < from ? from : x, last = x + 16 > to ? to : x + 16;
+                memcpy(chunk + (first - x), source + (first - from), last - first);
+            }
+            memcpy(shared + swizzled(&b->map, offset + r * width + x), chunk, 16);
+        }
+    }
+}
+
+void box_store(const struct box *b, const u8 *shared, u32 offset, int reduction) {
+    const u32 width = b->map.box[0] * b->map.element;
+    u32 from, to;
+    inside(b, &from, &to);
+    for (u32 r = 0; r < rows(&b->map) && from < to; r++) {
+        const u64 address = row_address(b, r);
+        u8 *target = address ? memory_host(address + from) : NULL;
+        for (u32 x = from / 16 * 16; target && x < to; x += 16) {
+            const u32 first = x < from ? from : x, last = x + 16 > to ? to : x + 16;
+            const u8 *chunk = shared + swizzled(&b->map, offset + r * width + x) + (first - x);
+            if (reduction) reduce_elements(target + (first - from), chunk, last - first, reduction, b->map.type);
+            else memcpy(target + (first - from), chunk, last - first);
+        }
+    }
+}
+
+int box_extent(const struct box *b, u64 *first, u64 *last) {
+    u32 from, to, found = 0;
+    inside(b, &from, &to);
+    for (u32 r = 0; r < rows(&b->map) && from < to; r++) {
+        const u64 address = row_address(b, r);
+        if (!address) continue;
+        if (!found++) *first = address + from;
+        *last = address + to - 1;
+    }
+    return found > 0;
+}
+
+/* ---- reductions ----------------------------------------------------------------------------------------------------- */
+
+static u64 float_sum(int type, u64 a, u64 b) {
+    switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16: return f32_to_f16_s(f16_to_f32_s((u32)a) + f16_to_f32_s((u32)b));
+    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: return f32_to_bf16_s(bf16_to_f32_s((u32)a) + bf16_to_f32_s((u32)b));
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: return d2q(q2d(a) + q2d(b));
+    default: return f2u(u2f((u32)a) + u2f((u32)b));
+    }
+}
+static double float_value(int type, u64 a) {
+    switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16: return f16_to_f32_s((u32)a);
+    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: return bf16_to_f32_s((u32)a);
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: return q2d(a);
+    default: return u2f((u32)a);
+    }
+}
+static int less(int type, u64 a, u64 b) {
+    if (type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16) return float_value(type, a) < float_value(type, b);
+    if (type == CU_TENSOR_MAP_DATA_TYPE_INT32) return (i32)a < (i32)b;
+    return type == CU_TENSOR_MAP_DATA_TYPE_INT64 ? (i64)a < (i64)b : a < b;
+}
+static u64 combined(int how, int type, u64 old, u64 x) {
+    switch (how) {
+    case REDUCE_ADD: return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 ? float_sum(type, old, x) : old + x;
+    case REDUCE_MIN: return less(type, x, old) ? x : old;
+    case REDUCE_MAX: return less(type, old, x) ? x : old;
+    case REDUCE_INC: return old >= x ? 0 : old + 1;
+    case REDUCE_DEC: return old == 0 || old > x ? x : old - 1;
+    case REDUCE_AND: return old & x;
+    case REDUCE_OR: return old | x;
+    default: return old ^ x;
+    }
+}
+
+#define REDUCE(T)                                                                                                      \
+    for (u32 at = 0; at < bytes; at += sizeof(T)) {                                                                    \
+        T x, *place = (T *)(to + at), old = __atomic_load_n(place, __ATOMIC_SEQ_CST);                                  \
+        memcpy(&x, from + at, sizeof x);                                                                               \
+        while (!__atomic_compare_exchange_n(place, &old, (T)combined(how, type, old, x), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {} \
+    }
+void reduce_elements(u8 *to, const u8 *from, u32 bytes, int how, int type) {
+    switch (element_sizes[type]) {
+    case 1: REDUCE(u8) break;
+    case 2: REDUCE(u16) break;
+    case 4: REDUCE(u32) break;
+    default: REDUCE(u64)
+    }
+}
