@@ -31,7 +31,7 @@ def test_no_whole_instruction_is_both_supported_and_refused() -> None:
 def test_the_longest_entry_decides_what_is_said() -> None:
     bulk = lacking_instruction("cp.async.bulk.tensor.2d.shared__cluster.global")
     cube = lacking_instruction("tex.cube.v4.f32.f32")
-    assert bulk is not None and bulk.what == "a bulk copy by a tensor map (TMA)"
+    assert bulk is not None and bulk.what == "this form of a bulk copy (TMA)"
     assert cube is not None and cube.what == "a cube map"
     assert lacking_instruction("cp.async.ca") is None
     assert lacking_function("cuMemMapArrayAsync").what == "cuMemMapArrayAsync (virtual memory management)"
