@@ -98,7 +98,7 @@ def is_barrier(instr: Instr) -> bool:
     if instr.op == "bar":
         return instr.mods.action in ("sync", "red")
     if instr.op == "barrier":
-        return "sync" in instr.mods or "red" in instr.mods or "wait" in instr.mods
+        return instr.mods.action in ("sync", "red")
     return False
 
 

@@ -63,6 +63,8 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
         return _EVERY_LANE if isinstance(instr.callee, Sym) and instr.callee.name in callees.meeting else None
     if is_barrier(instr) or instr.op in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"):
         return _EVERY_LANE
+    if instr.op == "barrier" and instr.mods.action == "cluster":
+        return _EVERY_LANE
     if instr.op in ("bar", "barrier"):
         return instr.operands[0] if instr.mods.action == "warp" else None
     if "sync" not in instr.mods:

@@ -142,6 +142,7 @@ class Function:
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     max_threads: tuple[int, int, int] | None = None
     required_threads: tuple[int, int, int] | None = None
+    cluster: tuple[int, int, int] | None = None  # blocks, by __cluster_dims__
     loc: Loc = UNKNOWN
     prototypes: dict[str, tuple[tuple[Param, ...], tuple[Param, ...]]] = field(default_factory=dict)
 

@@ -237,7 +237,11 @@ class _Parser:
             linkage or "",
             loc=self.loc,
         )
-        for directive, field_name in (("maxntid", "max_threads"), ("reqntid", "required_threads")):
+        for directive, field_name in (
+            ("maxntid", "max_threads"),
+            ("reqntid", "required_threads"),
+            ("reqnctapercluster", "cluster"),
+        ):
             found = re.search(rf"\.{directive}\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", attributes)
             if found:
                 setattr(function, field_name, tuple(int(found[i] or 1) for i in (1, 2, 3)))

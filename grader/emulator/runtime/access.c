@@ -39,6 +39,17 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
         rt_fault(w, site, lane, cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, and is %u more",
                  did(w, site), bytes, space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes, (u32)(addr & (bytes - 1)));
     if (space == SPACE_SHARED) {
+        if (UNLIKELY(addr > CLUSTER_OFFSET)) {
+            struct block *peer = cluster_block(w->block, addr);
+            *watched = SPACE_PARAM;
+            if (!peer)
+                rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s shared memory of block %u of the cluster, which %s", did(w, site), (u32)(addr >> 24) - 1,
+                         w->block->cluster && (addr >> 24) - 1 < w->block->cluster->size ? "has ended: let all blocks reach a barrier of the cluster before one ends" : "does not exist");
+            if ((addr & CLUSTER_OFFSET) + bytes > w->shared_size)
+                rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes at offset %llu of the shared memory of block %u of the cluster, which has %u bytes", did(w, site), bytes,
+                         (unsigned long long)(addr & CLUSTER_OFFSET), (u32)(addr >> 24) - 1, w->shared_size);
+            return peer->shared + (addr & CLUSTER_OFFSET);
+        }
         if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) *watched = SPACE_PARAM; /* holds no variable, but its atomics put warps in order */
         else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;

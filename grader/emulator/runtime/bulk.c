@@ -16,7 +16,7 @@ struct transfer {
     u8 *read;    /* the source's bytes, once they have been read ahead of the arrival; else NULL */
     u64 *object; /* barrier object; NULL for a copy of a bulk group */
     u32 bytes, site, warp, lane, group;
-    u32 shared;  /* offset in shared memory */
+    u32 shared;  /* offset in the shared memory of a block */
     struct box *box; /* of a tensor; NULL for bytes without a map */
     int reduction, type;
 };
@@ -53,7 +53,7 @@ static void arrive(struct block *b, u32 i) {
     b->bulk->in_flight[i] = b->bulk->in_flight[--b->bulk->count];
     struct warp *w = &b->warps[t.warp];
     const u8 *from = t.read ? t.read : t.from;
-    if (t.box && t.object) box_load(t.box, b->shared, t.shared);
+    if (t.box && t.object) box_load(t.box, t.to - t.shared, t.shared);
     else if (t.box) box_store(t.box, from - t.shared, t.shared, t.reduction);
     else if (t.reduction) reduce_elements(t.to, from, t.bytes, t.reduction, t.type);
     else memcpy(t.to, from, t.bytes);
@@ -62,23 +62,31 @@ static void arrive(struct block *b, u32 i) {
     if (t.object) mbarrier_complete(w, t.site, t.lane, t.object, t.bytes);
 }
 
-void bulk_progress(struct block *b, const u64 *object) {
-    if (!b->bulk) return;
-    for (u32 left = b->bulk->count; left--;) {
-        if (!b->bulk->count) return;
-        const u32 i = random_below(&b->bulk->random, b->bulk->count), chance = random_below(&b->bulk->random, 4);
+static void progress(struct block *b, const u64 *object, u64 *random) {
+    for (u32 left = b->bulk ? b->bulk->count : 0; left-- && b->bulk->count;) {
+        const u32 i = random_below(random, b->bulk->count), chance = random_below(random, 4);
         const struct transfer *t = &b->bulk->in_flight[i];
         if (t->object == object ? chance != 0 : t->object && chance == 0) arrive(b, i);
     }
 }
 
+void bulk_progress(struct block *b, const u64 *object) {
+    if (!b->cluster) {
+        if (b->bulk) progress(b, object, &b->bulk->random);
+        return;
+    }
+    for (u32 i = 0; i < b->cluster->size; i++) progress(b->cluster->blocks[i], object, &bulk_of(b)->random);
+}
+
+/* In a cluster, copies to other blocks go on; they are discarded with its memory. */
 void bulk_finish(struct block *b) {
-    while (b->bulk && b->bulk->count) {
-        const struct transfer *t = &b->bulk->in_flight[b->bulk->count - 1];
+    for (u32 i = b->bulk ? b->bulk->count : 0; i--;) {
+        const struct transfer *t = &b->bulk->in_flight[i];
+        if (t->object && b->cluster) continue;
         if (t->object)
             diagnose(&b->warps[t->warp], t->site, t->lane, "warning", "sync", "Wait at the barrier object of every bulk copy before the block ends.",
                      "the block ended while the bulk copy of %u bytes issued here was under way", t->bytes);
-        arrive(b, b->bulk->count - 1);
+        arrive(b, i);
     }
 }
 
@@ -97,27 +105,37 @@ static struct transfer *issue(struct warp *w, u32 site, u32 lane, const u64 *obj
     }
     struct transfer *t = &q->in_flight[q->count++];
     *t = (struct transfer){.bytes = bytes, .site = site, .warp = w->index, .lane = lane, .group = q->group[32 * w->index + lane]};
-    if (object) t->object = quiet_address(w, site, SPACE_SHARED, object[lane], lane);
+    if (object) t->object = quiet_address(w, site, SPACE_SHARED, *object, lane);
     return t;
 }
 
-void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, int to_space, int from_space, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, int reduction, int type, u32 m) {
+/* The same place in each block of a multicast, whose bits of `blocks` are taken one by one; else only the place itself. */
+static u64 next_place(u64 address, u32 *blocks, int multicast) {
+    const u64 rank = multicast ? lowest_lane(*blocks) + 1u : 0;
+    *blocks &= *blocks - 1;
+    return multicast ? (address & CLUSTER_OFFSET) | rank << 24 : address;
+}
+
+void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_copy how, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, const u32 *blocks, u32 m) {
     for (u32 todo = m; todo; todo &= todo - 1) {
         const u32 l = lowest_lane(todo), n = bytes[l];
         if (n % 16) rt_fault(w, store_site, l, cudaErrorIllegalInstruction, "a bulk copy of %u bytes: the number must be a multiple of 16", n);
         if (!n) continue;
-        check(w, load_site, from_space, from[l], l, n);
-        check(w, store_site, to_space, to[l], l, n);
-        struct transfer *t = issue(w, store_site, l, object, n);
-        t->to = quiet_address(w, store_site, to_space, to[l], l), t->from = quiet_address(w, load_site, from_space, from[l], l);
-        t->shared = (u32)to[l], t->reduction = reduction, t->type = type;
+        check(w, load_site, how.from, from[l], l, n);
+        for (u32 left = blocks ? blocks[l] & 0xffff : 1; left;) {
+            u32 same = left;
+            const u64 place = next_place(to[l], &left, blocks != NULL), done = object ? next_place(object[l], &same, blocks != NULL) : 0;
+            check(w, store_site, how.to, place, l, n);
+            struct transfer *t = issue(w, store_site, l, object ? &done : NULL, n);
+            t->to = quiet_address(w, store_site, how.to, place, l), t->from = quiet_address(w, load_site, how.from, from[l], l);
+            t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
+        }
     }
 }
 
-void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, const u64 *shared, const u64 *map, u32 dimensions, const u32 *at, const u64 *object, int reduction, u32 m) {
-    const int loads = object != NULL;
+void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, int reduction, const u64 *shared, const u64 *map, u32 dimensions, const u32 *at, const u64 *object, const u32 *blocks, u32 m) {
     for (u32 todo = m; todo; todo &= todo - 1) {
-        const u32 l = lowest_lane(todo), global_site = loads ? load_site : store_site, shared_site = loads ? store_site : load_site;
+        const u32 l = lowest_lane(todo), global_site = object ? load_site : store_site, shared_site = object ? store_site : load_site;
         struct box box = {0};
         memcpy(&box.map, quiet_address(w, global_site, SPACE_GENERIC, map[l], l), sizeof box.map);
         if (box.map.magic != MAP_MAGIC || box.map.rank != dimensions)
@@ -133,11 +151,15 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, const u64 *sh
             rt_address(w, global_site, SPACE_GLOBAL, first, l, 1);
             rt_address(w, global_site, SPACE_GLOBAL, last, l, 1);
         }
-        check(w, shared_site, SPACE_SHARED, shared[l], l, bytes);
-        struct transfer *t = issue(w, store_site, l, object, bytes);
-        t->shared = (u32)shared[l], t->reduction = reduction;
-        t->from = w->shared + shared[l];
-        t->box = memcpy(malloc(sizeof box), &box, sizeof box);
+        for (u32 left = blocks ? blocks[l] & 0xffff : 1; left;) {
+            u32 same = left;
+            const u64 place = next_place(shared[l], &left, blocks != NULL), done = object ? next_place(object[l], &same, blocks != NULL) : 0;
+            check(w, shared_site, SPACE_SHARED, place, l, bytes);
+            struct transfer *t = issue(w, store_site, l, object ? &done : NULL, bytes);
+            t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = reduction;
+            t->from = t->to = quiet_address(w, shared_site, SPACE_SHARED, place, l);
+            t->box = memcpy(malloc(sizeof box), &box, sizeof box);
+        }
     }
 }
 

@@ -24,6 +24,7 @@
  *   access.c      loads and stores that left the fast path; decides what is a fault
  *   copies.c      asynchronous copies, which arrive when a thread waits for them
  *   syncwarp.c    __syncwarp() that not all lanes of its mask reach
+ *   cluster.c     clusters of blocks: their barrier, and whose shared memory an address names
  *   schedule.c    blocks and warps: worker threads, barriers, polls, deadlocks
  * Instructions
  *   whole.c       vector accesses that never tear
@@ -192,10 +193,11 @@ struct launch {
     u32 grid[3], block[3];
     u32 dynamic_shared, shared_bytes;
     u32 threads, warps;
+    u32 cluster[3], cluster_size; /* blocks; 1 without clusters */
     u64 blocks;
-    u64 next; /* block to start */
+    u64 next; /* block, or cluster of blocks, to start */
     u64 id;
-    int cooperative;
+    int cooperative, has_clusters;
     volatile int abort;
     int error;
     u32 fuel, patience; /* schedule.c */
@@ -241,9 +243,21 @@ struct block {
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring; /* order.c */
     u32 asked_in_vain; /* mbarrier.c: tests since any other progress */
     struct copies *copies; /* copies.c: of each warp; NULL until the first copy */
+    struct cluster *cluster; /* cluster.c; NULL without one */
     struct bulk *bulk; /* bulk.c; NULL until the first copy */
     struct wgmma *wgmma; /* wgmma.c: of each warpgroup; NULL until the first product */
 };
+
+#define CLUSTER_MAXIMUM 16u
+struct cluster {
+    struct block *blocks[CLUSTER_MAXIMUM]; /* by rank */
+    u32 size, ended, arrived, phase;       /* of the barrier: threads that have arrived, and phases completed */
+};
+/* Starts a cluster with the next blocks, and ends a block: returns the blocks whose memory is free, by pool_next. */
+void cluster_place(const struct launch *l, u64 number, u32 rank, u64 *index);
+struct block *cluster_leave(struct block *b);
+/* The block that an address of shared memory in a cluster names; NULL if there is none, or it has ended. */
+struct block *cluster_block(struct block *b, u64 address);
 
 /* Threads of the block that wait for others of it may go on: it has not spun for long. */
 INLINE void makes_progress(struct block *b) { b->asked_in_vain = b->polls = b->waits = 0; }

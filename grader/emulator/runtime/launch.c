@@ -188,7 +188,19 @@ static int run_kernel(struct work *work) {
     return 1;
 }
 
-static int launch(const char *function, const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, int cooperative) {
+/* Checks the cluster of a launch, {0, 0, 0} for none, and fills in that of __cluster_dims__. Returns a reason to refuse it. */
+static const char *cluster_problem(const struct kernel_info *k, dim3 grid, u32 *cluster) {
+    if (!cluster[0]) memcpy(cluster, k->cluster, sizeof k->cluster);
+    if (!cluster[0]) return NULL;
+    const u32 sizes[3] = {grid.x, grid.y, grid.z};
+    if (!HAS_CLUSTERS) return "this GPU has no clusters of blocks: use --arch sm_90a";
+    if (k->cluster[0] && memcmp(cluster, k->cluster, sizeof k->cluster)) return "the cluster differs from the kernel's __cluster_dims__";
+    for (int d = 0; d < 3; d++)
+        if (!cluster[d] || sizes[d] % cluster[d]) return "the grid is not a multiple of the cluster";
+    return cluster[0] * cluster[1] * cluster[2] > CLUSTER_MAXIMUM ? "a cluster has at most 16 blocks, 8 if it is to run on every GPU" : NULL;
+}
+
+static int launch(const char *function, const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, int cooperative, const dim3 *in_clusters) {
     struct known_kernel *known = kernel_of(host);
     if (!known) return api_result(function, cudaErrorInvalidDeviceFunction);
     if (surface_fault()) return api_result(function, sticky_error);
@@ -208,6 +220,9 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
                  (unsigned long long)threads);
         return refuse(function, INVALID_SHAPE, k, text);
     }
+    u32 cluster[3] = {in_clusters ? in_clusters->x : 0, in_clusters ? in_clusters->y : 0, in_clusters ? in_clusters->z : 0};
+    const char *problem = cluster_problem(k, grid, cluster);
+    if (problem) return refuse(function, cudaErrorInvalidClusterSize, k, problem);
     u32 allowed = known->max_dynamic ? known->max_dynamic : k->static_shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->static_shared : 0;
     if (shared > allowed) {
         snprintf(text, sizeof text, "%zu bytes of dynamic shared memory and %u static ones; %u are allowed%s", shared, k->static_shared, allowed,
@@ -234,7 +249,9 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     l->block[0] = block.x, l->block[1] = block.y, l->block[2] = block.z;
     l->threads = (u32)threads, l->warps = ((u32)threads + 31) / 32, l->blocks = (u64)grid.x * grid.y * grid.z;
     l->dynamic_shared = (u32)shared, l->shared_bytes = (shared ? k->dynamic_offset : k->static_shared) + (u32)shared;
-    l->cooperative = cooperative;
+    l->cooperative = cooperative, l->has_clusters = cluster[0] > 0;
+    for (int d = 0; d < 3; d++) l->cluster[d] = cluster[d] ? cluster[d] : 1;
+    l->cluster_size = l->cluster[0] * l->cluster[1] * l->cluster[2];
     for (u32 i = 0; i < k->parameter_count; i++) memcpy(l->params + k->parameters[i].offset, args[i], k->parameters[i].size);
     l->work = (struct work){.stream = stream_of(stream), .run = run_kernel, .on_heap = 1};
     work_submit(&l->work, sizeof *l);
@@ -244,12 +261,12 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
 cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
     if (!from_stub) HOST_CALL();
     from_stub = 0;
-    return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 0);
+    return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 0, NULL);
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t k, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) {
     if (!from_stub) HOST_CALL();
     from_stub = 0;
-    return (cudaError_t)launch("cudaLaunchKernel", (const void *)k, grid, block, args, shared, stream, 0);
+    return (cudaError_t)launch("cudaLaunchKernel", (const void *)k, grid, block, args, shared, stream, 0, NULL);
 }
 
 /* ---- occupancy and attributes -------------------------------------------------------------------------------------------- */
@@ -280,19 +297,20 @@ cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, vo
         if (blocks > (u64)gpu->multiprocessors * (u64)resident_blocks(known->kernel, block.x * block.y * block.z, shared))
             return (cudaError_t)refuse(__func__, cudaErrorCooperativeLaunchTooLarge, known->kernel, "the grid has more blocks than the GPU can hold at once");
     }
-    return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 1);
+    return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 1, NULL);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void **args) {
     int cooperative = 0;
+    dim3 cluster = {0, 0, 0};
     for (unsigned i = 0; i < c->numAttrs; i++) {
         if (c->attrs[i].id == cudaLaunchAttributeCooperative) cooperative = c->attrs[i].val.cooperative;
-        if (c->attrs[i].id == cudaLaunchAttributeClusterDimension &&
-            c->attrs[i].val.clusterDim.x * c->attrs[i].val.clusterDim.y * c->attrs[i].val.clusterDim.z > 1)
-            return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "thread block clusters are not supported by the emulator; run on a Hopper GPU");
+        if (c->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            cluster = (dim3){c->attrs[i].val.clusterDim.x, c->attrs[i].val.clusterDim.y, c->attrs[i].val.clusterDim.z};
     }
-    return cooperative ? cudaLaunchCooperativeKernel(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream)
-                       : (cudaError_t)launch(__func__, f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, 0);
+    if (cooperative && !cluster.x) return cudaLaunchCooperativeKernel(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream);
+    HOST_CALL();
+    return (cudaError_t)launch(__func__, f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, cooperative, &cluster);
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *f, int threads, size_t dynamic) {

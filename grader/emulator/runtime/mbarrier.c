@@ -35,6 +35,7 @@ static int is_valid(u64 object) { return object >> VALID_BIT == 1; }
 /* Stores a changed object, in its next phase if it waits for nothing more. */
 static void settle(struct block *b, u64 *object, struct state s) {
     makes_progress(b);
+    for (u32 i = 0; b->cluster && i < b->cluster->size; i++) makes_progress(b->cluster->blocks[i]);
     if (!s.pending && !s.bytes) {
         s.parity ^= 1, s.pending = s.expected;
         barrier_orders(b);

@@ -18,6 +18,7 @@ struct kernel_info {
     u32 max_threads; /* __launch_bounds__, or 0 */
     const struct shared_info *shared; /* variables in shared memory; of size 0 when dynamic */
     u32 shared_count;
+    u32 cluster[3]; /* blocks of a cluster, by __cluster_dims__; or zeros */
 };
 
 struct shared_info { const char *name; u32 offset, size; };

@@ -283,6 +283,7 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
     memset(b->shared, 0, l->shared_bytes);
     memset(b->shared + k->capacity_shared + RESERVED_GAP, 0, RESERVED_BYTES); /* take_block has mapped this */
     if (l->module->info->sanitize) shadow_start(b);
+    b->cluster = NULL;
     copies_start(b), bulk_start(b), wgmma_start(b);
     /* Threads usually have the same indices as in the previous block. Computing them anew took a sixth of tiled.cu's
      * time. */
@@ -306,7 +307,8 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
             w->tid[1][lane] = t / l->block[0] % l->block[1];
             w->tid[2][lane] = t / l->block[0] / l->block[1];
         }
-        for (int d = 0; d < 3; d++) w->tid0[d] = w->tid[d][0];
+        for (int d = 0; d < 3; d++) w->tid0[d] = w->tid[d][0], w->cluster[d] = l->cluster[d], w->in_cluster[d] = cta[d] % l->cluster[d];
+        w->is_in_cluster = l->has_clusters;
         w->counters = k->counters;
         w->environment[0] = (u32)(l->workspace >> 32), w->environment[1] = (u32)l->workspace;
         w->dynamic_shared = l->dynamic_shared, w->smid = (u32)(index % gpu->multiprocessors), w->grid_id = l->id;
@@ -378,8 +380,9 @@ static enum slice run_slice(struct worker *k, struct block *b) {
 
 static int claim(struct launch *l, u64 *index) {
     u64 i = __atomic_fetch_add(&l->next, 1, __ATOMIC_SEQ_CST);
-    if (i >= l->blocks) return 0;
-    *index = schedule_kind == 1 ? l->blocks - 1 - i : i;
+    const u64 parts = l->blocks / l->cluster_size;
+    if (i >= parts) return 0;
+    *index = schedule_kind == 1 ? parts - 1 - i : i;
     return 1;
 }
 
@@ -433,17 +436,34 @@ static void prepare_worker(struct worker *k, struct launch *l) {
     }
 }
 
-static void start_further_block(struct worker *k, struct launch *l) {
-    u64 index;
-    k->more = claim(l, &index);
-    if (!k->more) return;
+static struct block *activate(struct worker *k, struct launch *l, u64 index) {
     if (k->active_count == k->active_capacity) {
         k->active_capacity = k->active_capacity ? k->active_capacity * 2 : 16;
         k->active = realloc(k->active, k->active_capacity * sizeof *k->active);
     }
     struct block *b = take_block(k);
     start_block(k, b, l, index);
-    k->active[k->active_count++] = b;
+    return k->active[k->active_count++] = b;
+}
+
+/* Starts a block, or all blocks of a cluster. */
+static void start_further_block(struct worker *k, struct launch *l) {
+    u64 index;
+    k->more = claim(l, &index);
+    if (!k->more) return;
+    if (l->cluster_size == 1) {
+        activate(k, l, index);
+        return;
+    }
+    struct cluster *c = calloc(1, sizeof *c);
+    c->size = l->cluster_size;
+    const u64 number = index;
+    for (u32 rank = 0; rank < c->size; rank++) {
+        cluster_place(l, number, rank, &index);
+        struct block *b = c->blocks[rank] = activate(k, l, index);
+        b->cluster = c;
+        for (u32 i = 0; i < b->warp_count; i++) b->warps[i].cluster_rank = rank;
+    }
 }
 
 static enum slice run_watched_slice(struct worker *k, struct block *b) {
@@ -466,8 +486,7 @@ static int run_blocks(struct worker *k, struct launch *l, int stay) {
             do s = run_watched_slice(k, b);
             while (s == SLICE_SPINS && k->active_count == 1 && !(k->more && spins(b)) && !get_nowhere(k, l) && !l->abort);
             if (s == SLICE_DONE) {
-                b->pool_next = k->free_blocks;
-                k->free_blocks = b;
+                for (struct block *gone = cluster_leave(b), *next; gone; gone = next) next = gone->pool_next, gone->pool_next = k->free_blocks, k->free_blocks = gone;
                 k->active[i--] = k->active[--k->active_count];
             }
         }

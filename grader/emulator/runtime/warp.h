@@ -112,6 +112,8 @@ struct warp {
     u32 step;      /* under --sanitize race, counts the instructions at which lanes wait for each other */
     u32 asked_in_vain; /* unsuccessful tests of mbarriers since the last rt_poll */
     u32 environment[2]; /* %envreg1 and 2: the address of the grid's barrier, for cooperative groups */
+    u32 cluster[3], cluster_rank, in_cluster[3]; /* the cluster's blocks; this block's place among them */
+    u32 is_in_cluster, cluster_phase; /* the launch named a cluster; cluster.c */
     u64 grid_id;
     struct block *block;
     struct wait *waits; /* syncwarp.c: lanes that wait for others; usually NULL */
@@ -255,12 +257,14 @@ void rt_copy_commit(struct warp *w, u32 m);
 void rt_copy_wait(struct warp *w, u32 pending, u32 m);
 void rt_copy_arrive_all(struct warp *w, u32 m); /* including copies without a group */
 
-/* Bulk copies (bulk.c). They complete at the barrier objects at `object`, or in the lanes' bulk groups if that is NULL. */
+/* Bulk copies (bulk.c). They complete at the barrier objects at `object`, or in the lanes' bulk groups if that is NULL.
+ * `blocks` is NULL, or the blocks of the cluster that receive the same. */
 enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR };
+struct bulk_copy { int to, from, reduction, type; }; /* spaces; CUtensorMapDataType */
+void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_copy how, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, const u32 *blocks, u32 m);
 /* A box of a tensor, whose map is at `map`; rows of 32 coordinates for each dimension. With `object` NULL from shared to
- * global memory, else the other way. `type` is a CUtensorMapDataType. */
-void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, const u64 *shared, const u64 *map, u32 dimensions, const u32 *at, const u64 *object, int reduction, u32 m);
-void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, int to_space, int from_space, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, int reduction, int type, u32 m);
+ * global memory, else the other way. */
+void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, int reduction, const u64 *shared, const u64 *map, u32 dimensions, const u32 *at, const u64 *object, const u32 *blocks, u32 m);
 void rt_bulk_commit(struct warp *w, u32 m);
 void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m);
 
@@ -275,6 +279,12 @@ void rt_wgmma_commit(struct warp *w);
 void rt_wgmma_wait(struct warp *w, u32 site, u32 pending);
 /* The results of accumulators whose products have just become complete, once; else NULL. */
 const u32 *rt_wgmma_result(struct warp *w, u32 sums);
+
+/* Barriers of a cluster (cluster.c). */
+void rt_cluster_arrive(struct warp *w, u32 m);
+void rt_cluster_wait(struct warp *w, u32 site);
+/* Addresses of shared memory in a cluster: bits 24 and up are the block's rank + 1, or 0 for the own block. */
+#define CLUSTER_OFFSET 0xffffffu
 
 /* Video instructions (video.c). */
 struct video_part { u8 shift, bits; };

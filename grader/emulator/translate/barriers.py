@@ -37,7 +37,9 @@ def barrier(w: Writer, instr: Instr) -> None:
         sync_warp(w, instr.operands[0], always_whole=not w.slow and instr.guard is None)
         return
     if mods.action == "cluster":
-        raise w.refuse()
+        lanes_meet(w)
+        w.line(f"rt_cluster_wait(w, {w.site('BARRIER')});" if "wait" in mods else f"rt_cluster_arrive(w, {w.mask});")
+        return
     site = w.site("BARRIER")
     number, threads = barrier_operands(w, instr)
     if "arrive" in mods:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from grader.emulator.ptx import Instr, Mem, Operand, Reg, Vec
 from grader.emulator.translate.function import Writer
 from grader.emulator.translate.memory import SPACE_CODES, lane_addresses
@@ -31,7 +33,7 @@ def bulk_copy(w: Writer, instr: Instr) -> None:
         w.line(f"rt_bulk_wait(w, {w.s(instr.operands[0], 'u32')}, {int('read' in mods)}, {w.mask});")
     elif "prefetch" in mods:
         return
-    elif any(m.startswith(("multicast", "cp_mask", "im2col", "tile__", "cta_group")) for m in mods):
+    elif any(m.startswith(("cp_mask", "im2col", "tile__", "cta_group")) for m in mods):
         raise w.refuse()
     elif "tensor" in mods:
         _tensor(w, instr)
@@ -51,12 +53,17 @@ def _addresses(w: Writer, operand: Operand, name: str, space: str) -> None:
     lane_addresses(w, operand, name, space)
 
 
-def _object(w: Writer, instr: Instr, operand: Operand | None) -> str:
-    """The barrier object at which a copy completes, or NULL for one of a bulk group."""
-    if "bulk_group" in instr.mods or operand is None:
-        return "NULL"
-    _addresses(w, operand, "oa", "shared")
-    return "oa"
+def _completion(w: Writer, instr: Instr, rest: Sequence[Operand]) -> str:
+    """The barrier object at which a copy completes, or NULL for one of a bulk group; and the blocks of a multicast, or NULL."""
+    if "bulk_group" in instr.mods or not rest:
+        return "NULL, NULL"
+    _addresses(w, rest[0], "oa", "shared")
+    if "multicast__cluster" not in instr.mods:
+        return "oa, NULL"
+    w.line("u32 blocks[32] __attribute__((aligned(64)));")
+    for i in w.pieces("u32"):
+        w.line(f"*(VU *)&blocks[{i * w.lanes}] = {w.v(rest[1], 'u16', i)};")
+    return "oa, blocks"
 
 
 def _bytes(w: Writer, instr: Instr) -> None:
@@ -68,12 +75,12 @@ def _bytes(w: Writer, instr: Instr) -> None:
     w.line("u32 nn[32] __attribute__((aligned(64)));")
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&nn[{i * w.lanes}] = {w.v(size, 'u32', i)};")
-    object_ = _object(w, instr, rest[0] if rest else None)
+    completion = _completion(w, instr, rest)
     number = _TYPE_NUMBERS[_TYPES[instr.type]] if "reduce" in instr.mods else 0
     sites = f"{w.site('LOAD', 16)}, {w.site('COPY' if spaces[0] == 'shared' else 'STORE', 16)}"
     w.line(
-        f"rt_bulk_copy(w, {sites}, {SPACE_CODES[spaces[0]]}, {SPACE_CODES[spaces[1]]}, ta, fa, nn, {object_}, "
-        f"{_reduction(instr)}, {number}, {w.mask});"
+        f"rt_bulk_copy(w, {sites}, (struct bulk_copy){{{SPACE_CODES[spaces[0]]}, {SPACE_CODES[spaces[1]]}, "
+        f"{_reduction(instr)}, {number}}}, ta, fa, nn, {completion}, {w.mask});"
     )
 
 
@@ -93,6 +100,6 @@ def _tensor(w: Writer, instr: Instr) -> None:
     for k, coordinate in enumerate(coordinates.items):
         for i in w.pieces("u32"):
             w.line(f"*(VU *)&at[{32 * k + i * w.lanes}] = {w.v(coordinate, 'u32', i)};")
-    object_ = _object(w, instr, rest[0] if rest else None)
+    completion = _completion(w, instr, rest)
     sites = f"{w.site('LOAD', 16)}, {w.site('COPY' if loads else 'STORE', 16)}"
-    w.line(f"rt_bulk_tensor(w, {sites}, sa, ma, {count}, at, {object_}, {_reduction(instr)}, {w.mask});")
+    w.line(f"rt_bulk_tensor(w, {sites}, {_reduction(instr)}, sa, ma, {count}, at, {completion}, {w.mask});")

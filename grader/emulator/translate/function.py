@@ -357,6 +357,8 @@ class Writer:
         if isinstance(operand, Imm):
             return "~0u" if operand.value else "0u"
         assert isinstance(operand, Reg)
+        if operand.name == "%is_explicit_cluster":
+            return "-w->is_in_cluster"
         name = self.cell(self.web(operand))
         return f"(~{name})" if operand.negated else name
 
@@ -378,6 +380,10 @@ class Writer:
             "%gridid": "w->grid_id", "%dynamic_smem_size": "w->dynamic_shared", "%total_smem_size": "w->shared_size",
             "%aggr_smem_size": "w->shared_size", "%envreg1": "w->environment[0]", "%envreg2": "w->environment[1]",
             "%reserved_smem_offset_begin": "w->reserved", "%reserved_smem_offset_0": "w->reserved",
+            "%cluster_ctaid": f"w->in_cluster[{index}]", "%cluster_nctaid": f"w->cluster[{index}]",
+            "%clusterid": f"(w->ctaid[{index}] / w->cluster[{index}])",
+            "%nclusterid": f"(w->nctaid[{index}] / w->cluster[{index}])", "%cluster_ctarank": "w->cluster_rank",
+            "%cluster_nctarank": "(w->cluster[0] * w->cluster[1] * w->cluster[2])",
             "%reserved_smem_offset_1": "(w->reserved + RESERVED_BYTES / 2)",
             "%reserved_smem_offset_end": "(w->reserved + RESERVED_BYTES)", "%reserved_smem_offset_cap": "RESERVED_BYTES",
         }  # fmt: skip

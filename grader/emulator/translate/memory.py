@@ -202,7 +202,7 @@ def lanes_meet(w: Writer) -> None:
 def load(w: Writer, instr: Instr) -> None:
     t, mem = instr.type, instr.operands[1]
     check_type(w, t)
-    if not isinstance(mem, Mem) or "shared__cluster" in instr.mods:
+    if not isinstance(mem, Mem):
         raise w.refuse()
     space, items, bits = instr.mods.space, elements(instr.operands[0]), BITS[t]
     if space == "param":
@@ -405,7 +405,7 @@ def param_rows(w: Writer, name: str) -> str:
 def store(w: Writer, instr: Instr) -> None:
     t = instr.type
     check_type(w, t)
-    if len(instr.operands) != 2 or "shared__cluster" in instr.mods:  # st.async has three
+    if len(instr.operands) != 2:  # st.async has three
         raise w.refuse()
     mem, value = instr.operands
     if not isinstance(mem, Mem):
@@ -519,3 +519,13 @@ def restore_stack(w: Writer, instr: Instr) -> None:
     w.line("u64 tops[32] __attribute__((aligned(64)));")
     value_lanes(w, instr.operands[0], instr.type, "tops")
     w.line(f"rt_stack_restore(w, {w.mask}, tops[lowest_lane({w.mask})]);")
+
+
+@handles("mapa")
+def map_address(w: Writer, instr: Instr) -> None:
+    """The same place in the shared memory of another block of the cluster (CLUSTER_OFFSET of runtime/warp.h)."""
+    t = "u32" if BITS[instr.type] == 32 else "u64"
+    address, rank = instr.sources
+    w.op(
+        instr, t, [(address, t), (rank, "u32")], lambda s, a, r: f"(({a} & ~(u{t[1:]})0xff000000u) | (({r} + 1) << 24))"
+    )

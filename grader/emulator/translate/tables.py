@@ -145,7 +145,7 @@ class Tables:
             yield _array(f"static const struct shared_info {symbol}_shared", [*own, "{0}"])
             rows.append(
                 f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(params)}, {parameter_bytes}, {static_shared}, "
-                f"{dynamic}, {facts.stack_bytes(f)}, {registers.get(f.name, 32)}, {x * y * z}, {symbol}_shared, {len(own)}}}"
+                f"{dynamic}, {facts.stack_bytes(f)}, {registers.get(f.name, 32)}, {x * y * z}, {symbol}_shared, {len(own)}, {{{', '.join(map(str, f.cluster or (0, 0, 0)))}}}}}"
             )
         yield _array("static const struct kernel_info kernel_table", [*rows, "{0}"], ",\n    ")
 
