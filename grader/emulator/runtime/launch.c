@@ -323,6 +323,21 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, const
     (void)flags;
     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(n, f, threads, dynamic);
 }
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *f, const cudaLaunchConfig_t *c) {
+    (void)c;
+    *size = HAS_CLUSTERS ? 8 : 1; /* the portable maximum */
+    return API(kernel_of(f) ? cudaSuccess : cudaErrorInvalidDeviceFunction);
+}
+/* As if all multiprocessors could join in any cluster; on a GPU only those of one graphics processing cluster can. */
+cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *f, const cudaLaunchConfig_t *c) {
+    struct known_kernel *known = kernel_of(f);
+    if (!known) return API(cudaErrorInvalidDeviceFunction);
+    u32 blocks = 1;
+    for (unsigned i = 0; i < c->numAttrs; i++)
+        if (c->attrs[i].id == cudaLaunchAttributeClusterDimension) blocks = c->attrs[i].val.clusterDim.x * c->attrs[i].val.clusterDim.y * c->attrs[i].val.clusterDim.z;
+    *n = HAS_CLUSTERS && blocks ? (int)(gpu->multiprocessors * (u32)resident_blocks(known->kernel, c->blockDim.x * c->blockDim.y * c->blockDim.z, c->dynamicSmemBytes) / blocks) : 0;
+    return API(cudaSuccess);
+}
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *f, int blocks, int threads) {
     struct known_kernel *known = kernel_of(f);
     (void)threads;
