@@ -63,10 +63,10 @@ def grader_process(*words: str | Path, cwd: Path = ROOT, **environment: str) -> 
     return _without_traceback(Said(done.returncode, done.stdout, done.stderr))
 
 
-def graded(program: Path, folder: Path, tests: str = QUICK) -> dict[str, Any]:
+def graded(program: Path, folder: Path, tests: str = QUICK, arch: str = "sm_80") -> dict[str, Any]:
     """The record of grading `program` on the emulator, written to `folder`; the command itself must succeed."""
     path = folder / "record.json"
-    said = grader("grade", program, "--engine", "emulator", "--tests", tests, "--json", path)
+    said = grader("grade", program, "--arch", arch, "--tests", tests, "--json", path)
     assert said.code == 0, said.err
     record: dict[str, Any] = json.loads(path.read_text())
     return record

@@ -6,6 +6,8 @@
 
 /* A barrier object at which a thread has just waited in vain: some copies in flight arrive, in a random order. */
 void bulk_progress(struct block *b, const u64 *object);
+/* The site of a copy under way to bytes of the block's shared memory, and its thread; 0 if there is none. */
+int bulk_under_way(const struct block *b, u32 from, u32 to, u32 *site, u32 *thread);
 /* A block starts or ends; its memory is freed. */
 void bulk_start(struct block *b);
 void bulk_finish(struct block *b);

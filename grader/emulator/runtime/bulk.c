@@ -163,6 +163,16 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, int reduction
     }
 }
 
+int bulk_under_way(const struct block *b, u32 from, u32 to, u32 *site, u32 *thread) {
+    for (u32 i = 0; b->bulk && i < b->bulk->count; i++) {
+        const struct transfer *t = &b->bulk->in_flight[i];
+        if (!t->object || t->to < b->shared || t->to - t->shared != b->shared || t->shared >= to || t->shared + t->bytes <= from) continue;
+        *site = t->site, *thread = 32 * t->warp + t->lane;
+        return 1;
+    }
+    return 0;
+}
+
 /* ---- bulk groups ---------------------------------------------------------------------------------------------------- */
 
 void rt_bulk_commit(struct warp *w, u32 m) {

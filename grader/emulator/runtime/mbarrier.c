@@ -105,6 +105,13 @@ void mbarrier_complete(struct warp *w, u32 site, u32 lane, u64 *object, u32 byte
                  "the bulk copy issued here completes at a barrier object that is not initialised, or no longer");
 }
 
+/* What is wrong with the bytes of a phase that never becomes complete. */
+static const char *bytes_left(i64 bytes, char *text, size_t size) {
+    snprintf(text, size, bytes > 0 ? " and %lld more bytes than its copies bring (expect_tx)" : " and its copies bring %lld bytes more than expect_tx counted",
+             (long long)(bytes > 0 ? bytes : -bytes));
+    return bytes ? text : "";
+}
+
 u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity) {
     u32 done = 0;
     struct state left = {0};
@@ -122,11 +129,12 @@ u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m
         b->asked_in_vain = 0;
         return done;
     }
+    char text[120];
     w->asked_in_vain = 1;
     if (++b->asked_in_vain > VAIN_MAXIMUM)
         rt_fault(w, site, lowest_lane(m & ~done), cudaErrorLaunchTimeout,
-                 "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for %llu more of %llu arrivals and %lld more bytes, and %s",
-                 (unsigned long long)left.pending, (unsigned long long)left.expected, (long long)left.bytes,
+                 "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for %llu more of %llu arrivals%s, and %s",
+                 (unsigned long long)left.pending, (unsigned long long)left.expected, bytes_left(left.bytes, text, sizeof text),
                  m == w->live ? "all other threads of the block wait too"
                               : "the threads that still run wait too, or are lanes of its warp outside the function it waits in, which the emulator cannot run: make it __forceinline__");
     rt_nanosleep(w, 0);

@@ -14,24 +14,36 @@
 
 #include "async.h"
 
-struct layout { u32 start, leading, stride, base, chunks; };
+struct layout { u32 start, leading, stride, base, chunks; int is_target; /* of some copy under way, perhaps */ };
 
 static struct layout layout_of(u64 d) {
     static const u8 chunks[4] = {1, 8, 4, 2};
-    return (struct layout){(u32)(d & 0x3fff) << 4, (u32)(d >> 16 & 0x3fff) << 4, (u32)(d >> 32 & 0x3fff) << 4, (u32)(d >> 49 & 7), chunks[d >> 62]};
+    return (struct layout){(u32)(d & 0x3fff) << 4, (u32)(d >> 16 & 0x3fff) << 4, (u32)(d >> 32 & 0x3fff) << 4, (u32)(d >> 49 & 7), chunks[d >> 62], 0};
+}
+
+static u32 chunk_offset(const struct layout *l, u32 offset) {
+    const u32 at = l->start + offset;
+    return at ^ (((at >> 7) - l->base) & (l->chunks - 1)) << 4;
 }
 
 static const u8 *chunk(struct warp *w, u32 site, const struct layout *l, u32 offset) {
-    u32 at = l->start + offset;
-    at ^= (((at >> 7) - l->base) & (l->chunks - 1)) << 4;
+    const u32 at = chunk_offset(l, offset);
+    u32 copy, thread;
     if (UNLIKELY(at + 16 > w->shared_size))
         rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma read offset %u of shared memory, of which the block has %u bytes: check the descriptor's start and its byte offsets",
                  at, w->shared_size);
+    if (UNLIKELY(l->is_target) && bulk_under_way(w->block, at, at + 16, &copy, &thread) && first_time(w->block->launch->module->info, site, copy))
+        diagnose(w, site, lowest_lane(w->live), "error", "sync",
+                 "Wait at the copy's barrier object before the wgmma, and for the wgmma's group before its tile is copied anew.",
+                 "wgmma read offset %u of shared memory while the bulk copy to it by thread %u at line %u was under way", at, thread,
+                 w->block->launch->module->info->sites[copy].line);
     return w->shared + at;
 }
 
 void wgmma_operand(struct warp *w, u32 site, u64 descriptor, u32 rows, u32 words, int by_columns, u32 *out) {
-    const struct layout l = layout_of(descriptor);
+    struct layout l = layout_of(descriptor);
+    u32 copy, thread;
+    l.is_target = bulk_under_way(w->block, 0, w->shared_size, &copy, &thread);
     const u32 S = l.chunks;
     if (!by_columns) {
         for (u32 r = 0; r < rows; r++)
