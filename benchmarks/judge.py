@@ -231,8 +231,11 @@ def waits_in(store: Path, hour: Hour) -> dict[str, Any]:
         rows = db.execute("SELECT id, student, received, first_at, verdict_s FROM judge_uploads").fetchall()
     mean_s = statistics.fmean(row[4] for row in rows)
     errors, shares = [], []
+    starts = sorted(first_at - verdict_s for *_, first_at, verdict_s in rows)
+    # After a restart the lanes are back when the first of them takes a submission.
+    down = [(began, next((start for start in starts if start >= end), end)) for began, end in hour.down]
     for id, _student, received, first_at, verdict_s in rows:
-        if any(received < end and began < first_at for began, end in hour.down):
+        if any(received <= end and began < first_at for began, end in down):
             continue  # the judge was down meanwhile, which nobody predicts
         predicted = hour.acknowledged.get(id)
         if predicted is not None:
@@ -266,7 +269,9 @@ def one_run(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     hour = Hour(port, speed, tokens)
+    asked = time.time()
     hour.start(store)
+    hour.down.append((asked, time.time()))
     began = time.monotonic()
     try:
         asyncio.run(run_hour(hour, store, plan, boards, kills, arguments.seed))
