@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AwareDatetime,
     BeforeValidator,
+    ConfigDict,
     Field,
     NonNegativeInt,
     PositiveFloat,
@@ -44,6 +45,7 @@ Ootomo and Yokota, 2022)."""
 class SubmissionRules(StrictModel):
     """What a student may hand in."""
 
+    model_config = ConfigDict(populate_by_name=True)
     mains: tuple[Annotated[str, Field(pattern=r"^\w[\w.-]*\.(cu|py)$")], ...] = Field(alias="main", min_length=1)
     """The program's name; with several, one for each language: [half.cu, half.py]."""
     python_modules: tuple[str, ...] = ()

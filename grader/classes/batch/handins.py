@@ -48,10 +48,11 @@ def is_class(path: Path, assignment: Assignment) -> bool:
 def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[str]]:
     """The submissions of a class by name, and notes on what was left out. Raises UsageError when there are none."""
     found, notes = [], []
+    suffixes = {Path(name).suffix for name in assignment.submission.mains}
     for entry in _entries(folder):
         if entry.is_symlink():  # a link could submit a classmate's work, or have messages quote a file
             notes.append(f"{printable_name(entry.name)} is left out: it is a link; put the files themselves there.")
-        elif entry.is_dir() or (entry.is_file() and (entry.suffix == ".cu" or archive.is_archive(entry.name))):
+        elif entry.is_dir() or (entry.is_file() and (entry.suffix in suffixes or archive.is_archive(entry.name))):
             found.append(describe(entry, assignment))
         elif entry.name.lower().endswith(archive.FOREIGN_SUFFIXES):
             notes.append(
@@ -72,9 +73,9 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
 def describe(path: Path, assignment: Assignment) -> Found:
     """The submission at `path`, by its name and its files' times."""
     named = Path(os.path.abspath(path))  # noqa: PTH100 (a link is known by its own name)
-    if named.is_file() and named.name == assignment.submission.main:
+    if named.is_file() and named.name in assignment.submission.mains:
         named = named.parent  # alice/main.cu belongs to alice
-    student = archive.without_suffix(named.stem if path.is_file() and named.suffix == ".cu" else named.name)
+    student = archive.without_suffix(named.stem if path.is_file() and named.suffix in (".cu", ".py") else named.name)
     if (pattern := assignment.submission.id_pattern) is not None:
         student = _id_by_pattern(named, pattern) or student
     return Found(student_id(student), path, _time(_newest(path)))
@@ -89,7 +90,7 @@ def _time(seconds: float) -> datetime:
 
 
 def _id_by_pattern(path: Path, pattern: str) -> str | None:
-    match = re.fullmatch(pattern, path.stem if path.suffix == ".cu" else archive.without_suffix(path.name))
+    match = re.fullmatch(pattern, path.stem if path.suffix in (".cu", ".py") else archive.without_suffix(path.name))
     return (match.group("id") or None) if match else None
 
 
@@ -115,7 +116,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _holds_program(folder: Path) -> bool:
-    return any(file.suffix == ".cu" or archive.is_archive(file.name) for file in _files(folder))
+    return any(file.suffix in (".cu", ".py") or archive.is_archive(file.name) for file in _files(folder))
 
 
 def _is_packed(entry: Path) -> bool:
