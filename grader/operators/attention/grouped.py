@@ -185,7 +185,7 @@ Sees = Callable[[Problem, NDArray[np.intp]], tuple[NDArray[np.intp], NDArray[np.
 class Way:
     """How something computes attention and its gradient: the right way by default, or with mistakes.
 
-    Rounding: `scores` rounds QKᵀ and again after the scale, `weights` the softmax, `slopes` dP and dS, `results` every
+    Rounding: `products` rounds QKᵀ, `scores` scale · QKᵀ, `weights` the softmax, `slopes` dP and dS, `results` every
     output. `sees` gives the keys of each query; the backward pass, which computes the exponentials again and divides
     by the forward pass's sum, may see more, `backward_sees`. `padding` is the number of keys beyond the last that
     count with score 0. `factor` multiplies scores, and gradients unless `gradient_factor` does. `stale` = (tile, what):
@@ -194,6 +194,7 @@ class Way:
     """
 
     number: Any = np.float64
+    products: Round = exact
     scores: Round = exact
     weights: Round = exact
     slopes: Round = exact
@@ -215,7 +216,7 @@ RIGHT = Way()
 def plain_way(p: Problem) -> Way:
     """Sums in float32; S, scale · S, P, dP, dS and the results are rounded to the type, to nearest even."""
     rounded = p.output_type.rounded
-    return Way(np.float32, scores=rounded, weights=rounded, slopes=rounded, results=rounded)
+    return Way(np.float32, products=rounded, scores=rounded, weights=rounded, slopes=rounded, results=rounded)
 
 
 def probabilities(p: Problem, way: Way, q: Real, k: Real, queries: NDArray[np.intp]) -> tuple[slice, Real]:
@@ -224,7 +225,7 @@ def probabilities(p: Problem, way: Way, q: Real, k: Real, queries: NDArray[np.in
     keys = slice(max(0, int(first.min())), min(p.keys, max(int(end.max()), 0)))
     if keys.stop <= keys.start:
         return slice(0, 0), np.zeros((len(q), 0), way.number)
-    s = way.scores(way.scores(q @ k[keys].T) * way.number(way.factor(p)))
+    s = way.scores(way.products(q @ k[keys].T) * way.number(way.factor(p)))
     numbers = np.arange(keys.start, keys.stop)
     if int(first.max()) > keys.start or int(end.min()) < keys.stop:
         s[(numbers < first[:, None]) | (numbers >= end[:, None])] = -np.inf

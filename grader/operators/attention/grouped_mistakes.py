@@ -297,8 +297,10 @@ def _summed(terms: Sequence[F64] | NDArray[np.float64], rounded: Round) -> F64:
     return np.asarray(total)
 
 
-def _online(o_in_half: bool, total_in_half: bool) -> Callable[[Shape, Tensors, Rows], F64]:
-    """An online softmax over one key at a time, with O or ℓ rounded after every key."""
+def _online(
+    o_in_half: bool = False, total_in_half: bool = False, round_weight: Round = exact
+) -> Callable[[Shape, Tensors, Rows], F64]:
+    """An online softmax over one key at a time, with O or ℓ rounded after every key, or every exponential."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         p = problem_of(shape)
@@ -312,6 +314,7 @@ def _online(o_in_half: bool, total_in_half: bool) -> Callable[[Shape, Tensors, R
             sees = ((first <= key) & (key < end))[:, None]
             higher = np.maximum(top, scores[:, key : key + 1])
             shrink, weight = np.exp(top - higher), np.exp(scores[:, key : key + 1] - higher)
+            weight = round_weight(weight)
             total = np.where(sees, round_total(total * shrink + weight), total)
             o = np.where(sees, round_o(o * shrink + weight * v[key]), o)
             top = np.where(sees, higher, top)
@@ -347,7 +350,7 @@ def _precision() -> list[Alternate]:
         Alternate(
             "o_summed_in_half",
             f"It looks like O summed up in half precision, {half}",
-            _online(o_in_half=True, total_in_half=False),
+            _online(o_in_half=True),
             lambda shape: _too_many(problem_of(shape)),
             steps=("output_sum",),
             rounding=True,
@@ -355,7 +358,7 @@ def _precision() -> list[Alternate]:
         Alternate(
             "total_in_half",
             f"It looks like ℓ, the sum of the exponentials, kept in half precision, {half}",
-            _online(o_in_half=False, total_in_half=True),
+            _online(total_in_half=True),
             lambda shape: _too_many(problem_of(shape)),
             steps=("total",),
             rounding=True,
@@ -368,12 +371,23 @@ def _precision() -> list[Alternate]:
             steps=("scores",),
             rounding=True,
         ),
-        _alternate(
-            "scores_in_bfloat16",
-            "It looks like scores that are rounded to bfloat16 before the softmax: keep them in float32.",
-            Way(scores=BF16.rounded),
-            lambda p: p.type is BF16,
-            ("scores",),
+        *(
+            _alternate(
+                f"{name}_in_bfloat16",
+                "It looks like scores that are rounded to bfloat16 before the softmax: keep them in float32.",
+                way,
+                lambda p: p.type is BF16,
+                ("scores",),
+                rounding=True,
+            )
+            for name, way in (("scores", Way(scores=BF16.rounded)), ("products", Way(products=BF16.rounded)))
+        ),
+        Alternate(
+            "exponentials_in_bfloat16",
+            "It looks like probabilities that are rounded to bfloat16, though the tensors are not: use their type.",
+            _online(round_weight=BF16.rounded),
+            lambda shape: problem_of(shape).type is BF16 or _too_many(problem_of(shape)),
+            steps=("weight",),
             rounding=True,
         ),
         _alternate(
