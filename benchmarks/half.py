@@ -347,7 +347,7 @@ def main() -> int:
         named = [name for name in options.models.split(",") if name]
         models = list(pool.map(lambda name: build(name, SOLUTIONS / f"{name}.cu", folder), named))
         pairs = [variant.split("=", 1) for variant in options.variant]
-        configs = {name: config for name, config in pairs}
+        configs = dict(pairs)
         variants = dict(
             pool.map(lambda item: (item[0], build(item[0], SOLUTIONS / "hopper.cu", folder, item[1])), configs.items())
         )
