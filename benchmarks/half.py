@@ -2,7 +2,7 @@
 
     python benchmarks/half.py                            errors, then times of hopper.cu, PyTorch's flash and cuDNN
     python benchmarks/half.py --only errors --models mma
-    python benchmarks/half.py --only times --variant "fewer keys=128,2,96,4,2,true"
+    python benchmarks/half.py --only times --variant "fewer keys=128,2,96,4,2"
 
 Needs a CUDA machine with nvcc and PyTorch, and nothing of the grader.
 
@@ -155,13 +155,12 @@ class Model:
 
 
 def build(name: str, source: Path, folder: Path, config: str = "") -> Model:
-    """`config` replaces the tile sizes of hopper.cu; what follows a blank in it are further macros."""
+    """`config` replaces the tile sizes of hopper.cu."""
     target = folder / f"{name.replace(' ', '_').replace('/', '_')}.so"
     options = []
     if config:
-        sizes, *macros = config.split()
         header = target.with_suffix(".h")
-        header.write_text("".join(f"#define {m.replace('=', ' ')}\n" for m in macros) + f"#define ONLY {sizes}\n")
+        header.write_text(f"#define ONLY {config}\n")
         options = ["-include", str(header)]
     flags = ["-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-DHALF_LIBRARY"]
     flags.append("-gencode=arch=compute_90a,code=sm_90a")
@@ -287,10 +286,6 @@ class Result:
     def ms(self) -> float:
         return statistics.median(self.samples_ms)
 
-    @property
-    def tflops(self) -> float:
-        return self.shape.flop / self.ms / 1e9
-
 
 def timed_ms(launch: Callable[[], object]) -> float:
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -302,11 +297,7 @@ def timed_ms(launch: Callable[[], object]) -> float:
     return begin.elapsed_time(end) / LAUNCHES_PER_SAMPLE
 
 
-def measure(shape: Shape, models: Sequence[Model], repetitions: int) -> list[Result]:
-    data = make_input(shape, torch.Generator(device="cuda").manual_seed(1))
-    launches = {model.name: model.launcher(shape, data)[0] for model in models}
-    launches["PyTorch flash"] = pytorch(shape, data, SDPBackend.FLASH_ATTENTION)
-    launches["PyTorch cuDNN"] = pytorch(shape, data, SDPBackend.CUDNN_ATTENTION)
+def measure_launches(shape: Shape, launches: dict[str, Callable[[], object]], repetitions: int) -> list[Result]:
     results = {name: Result(shape, name) for name in launches}
     for launch in launches.values():
         for _ in range(LAUNCHES_PER_SAMPLE):
@@ -317,13 +308,23 @@ def measure(shape: Shape, models: Sequence[Model], repetitions: int) -> list[Res
     return list(results.values())
 
 
-def print_table(results: Sequence[Result]) -> None:
+def measure(shape: Shape, models: Sequence[Model], repetitions: int) -> list[Result]:
+    data = make_input(shape, torch.Generator(device="cuda").manual_seed(1))
+    launches: dict[str, Callable[[], object]] = {model.name: model.launcher(shape, data)[0] for model in models}
+    launches["PyTorch flash"] = pytorch(shape, data, SDPBackend.FLASH_ATTENTION)
+    launches["PyTorch cuDNN"] = pytorch(shape, data, SDPBackend.CUDNN_ATTENTION)
+    return measure_launches(shape, launches, repetitions)
+
+
+def print_table(results: Sequence[Result], operations: float = 1.0) -> None:
+    """`operations`: as a multiple of those of the forward pass."""
     print("| B x H/Hkv x Nq,Nk x d | implementation | ms | TFLOP/s | of cuDNN's rate |\n|---|---|---:|---:|---:|")
     for shape in dict.fromkeys(result.shape for result in results):
         rows = [result for result in results if result.shape == shape]
         best = next(row.ms for row in rows if row.competitor == "PyTorch cuDNN")
         for row in sorted(rows, key=lambda row: row.ms):
-            print(f"| {shape} | {row.competitor} | {row.ms:.3f} | {row.tflops:.0f} | {best / row.ms:.2f} |")
+            rate = operations * shape.flop / row.ms / 1e9
+            print(f"| {shape} | {row.competitor} | {row.ms:.3f} | {rate:.0f} | {best / row.ms:.2f} |")
 
 
 # --------------------------------------------------------------------------------------------------------- main

@@ -16,7 +16,7 @@ using half_program::Header;
 using half_program::Strides;
 
 // How a multiprocessor works on heads of up to D columns.
-template <int D_, int Groups_, int Keys_, int Slots_, int QSlots_, bool TakeTurns_>
+template <int D_, int Groups_, int Keys_, int Slots_, int QSlots_>
 struct Config {
     static constexpr int D = D_;
     static constexpr int Groups = Groups_;           // of four warps that compute, 64 rows each
@@ -24,7 +24,6 @@ struct Config {
     static constexpr int Keys = Keys_;               // per tile
     static constexpr int Slots = Slots_;             // tiles of K or V in shared memory
     static constexpr int QSlots = QSlots_;           // tiles of Q
-    static constexpr bool TakeTurns = TakeTurns_;    // with starting products
     static constexpr int Threads = 128 * (Groups + 1);
     static constexpr int Panel = D % 64 == 0 ? 64 : 32;    // columns
     static constexpr int Panels = D / Panel;
@@ -73,19 +72,6 @@ __device__ __forceinline__ float exp2_fast(float x) {
     return y;
 }
 
-#ifdef POLY
-// 2^x by multiply-adds: 2^n 2^f with f in [-1/2, 1/2].
-__device__ __forceinline__ float exp2_polynomial(float x) {
-    x = fmaxf(x, -126.0f);
-    const float shifted = x + 12582912.0f;    // 1.5 * 2^23: n in the low bits
-    const float f = x - (shifted - 12582912.0f);
-    float y = fmaf(f, 0.05550410866f, 0.24022650696f);
-    y = fmaf(y, f, 0.69314718056f);
-    y = fmaf(y, f, 1.0f);
-    return __int_as_float(__float_as_int(y) + (__float_as_int(shifted) << 23));
-}
-#endif
-
 template <class Half>
 __device__ __forceinline__ uint32_t pack(float a, float b) {
     uint32_t pair;
@@ -96,11 +82,26 @@ __device__ __forceinline__ uint32_t pack(float a, float b) {
     return pair;
 }
 
+// Four neighbours hold 2 columns each of 4 chunks of 8 columns, as pairs of halves; then they hold a chunk each, which
+// is 16 bytes to store at once.
+__device__ __forceinline__ void exchange_chunks(uint32_t (&word)[4]) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int bit = 1; bit <= 2; bit *= 2)
+#pragma unroll
+        for (int low = 0; low < 4; ++low) {
+            if (low & bit) continue;
+            const bool upper = lane & bit;
+            const uint32_t other = __shfl_xor_sync(0xffffffffu, upper ? word[low] : word[low + bit], bit);
+            if (upper)
+                word[low] = other;
+            else
+                word[low + bit] = other;
+        }
+}
+
 constexpr float kNothing = -1e30f;    // the maximum of a row that has seen no key yet: finite, so that differences are
-#ifndef SLACK
-#define SLACK 8
-#endif
-constexpr float kSlack = SLACK;
+constexpr float kSlack = 8.0f;        // see "Lazy rescaling"
 
 template <class C>
 struct Barriers {
@@ -182,11 +183,10 @@ attention(const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUt
         int k_slot = 0, v_slot = 0;
 
         const auto wait_for_turn = [&] {
-            if constexpr (C::TakeTurns) asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
+            asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
         };
         const auto pass_turn = [&] {
-            if constexpr (C::TakeTurns)
-                asm volatile("bar.arrive %0, 256;" ::"r"(group + 1 == Groups ? 1 : group + 2) : "memory");
+            asm volatile("bar.arrive %0, 256;" ::"r"(group + 1 == Groups ? 1 : group + 2) : "memory");
         };
         const uint64_t q_base = operand<Panel>(q_tiles + group * 64 * Panel * 2, 16, 16 * Panel);
         const uint64_t k_base = operand<Panel>(ring, 16, 16 * Panel);
@@ -263,11 +263,7 @@ attention(const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUt
                 float a = 0.0f, b = 0.0f;
 #pragma unroll
                 for (int i = 2 * r; i < Keys / 2; i += 4) {
-#ifdef POLY
-                    s[i] = i / 4 % POLY == 0 ? exp2_polynomial(fmaf(s[i], p.scale, -top)) : exp2_fast(fmaf(s[i], p.scale, -top));
-#else
                     s[i] = exp2_fast(fmaf(s[i], p.scale, -top));
-#endif
                     s[i + 1] = exp2_fast(fmaf(s[i + 1], p.scale, -top));
                     a += s[i];
                     b += s[i + 1];
@@ -354,23 +350,13 @@ attention(const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUt
                 char* const out = p.output + 2 * (p.output_strides.start + work.batch * p.output_strides.batch +
                                                   work.head * p.output_strides.head +
                                                   (row + 8 * r) * p.output_strides.row);
-                // Four lanes hold 2 columns each of 4 chunks of 8; after the exchange, all of one chunk each.
 #pragma unroll
                 for (int chunk = 0; chunk < D / 8; chunk += 4) {
                     uint32_t word[4];
 #pragma unroll
                     for (int i = 0; i < 4; ++i)
                         word[i] = pack<Half>(o[4 * (chunk + i) + 2 * r] * inverse, o[4 * (chunk + i) + 2 * r + 1] * inverse);
-#pragma unroll
-                    for (int bit = 1; bit <= 2; bit *= 2)
-#pragma unroll
-                        for (int low = 0; low < 4; ++low) {
-                            if (low & bit) continue;
-                            const bool upper = lane & bit;
-                            const uint32_t other = __shfl_xor_sync(0xffffffffu, upper ? word[low] : word[low + bit], bit);
-                            if (upper) word[low] = other;
-                            else word[low + bit] = other;
-                        }
+                    exchange_chunks(word);
                     const int column = (chunk + lane % 4) * 8;
                     if (inside && column < p.dim)
                         *reinterpret_cast<uint4*>(out + 2 * column) = make_uint4(word[0], word[1], word[2], word[3]);
@@ -417,9 +403,7 @@ inline cudaError_t make_map(CUtensorMap* map, const void* base, const Strides& s
     return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-#ifndef SECTION_MB
-#define SECTION_MB 16
-#endif
+constexpr double kSectionBytes = 16 << 20;    // of K and V: what surely fits in half of the L2 cache
 
 template <class C, class Half>
 cudaError_t launch_as(const Header& h, const void* input, void* output, float* statistics, int* schedule,
@@ -440,7 +424,7 @@ cudaError_t launch_as(const Header& h, const void* input, void* output, float* s
     p.row_tiles = (h.queries + C::Rows - 1) / C::Rows;
     p.items = p.heads * p.row_tiles;
     const double head_bytes = 4.0 * h.keys * h.dim / p.heads_per_key_head;
-    p.section = h.causal ? int(std::clamp(SECTION_MB * 1048576.0 / head_bytes, 1.0, double(p.heads))) : 1;
+    p.section = h.causal ? int(std::clamp(kSectionBytes / head_bytes, 1.0, double(p.heads))) : 1;
     p.offset = h.keys - h.queries;
     p.causal = h.causal;
     p.window = std::min(h.window, h.keys + h.queries);
@@ -460,18 +444,18 @@ cudaError_t launch_as(const Header& h, const void* input, void* output, float* s
 template <class Half>
 cudaError_t launch_type(const Header& h, const void* input, void* output, float* statistics, int* schedule,
                         cudaStream_t stream) {
-#ifdef ONLY
+#if defined(ONLY) && !defined(HALF_PART)
     return launch_as<Config<ONLY>, Half>(h, input, output, statistics, schedule, stream);
 #else
     const auto with = [&](auto config) {
         return launch_as<decltype(config), Half>(h, input, output, statistics, schedule, stream);
     };
-    if (h.dim <= 32) return with(Config<32, 3, 128, 6, 2, true>{});
-    if (h.dim <= 64) return with(Config<64, 3, 128, 6, 2, true>{});
-    if (h.dim <= 96) return with(Config<96, 2, 128, 4, 2, true>{});
-    if (h.dim <= 128) return with(Config<128, 2, 128, 4, 2, true>{});
-    if (h.dim <= 192) return with(Config<192, 2, 96, 4, 1, true>{});
-    return with(Config<256, 2, 80, 4, 1, false>{});
+    if (h.dim <= 32) return with(Config<32, 3, 128, 6, 2>{});
+    if (h.dim <= 64) return with(Config<64, 3, 128, 6, 2>{});
+    if (h.dim <= 96) return with(Config<96, 2, 128, 4, 2>{});
+    if (h.dim <= 128) return with(Config<128, 2, 128, 4, 2>{});
+    if (h.dim <= 192) return with(Config<192, 2, 96, 4, 1>{});
+    return with(Config<256, 2, 80, 4, 1>{});
 #endif
 }
 
@@ -493,4 +477,6 @@ inline cudaError_t launch(const Header& h, const void* input, void* output, void
 
 }    // namespace hopper
 
+#ifndef HALF_PART
 HALF_PROGRAM(hopper, false)
+#endif

@@ -89,6 +89,14 @@ __device__ __forceinline__ void copy_box(void* to, const CUtensorMap* map, int c
         : "memory");
 }
 
+// Adjacent bytes, 16 or a multiple of that.
+__device__ __forceinline__ void copy_bytes(void* to, const void* from, int bytes, uint64_t* barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+
 // ---------------------------------------------------------------------------------------------------- products
 
 // Where and how wgmma finds a matrix of halves in shared memory. `stride` is from 8 rows to the next 8; `leading`, for
