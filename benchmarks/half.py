@@ -156,15 +156,16 @@ class Model:
 
 def build(name: str, source: Path, folder: Path, config: str = "") -> Model:
     """`config` replaces the tile sizes of hopper.cu."""
-    target = folder / f"{name.replace(' ', '_').replace('/', '_')}.so"
-    options = []
+    target = folder / f"{source.parent.name}-{name.replace(' ', '_').replace('/', '_')}.so"
+    options: list[str] = []
     if config:
         header = target.with_suffix(".h")
         header.write_text(f"#define ONLY {config}\n")
         options = ["-include", str(header)]
     flags = ["-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-DHALF_LIBRARY"]
     flags.append("-gencode=arch=compute_90a,code=sm_90a")
-    subprocess.run(["nvcc", *flags, *options, "-o", str(target), str(source)], check=True)
+    if not target.exists():
+        subprocess.run(["nvcc", "-split-compile=0", *flags, *options, "-o", str(target), str(source)], check=True)
     library = ctypes.CDLL(str(target))
     library.half_workspace_bytes.restype = ctypes.c_size_t
     library.half_launch.argtypes = [ctypes.c_void_p] * 5
@@ -332,7 +333,7 @@ def print_table(results: Sequence[Result], operations: float = 1.0) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("errors", "times"))
+    parser.add_argument("--only", choices=("build", "errors", "times"))
     parser.add_argument("--models", default="hopper", help="names of programs in reference/half, with commas")
     parser.add_argument(
         "--variant", action="append", default=[], metavar="NAME=CONFIG", help="another Config of hopper.cu"
@@ -340,11 +341,13 @@ def main() -> int:
     parser.add_argument("--shapes", type=int, default=300, help="random shapes to check")
     parser.add_argument("--dims", default="64,128,256", help="times: rows with these d only")
     parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--keep", type=Path, help="a folder for what is built, to be used again")
     parser.add_argument("--json", type=Path, help="write all samples here")
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
-        folder = Path(scratch)
+        folder = options.keep or Path(scratch)
+        folder.mkdir(exist_ok=True)
         named = [name for name in options.models.split(",") if name]
         models = list(pool.map(lambda name: build(name, SOLUTIONS / f"{name}.cu", folder), named))
         pairs = [variant.split("=", 1) for variant in options.variant]
@@ -352,6 +355,8 @@ def main() -> int:
         variants = dict(
             pool.map(lambda item: (item[0], build(item[0], SOLUTIONS / "hopper.cu", folder, item[1])), configs.items())
         )
+        if options.only == "build":
+            return 0
         if options.only != "times":
             wrong += check(models, random_shapes(options.shapes))
         dims = {name: int(config.split(",")[0]) for name, config in configs.items()}

@@ -177,7 +177,7 @@ def measure(shape: Shape, models: Sequence[Model], repetitions: int) -> list[Res
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("errors", "times"))
+    parser.add_argument("--only", choices=("build", "errors", "times"))
     parser.add_argument("--models", default="hopper", help="names of programs in reference/half_backward, with commas")
     parser.add_argument(
         "--variant", action="append", default=[], metavar="NAME=CODE", help="other Configs of hopper.cu"
@@ -185,16 +185,20 @@ def main() -> int:
     parser.add_argument("--shapes", type=int, default=200, help="random shapes to check")
     parser.add_argument("--dims", default="64,128,256", help="times: rows with these d only")
     parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--keep", type=Path, help="a folder for what is built, to be used again")
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
-        folder = Path(scratch)
+        folder = options.keep or Path(scratch)
+        folder.mkdir(exist_ok=True)
         builds = [(name, SOLUTIONS / f"{name}.cu", "") for name in options.models.split(",") if name]
         for variant in options.variant:
             name, code = variant.split("=", 1)
             builds.append((name, SOLUTIONS / "hopper.cu", code))
         built = list(pool.map(lambda item: half.build(item[0], item[1], folder, item[2]), builds))
         models, variants = built[: len(built) - len(options.variant)], built[len(built) - len(options.variant) :]
+        if options.only == "build":
+            return 0
         shapes = [replace(shape, type=shape.type % 2) for shape in half.random_shapes(options.shapes)]
         if options.only != "times":
             wrong += check(models, shapes)
