@@ -159,8 +159,11 @@ key_gradients(const __grid_constant__ CUtensorMap k_map, const __grid_constant__
     char* const ring = residents + C::Residents * C::ResidentBytes;
     init(barriers);
 
-    const int head = blockIdx.x % p.key_heads, batch = blockIdx.x / p.key_heads;
-    const int heads = p.query_heads / p.key_heads, first_key = blockIdx.y * Rows;
+    // Blocks start in the order of their numbers. The tiles of a head are neighbours, so that they find Q and dO in the
+    // L2 cache; the first keys, which the most queries see under a causal mask, come first.
+    const int tiles = (p.keys + Rows - 1) / Rows, flat_head = blockIdx.x / tiles;
+    const int head = flat_head % p.key_heads, batch = flat_head / p.key_heads;
+    const int heads = p.query_heads / p.key_heads, first_key = blockIdx.x % tiles * Rows;
     // Queries that any of these keys is seen by.
     const int last_key = min(first_key + Rows, p.keys) - 1;
     const int begin = p.causal ? max(0, first_key - p.offset) : 0;
@@ -316,8 +319,9 @@ query_gradients(const __grid_constant__ CUtensorMap q_map, const __grid_constant
     char* const ring = residents + 2 * C::ResidentBytes;
     init(barriers);
 
-    const int head = blockIdx.x % p.query_heads, batch = blockIdx.x / p.query_heads;
-    const int first_row = (p.causal ? gridDim.y - 1 - blockIdx.y : blockIdx.y) * Rows;
+    const int tiles = (p.queries + Rows - 1) / Rows, flat_head = blockIdx.x / tiles, turn = blockIdx.x % tiles;
+    const int head = flat_head % p.query_heads, batch = flat_head / p.query_heads;
+    const int first_row = (p.causal ? tiles - 1 - turn : turn) * Rows;    // the longest first
     const int last_row = min(first_row + Rows, p.queries) - 1;
     const int end = p.causal ? min(p.keys, last_row + p.offset + 1) : p.keys;
     const int begin = p.window >= 0 ? max(0, first_row + p.offset - p.window) : 0;
@@ -479,7 +483,7 @@ cudaError_t launch_keys(const Header& h, const half_program::Layout& layout, con
     const cudaError_t error =
         cudaFuncSetAttribute(key_gradients<C, Half>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::SharedBytes);
     if (error != cudaSuccess) return error;
-    const dim3 grid(h.batches * h.key_heads, (h.keys + C::Rows - 1) / C::Rows);
+    const int grid = h.batches * h.key_heads * ((h.keys + C::Rows - 1) / C::Rows);
     key_gradients<C, Half><<<grid, C::Threads, C::SharedBytes, stream>>>(maps.k, maps.v, maps.q, maps.g, p);
     return cudaGetLastError();
 }
@@ -492,7 +496,7 @@ cudaError_t launch_queries(const Header& h, const half_program::Layout& layout, 
     const cudaError_t error =
         cudaFuncSetAttribute(query_gradients<C, Half>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::SharedBytes);
     if (error != cudaSuccess) return error;
-    const dim3 grid(h.batches * h.query_heads, (h.queries + C::Rows - 1) / C::Rows);
+    const int grid = h.batches * h.query_heads * ((h.queries + C::Rows - 1) / C::Rows);
     query_gradients<C, Half><<<grid, C::Threads, C::SharedBytes, stream>>>(maps.q, maps.g, maps.k, maps.v, p);
     return cudaGetLastError();
 }
