@@ -156,7 +156,7 @@ class Model:
 
 def build(name: str, source: Path, folder: Path, config: str = "") -> Model:
     """`config` replaces the tile sizes of hopper.cu."""
-    target = folder / f"{source.parent.name}-{name.replace(' ', '_').replace('/', '_')}.so"
+    target = folder / f"{name.replace(' ', '_').replace('/', '_')}.so"
     options: list[str] = []
     if config:
         header = target.with_suffix(".h")

@@ -24,7 +24,7 @@ import torch
 from half import Model, Result, Shape, Tensors
 from torch.nn.attention import SDPBackend
 
-SOLUTIONS = half.SOLUTIONS.parent / "half_backward"
+SOLUTIONS = half.SOLUTIONS
 NAMES = ("O", "dQ", "dK", "dV")
 
 
@@ -178,7 +178,7 @@ def measure(shape: Shape, models: Sequence[Model], repetitions: int) -> list[Res
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("build", "errors", "times"))
-    parser.add_argument("--models", default="hopper", help="names of programs in reference/half_backward, with commas")
+    parser.add_argument("--models", default="hopper", help="hopper, mma, or both, with a comma")
     parser.add_argument(
         "--variant", action="append", default=[], metavar="NAME=CODE", help="other Configs of hopper.cu"
     )
@@ -191,11 +191,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
         folder = options.keep or Path(scratch)
         folder.mkdir(exist_ok=True)
-        builds = [(name, SOLUTIONS / f"{name}.cu", "") for name in options.models.split(",") if name]
+        builds = [(name, SOLUTIONS / f"backward_{name}.cu", "") for name in options.models.split(",") if name]
         for variant in options.variant:
             name, code = variant.split("=", 1)
-            builds.append((name, SOLUTIONS / "hopper.cu", code))
-        built = list(pool.map(lambda item: half.build(item[0], item[1], folder, item[2]), builds))
+            builds.append((name, SOLUTIONS / "backward_hopper.cu", code))
+        built = list(pool.map(lambda item: half.build(f"backward {item[0]}", item[1], folder, item[2]), builds))
         models, variants = built[: len(built) - len(options.variant)], built[len(built) - len(options.variant) :]
         if options.only == "build":
             return 0

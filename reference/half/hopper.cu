@@ -1,19 +1,63 @@
-// Attention forward in half precision, step 3: Hopper's wgmma, tensor copies, and softmax under the products' feet.
+// Attention forward in half precision, step 3: Hopper's own instructions, and softmax under the feet of the products.
+//
+// Theory of operation
+//
+//   What is new. mma.cu cannot reach the tensor cores' full rate: mma.sync gets some 60 % of it on Hopper, and a warp that
+//   computes exponentials starts no products. Here, as in FlashAttention-3 (Shah et al. 2024),
+//
+//   - wgmma multiplies 64 rows, four warps together, with operands that it fetches from shared memory by itself, and it
+//     is asynchronous: the warps go on while it runs;
+//   - roles are divided. One thread does nothing but start tensor copies of Q, K and V (TMA), as far ahead as there is
+//     room; two or three groups of four warps compute, with 64 rows of Q each. Registers go where they are needed
+//     (setmaxnreg). The copy engine takes care of all strides, and fills in zeros behind the ends of a tensor;
+//   - a group starts S(next) = Q K^T and O += P(this) V together, and computes the softmax of S(next) while P V runs;
+//   - ping-pong. Groups start their products in turns, so that one's softmax meets the other's products. An exponential
+//     takes the special-function units as long as 64 multiply-adds of each of the two products take the tensor cores:
+//     for d = 64 both have the same to do;
+//   - it is persistent: one block per multiprocessor takes items (a head and 128 or 192 rows) from a counter, the
+//     longest first under a causal mask, so that all end at about the same time. Heads go in sections whose K and V fit
+//     in the L2 cache.
+//
+//   Lazy rescaling. O and l must be multiplied by 2^(m - m') when the maximum m grows. It need not be the maximum, any
+//   number near it will do: m follows only when it is left behind by more than kSlack powers of two. P is then at most
+//   2^8, which a half holds as well as 1, and after the first tiles O is hardly ever rescaled, which costs as much as a
+//   fifth of the softmax (d = 128).
+//
+//   The ring. Tiles of K and V share the slots of one ring, in the order in which they are used: K, K, V, K, V, .., V.
+//   For each slot there are two mbarriers: `full`, completed by the copy, and `empty`, by the warps that have read it.
+//   Q has slots of its own, which also carry the number of the item.
+//
+//   The order of events. The assembler moves a wait up to the start of its basic block, past all arithmetic that does not
+//   depend on it. A wait for P V right after the softmax would come before it, and the overlap would be lost, with right
+//   results. The branch around the rescaling ends the block in between: look for MUFU.EX2 before WARPGROUP.DEPBAR in
+//   `cuobjdump -sass`.
+//
+//   Precision and masks are those of mma.cu, whose kernels other GPUs get. float8 is widened to float16, too.
+//
+//   Gained, on an H200 (benchmarks/half.py, TFLOP/s, full | causal; in the same run next to PyTorch's cuDNN back end):
+//     4 x 16 x 4096 x 64    529 | 460 (cuDNN 441 | 363)        2 x 32/8 x 8192 x 128   681 | 671 (629 | 573)
+//     4 x 16 x 4096 x 128   671 | 625 (609 | 511)              4 x 16 x 4096 x 256     711 | 648 (590 | 519)
+//     2 x 16 x 8192 x 128   679 | 662 (630 | 557)
+//   For d = 128 the tensor cores are busy 75 % of the time, at 1.64 instead of 1.98 GHz: the chip is at its power limit.
+//
+//   Tried, and slower: rescaling always (1 to 3 %); every 8th or 4th exponential by multiply-adds (4 to 10 %, every
+//   second: serialised for want of registers); two groups instead of three for d = 64 (16 %); 112 instead of 128 keys for
+//   d = 128 (4 %). The same within 2 %: no turns; 144 to 176 keys for d = 128; 64 to 96 for d = 256.
 //
 // Build: nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a hopper.cu -o half
 
-#include <algorithm>
-#include <cmath>
+#define MMA_PART
+#include "mma.cu"
 
-#include <cuda_fp8.h>
-
-#include "half_program.cuh"
 #include "hopper_instructions.cuh"
 
 namespace hopper {
 
 using half_program::Header;
 using half_program::Strides;
+using mma::exp2_fast;
+using mma::kNothing;
+using mma::pack;
 
 // How a multiprocessor works on heads of up to D columns.
 template <int D_, int Groups_, int Keys_, int Slots_, int QSlots_>
@@ -66,22 +110,6 @@ struct Work {
     }
 };
 
-__device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-template <class Half>
-__device__ __forceinline__ uint32_t pack(float a, float b) {
-    uint32_t pair;
-    if constexpr (std::is_same_v<Half, __half>)
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
-    else
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
-    return pair;
-}
-
 // Four neighbours hold 2 columns each of 4 chunks of 8 columns, as pairs of halves; then they hold a chunk each, which
 // is 16 bytes to store at once.
 __device__ __forceinline__ void exchange_chunks(uint32_t (&word)[4]) {
@@ -100,7 +128,6 @@ __device__ __forceinline__ void exchange_chunks(uint32_t (&word)[4]) {
         }
 }
 
-constexpr float kNothing = -1e30f;    // the maximum of a row that has seen no key yet: finite, so that differences are
 constexpr float kSlack = 8.0f;        // see "Lazy rescaling"
 
 template <class C>
@@ -370,13 +397,6 @@ attention(const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUt
 
 // ---------------------------------------------------------------------------------------------------- launching
 
-// float8 is computed with as float16, which holds every value of both kinds.
-template <class Float8>
-__global__ void widen(const Float8* from, __half* to, size_t count) {
-    const size_t stride = size_t(gridDim.x) * blockDim.x;
-    for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) to[i] = __half(from[i]);
-}
-
 constexpr size_t kScheduleBytes = 256;
 
 inline size_t workspace_bytes(const Header& h) {
@@ -444,7 +464,7 @@ cudaError_t launch_as(const Header& h, const void* input, void* output, float* s
 template <class Half>
 cudaError_t launch_type(const Header& h, const void* input, void* output, float* statistics, int* schedule,
                         cudaStream_t stream) {
-#if defined(ONLY) && !defined(HALF_PART)
+#if defined(ONLY) && !defined(HOPPER_PART)
     return launch_as<Config<ONLY>, Half>(h, input, output, statistics, schedule, stream);
 #else
     const auto with = [&](auto config) {
@@ -459,15 +479,18 @@ cudaError_t launch_type(const Header& h, const void* input, void* output, float*
 #endif
 }
 
+inline bool is_hopper() {
+    int device, major;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major == 9;
+}
+
 inline cudaError_t launch(const Header& h, const void* input, void* output, void* workspace, cudaStream_t stream) {
+    if (!is_hopper()) return mma::launch(h, input, output, workspace, stream);
     int* const schedule = static_cast<int*>(workspace);
     if (h.is_float8()) {
         __half* const wide = reinterpret_cast<__half*>(static_cast<char*>(workspace) + kScheduleBytes);
-        const size_t count = h.input_elements();
-        if (h.type == half_program::kE4m3)
-            widen<<<1024, 256, 0, stream>>>(static_cast<const __nv_fp8_e4m3*>(input), wide, count);
-        else
-            widen<<<1024, 256, 0, stream>>>(static_cast<const __nv_fp8_e5m2*>(input), wide, count);
+        mma::start_widening(h, input, wide, stream);
         input = wide;
     }
     if (h.type == half_program::kBfloat16)
@@ -477,6 +500,6 @@ inline cudaError_t launch(const Header& h, const void* input, void* output, void
 
 }    // namespace hopper
 
-#ifndef HALF_PART
+#ifndef HOPPER_PART
 HALF_PROGRAM(hopper, false)
 #endif

@@ -27,8 +27,6 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
 namespace hopper {
 
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
@@ -218,5 +216,3 @@ WGMMA(240, 120, 121, 122, 123, 124, 125, 126)
 WGMMA(256, 128, 129, 130, 131, 132, 133, 134)
 
 }    // namespace hopper
-
-#endif

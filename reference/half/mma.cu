@@ -34,6 +34,9 @@
 //
 // Needs sm_80 or newer. Build: nvcc -O3 -std=c++17 -arch=native mma.cu -o half
 
+#ifndef HALF_MMA
+#define HALF_MMA
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -135,6 +138,60 @@ struct Tile {
     }
 };
 
+// Where a lane points load_blocks: 16 rows of a tile as a left operand; 16 rows as a right operand, by rows (of which the
+// product takes the transpose) or by columns.
+template <int D, class Half>
+__device__ __forceinline__ const Half* left_operand(const Half* tile) {
+    return tile + threadIdx.x % 16 * Tile<D>::Pitch + threadIdx.x / 16 % 2 * 8;
+}
+template <int D, class Half>
+__device__ __forceinline__ const Half* right_operand_by_rows(const Half* tile) {
+    return tile + (threadIdx.x / 16 % 2 * 8 + threadIdx.x % 8) * Tile<D>::Pitch + threadIdx.x / 8 % 2 * 8;
+}
+template <int D, class Half>
+__device__ __forceinline__ const Half* right_operand_by_columns(const Half* tile) {
+    return left_operand<D>(tile);
+}
+
+// s (16 x Rows) = a (16 x D) bᵀ, b a tile of Rows rows.
+template <int D, int Rows, class Half>
+__device__ __forceinline__ void multiply_by_rows(float (&s)[Rows / 8][4], const Half* a_lane, const Half* b_lane) {
+#pragma unroll
+    for (int n = 0; n < Rows / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[n][i] = 0.0f;
+#pragma unroll
+    for (int step = 0; step < D / 16; ++step) {
+        uint32_t a[4];
+        load_blocks<false>(a, a_lane + step * 16);
+#pragma unroll
+        for (int n = 0; n < Rows / 16; ++n) {
+            uint32_t b[4];
+            load_blocks<false>(b, b_lane + n * 16 * Tile<D>::Pitch + step * 16);
+            multiply<Half>(s[2 * n], a, b[0], b[1]);
+            multiply<Half>(s[2 * n + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+// o (16 x D) += a b, b a tile of Rows rows; a (16 x Rows) as multiply_by_rows leaves it, rounded here.
+template <int D, int Rows, class Half>
+__device__ __forceinline__ void add_by_columns(float (&o)[D / 8][4], const float (&a)[Rows / 8][4], const Half* b_lane) {
+#pragma unroll
+    for (int step = 0; step < Rows / 16; ++step) {
+        const float(&left)[4] = a[2 * step], (&right)[4] = a[2 * step + 1];
+        const uint32_t halves[4] = {pack<Half>(left[0], left[1]), pack<Half>(left[2], left[3]),
+                                    pack<Half>(right[0], right[1]), pack<Half>(right[2], right[3])};
+#pragma unroll
+        for (int n = 0; n < D / 16; ++n) {
+            uint32_t b[4];
+            load_blocks<true>(b, b_lane + step * 16 * Tile<D>::Pitch + n * 16);
+            multiply<Half>(o[2 * n], halves, b[0], b[1]);
+            multiply<Half>(o[2 * n + 1], halves, b[2], b[3]);
+        }
+    }
+}
+
 // --------------------------------------------------------------------------------------------------- attention
 
 template <class Half>
@@ -171,10 +228,9 @@ __global__ void __launch_bounds__(kThreads) attention(Parameters<Half> p) {
     const int row = first_row + warp * 16 + lane / 4;    // and 8 further on
     float o[D / 8][4] = {}, m[2] = {kNothing, kNothing}, l[2] = {};
 
-    // Where this lane points ldmatrix: Q as a left operand, K by rows, V by columns.
-    const Half* const q_lane = q_tile + (warp * 16 + lane % 16) * Pitch + lane / 16 * 8;
-    const Half* const k_lane = k_tile + (lane / 16 * 8 + lane % 8) * Pitch + lane / 8 % 2 * 8;
-    const Half* const v_lane = v_tile + lane % 16 * Pitch + lane / 16 * 8;
+    const Half* const q_lane = left_operand<D>(q_tile + warp * 16 * Pitch);
+    const Half* const k_lane = right_operand_by_rows<D>(k_tile);
+    const Half* const v_lane = right_operand_by_columns<D>(v_tile);
 
     Tile<D>::template start_copy<kRows>(q_tile, q, p.q_strides.row, first_row, p.queries, p.dim);
     if (tiles_end > first_tile)
@@ -188,19 +244,8 @@ __global__ void __launch_bounds__(kThreads) attention(Parameters<Half> p) {
         Tile<D>::template start_copy<Keys>(v_tile, v, p.v_strides.row, first_key, p.keys, p.dim);
         commit_copies();
 
-        float s[Keys / 8][4] = {};
-#pragma unroll
-        for (int step = 0; step < D / 16; ++step) {
-            uint32_t a[4];
-            load_blocks<false>(a, q_lane + step * 16);
-#pragma unroll
-            for (int n = 0; n < Keys / 16; ++n) {
-                uint32_t b[4];
-                load_blocks<false>(b, k_lane + n * 16 * Pitch + step * 16);
-                multiply<Half>(s[2 * n], a, b[0], b[1]);
-                multiply<Half>(s[2 * n + 1], a, b[2], b[3]);
-            }
-        }
+        float s[Keys / 8][4];
+        multiply_by_rows<D, Keys>(s, q_lane, k_lane);
         wait_copies<0>();
         __syncthreads();    // V is there, and nobody reads K
         if (tile > first_tile) {
@@ -247,19 +292,7 @@ __global__ void __launch_bounds__(kThreads) attention(Parameters<Half> p) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) o[n][i] *= rescale[i / 2];
 
-#pragma unroll
-        for (int step = 0; step < Keys / 16; ++step) {
-            const float(&left)[4] = s[2 * step], (&right)[4] = s[2 * step + 1];
-            const uint32_t a[4] = {pack<Half>(left[0], left[1]), pack<Half>(left[2], left[3]),
-                                   pack<Half>(right[0], right[1]), pack<Half>(right[2], right[3])};
-#pragma unroll
-            for (int n = 0; n < D / 16; ++n) {
-                uint32_t b[4];
-                load_blocks<true>(b, v_lane + step * 16 * Pitch + n * 16);
-                multiply<Half>(o[2 * n], a, b[0], b[1]);
-                multiply<Half>(o[2 * n + 1], a, b[2], b[3]);
-            }
-        }
+        add_by_columns<D, Keys>(o, s, v_lane);
     }
     wait_copies<0>();    // of Q, where no tile was visited: a block must not end before its copies
 
@@ -352,6 +385,8 @@ inline cudaError_t launch(const Header& h, const void* input, void* output, void
 
 }    // namespace mma
 
-#ifndef HALF_PART
+#ifndef MMA_PART
 HALF_PROGRAM(mma, false)
 #endif
+
+#endif    // HALF_MMA

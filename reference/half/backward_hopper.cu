@@ -27,13 +27,17 @@
 //
 // Build: nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a hopper.cu -o half_backward
 
-#define HALF_PART
-#include "../half/hopper.cu"
-#undef HALF_PART
+#define BACKWARD_MMA_PART
+#include "backward_mma.cu"
+#define HOPPER_PART
+#include "hopper.cu"
+
+#include "backward_statistics.cuh"
 
 namespace hopper_backward {
 
 using namespace hopper;
+using half_backward::Workspace;
 
 // Groups of four warps with 64 resident rows each; Tile: rows that stream by, at a time; Slots: such tiles in shared memory.
 template <int D_, int Groups_, int Tile_, int Slots_, bool Dk_ = true, bool Dv_ = true>
@@ -411,53 +415,7 @@ query_gradients(const __grid_constant__ CUtensorMap q_map, const __grid_constant
 #endif
 }
 
-// ------------------------------------------------------------------------------------------------ statistics
-
-// Of each row, a warp a row: D = sum dO ∘ O; and L, with +inf for rows that see nothing, and behind the last row, so that
-// their P is 0.
-template <class Half>
-__global__ void __launch_bounds__(256)
-prepare(const Half* o, const Half* g, Strides strides, const float* forward, float* l, float* d, int queries,
-        int padded_queries, int heads, int dim) {
-    const int row = blockIdx.x * 8 + threadIdx.x / 32, head = blockIdx.y, batch = blockIdx.z, lane = threadIdx.x % 32;
-    if (row >= padded_queries) return;
-    const size_t flat_head = size_t(batch) * heads + head;
-    float sum = 0.0f;
-    if (row < queries) {
-        const size_t start = strides.start + batch * strides.batch + head * strides.head + row * strides.row;
-        for (int i = lane * 2; i < dim; i += 64) sum += float(o[start + i]) * float(g[start + i]) + float(o[start + i + 1]) * float(g[start + i + 1]);
-    }
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (lane == 0) {
-        const float x = row < queries ? forward[flat_head * queries + row] : -INFINITY;
-        l[flat_head * padded_queries + row] = x == -INFINITY ? INFINITY : x;
-        d[flat_head * padded_queries + row] = sum;
-    }
-}
-
 // ------------------------------------------------------------------------------------------------- launching
-
-struct Workspace {
-    int* schedule;
-    float *forward, *l, *d;
-    size_t bytes;
-
-    Workspace(const Header& h, void* start) {
-        const size_t heads = size_t(h.batches) * h.query_heads, padded = padded_queries(h);
-        char* at = static_cast<char*>(start);
-        schedule = reinterpret_cast<int*>(at), at += kScheduleBytes;
-        l = reinterpret_cast<float*>(at), at += heads * padded * 4;
-        d = reinterpret_cast<float*>(at), at += heads * padded * 4;
-        forward = reinterpret_cast<float*>(at), at += heads * h.queries * 4;
-        bytes = at - static_cast<char*>(start);
-    }
-    // Tiles of any size reach behind the last row.
-    static size_t padded_queries(const Header& h) {
-        return (size_t(h.queries) / 192 + 2) * 192;
-    }
-};
-
-inline size_t workspace_bytes(const Header& h) { return Workspace(h, nullptr).bytes; }
 
 template <class C, class Half>
 struct Maps {
@@ -524,10 +482,7 @@ cudaError_t launch_gradients(const Header& h, const void* input, void* output, c
     p.l = w.l, p.d = w.d;
     p.first = p.second = static_cast<char*>(output) + 2 * h.query_elements();    // after O
 
-    const dim3 rows((p.padded_queries + 7) / 8, h.query_heads, h.batches);
-    prepare<Half><<<rows, 256, 0, stream>>>(static_cast<const Half*>(output),
-                                            static_cast<const Half*>(input) + h.input_elements(), layout.o, w.forward,
-                                            w.l, w.d, h.queries, p.padded_queries, h.query_heads, h.dim);
+    half_backward::start_preparing<Half>(h, layout, input, output, w, stream);
     const auto with = [&](auto keys, auto more_keys, auto queries) {
         return launch_configs<Half, decltype(keys), decltype(more_keys), decltype(queries)>(
             h, layout, input, p, layout.q, layout.k, layout.v, stream);
@@ -553,7 +508,10 @@ cudaError_t launch_type(const Header& h, const void* input, void* output, void* 
     return error == cudaSuccess ? launch_gradients<Half>(h, input, output, w, stream) : error;
 }
 
+inline size_t workspace_bytes(const Header& h) { return Workspace(h, nullptr).bytes; }
+
 inline cudaError_t launch(const Header& h, const void* input, void* output, void* workspace, cudaStream_t stream) {
+    if (!is_hopper()) return mma_backward::launch(h, input, output, workspace, stream);
     if (h.type == half_program::kBfloat16) return launch_type<__nv_bfloat16>(h, input, output, workspace, stream);
     return launch_type<__half>(h, input, output, workspace, stream);
 }
