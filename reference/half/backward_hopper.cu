@@ -27,8 +27,10 @@
 //
 // Build: nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a hopper.cu -o half_backward
 
+#ifndef HALF_LIBRARY    // a library is for benchmarks on Hopper, and takes long enough to build
 #define BACKWARD_MMA_PART
 #include "backward_mma.cu"
+#endif
 #define HOPPER_PART
 #include "hopper.cu"
 
@@ -50,6 +52,7 @@ struct Config {
     static constexpr int ResidentBytes = Rows * D * 2, SlotBytes = Tile * D * 2, StatisticsBytes = 2 * Tile * 4;
     static constexpr int Residents = Dk ? 2 : 1;    // without dK there is no need of V
     static constexpr int SharedBytes = Residents * ResidentBytes + Slots * SlotBytes + 1024;
+    static_assert(Slots >= 4 || !Dk, "a group holds one tile while it waits for the two after the next one");
     static_assert(SharedBytes <= 227 * 1024 - Slots * StatisticsBytes - 512, "a multiprocessor has 227 KB for a block");
 };
 
@@ -497,7 +500,7 @@ cudaError_t launch_gradients(const Header& h, const void* input, void* output, c
     if (h.dim <= 128) return once(Config<128, 2, 48, 6>{}, Config<128, 2, 96, 5>{});
     if (h.dim <= 192)
         return with(Config<192, 2, 64, 4, true, false>{}, Config<192, 2, 64, 4, false, true>{}, Config<192, 2, 64, 4>{});
-    return with(Config<256, 2, 64, 3, true, false>{}, Config<256, 2, 64, 4, false, true>{}, Config<256, 2, 48, 4>{});
+    return with(Config<256, 2, 48, 4, true, false>{}, Config<256, 2, 64, 4, false, true>{}, Config<256, 2, 48, 4>{});
 #endif
 }
 
@@ -511,7 +514,9 @@ cudaError_t launch_type(const Header& h, const void* input, void* output, void* 
 inline size_t workspace_bytes(const Header& h) { return Workspace(h, nullptr).bytes; }
 
 inline cudaError_t launch(const Header& h, const void* input, void* output, void* workspace, cudaStream_t stream) {
+#ifndef HALF_LIBRARY
     if (!is_hopper()) return mma_backward::launch(h, input, output, workspace, stream);
+#endif
     if (h.type == half_program::kBfloat16) return launch_type<__nv_bfloat16>(h, input, output, workspace, stream);
     return launch_type<__half>(h, input, output, workspace, stream);
 }

@@ -110,24 +110,6 @@ struct Work {
     }
 };
 
-// Four neighbours hold 2 columns each of 4 chunks of 8 columns, as pairs of halves; then they hold a chunk each, which
-// is 16 bytes to store at once.
-__device__ __forceinline__ void exchange_chunks(uint32_t (&word)[4]) {
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int bit = 1; bit <= 2; bit *= 2)
-#pragma unroll
-        for (int low = 0; low < 4; ++low) {
-            if (low & bit) continue;
-            const bool upper = lane & bit;
-            const uint32_t other = __shfl_xor_sync(0xffffffffu, upper ? word[low] : word[low + bit], bit);
-            if (upper)
-                word[low] = other;
-            else
-                word[low + bit] = other;
-        }
-}
-
 constexpr float kSlack = 8.0f;        // see "Lazy rescaling"
 
 template <class C>
@@ -486,7 +468,9 @@ inline bool is_hopper() {
 }
 
 inline cudaError_t launch(const Header& h, const void* input, void* output, void* workspace, cudaStream_t stream) {
+#ifndef HALF_LIBRARY    // a library is for benchmarks on Hopper, and takes long enough to build
     if (!is_hopper()) return mma::launch(h, input, output, workspace, stream);
+#endif
     int* const schedule = static_cast<int*>(workspace);
     if (h.is_float8()) {
         __half* const wide = reinterpret_cast<__half*>(static_cast<char*>(workspace) + kScheduleBytes);

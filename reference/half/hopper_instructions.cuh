@@ -131,6 +131,24 @@ __device__ __forceinline__ void pin(uint32_t (&registers)[Count][4]) {
         for (int j = 0; j < 4; ++j) asm volatile("" : "+r"(registers[i][j])::"memory");
 }
 
+// Four neighbours hold 2 columns each of 4 chunks of 8 columns, as pairs of halves; then they hold a chunk each, which
+// is 16 bytes to store at once.
+__device__ __forceinline__ void exchange_chunks(uint32_t (&word)[4]) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int bit = 1; bit <= 2; bit *= 2)
+#pragma unroll
+        for (int low = 0; low < 4; ++low) {
+            if (low & bit) continue;
+            const bool upper = lane & bit;
+            const uint32_t other = __shfl_xor_sync(0xffffffffu, upper ? word[low] : word[low + bit], bit);
+            if (upper)
+                word[low] = other;
+            else
+                word[low + bit] = other;
+        }
+}
+
 // D (64 x N, in registers) = A B or += A B, with 16 columns of A and 16 rows of B. A comes from registers or, as a
 // descriptor, from shared memory; B from shared memory. `TransposeB`: B lies there by rows (its columns adjacent), else
 // by columns. The same for `TransposeA`. N/2 registers per thread hold D, so one function for each N.

@@ -1,6 +1,6 @@
 // C = A B of halves on Hopper's tensor cores: what a student's best kernel looks like, and a test of the emulator.
 //
-//   hopper_matmul [SIZE] [REPETITIONS]        prints the largest error of 4096 elements, and TFLOP/s; exit 1 when wrong
+//   matmul [SIZE] [REPETITIONS]        prints the largest error of 4096 elements, and TFLOP/s; exit 1 when wrong
 //
 // Theory of operation. A block makes 128 x 256 elements of C: two groups of four warps with 64 rows each, whose sums fill
 // 128 registers of every thread. One thread of a third group does nothing but start tensor copies, four steps of 64 columns
@@ -11,15 +11,9 @@
 // The grid is persistent, one cluster for two multiprocessors, and walks over C in stripes of kStripe tiles, so that
 // tiles that are made at the same time share rows of A and columns of B in the L2 cache.
 //
-// Build: nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a hopper_matmul.cu -o hopper_matmul
+// Build: nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a matmul.cu -o matmul
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
-
-#include "../reference/half/hopper_instructions.cuh"
+#include "common.cuh"
 
 using namespace hopper;
 
@@ -29,24 +23,11 @@ constexpr int kABytes = kRows * kDepth * 2, kBBytes = kDepth * kColumns * 2, kSl
 constexpr int kPanelBytes = kDepth * kPanel * 2;    // 64 rows of B, 64 columns
 constexpr int kSharedBytes = kSlots * kSlotBytes + 1024;
 
-__device__ __forceinline__ int cluster_rank() {
-    int rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-
-__device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-}
-
-// Arrives at the barrier at the same place in the shared memory of block `rank` of the cluster.
+// Arrives at the barrier at the same place in the shared memory of block `rank` of the cluster. No scope is named: with
+// release.cluster, every arrival is a fence for all of memory, and the kernel a third slower. Nothing was stored that would
+// have to be released; the products that read the slot are done.
 __device__ __forceinline__ void arrive_at(uint64_t* barrier, int rank) {
-    asm volatile(
-        "{.reg .b32 remote;\n"
-        "mapa.shared::cluster.u32 remote, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];}" ::"r"(shared_address(barrier)),
-        "r"(rank)
-        : "memory");
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address_at(barrier, rank)) : "memory");
 }
 
 // As copy_box, to the same place in all blocks of `mask`; each block's own barrier learns of the bytes.
@@ -144,10 +125,19 @@ multiply_matrices(const __grid_constant__ CUtensorMap a_map, const __grid_consta
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 const int row = place.row + group * 64 + threadIdx.x % 128 / 32 * 16 + lane / 4 + 8 * r;
-                __half* const to = c + size_t(row) * n + place.column + lane % 4 * 2;
+                __half* const to = c + size_t(row) * n + place.column + lane % 4 * 8;
 #pragma unroll
-                for (int i = 0; i < kColumns / 8; ++i)
-                    *reinterpret_cast<__half2*>(to + 8 * i) = __floats2half2_rn(sums[4 * i + 2 * r], sums[4 * i + 2 * r + 1]);
+                for (int chunk = 0; chunk < kColumns / 8; chunk += 4) {
+                    uint32_t word[4];
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) {
+                        const int at = 4 * (chunk + i) + 2 * r;
+                        const __half2 pair = __floats2half2_rn(sums[at], sums[at + 1]);
+                        word[i] = *reinterpret_cast<const uint32_t*>(&pair);
+                    }
+                    exchange_chunks(word);
+                    *reinterpret_cast<uint4*>(to + chunk * 8) = make_uint4(word[0], word[1], word[2], word[3]);
+                }
             }
         }
     }
@@ -158,43 +148,18 @@ multiply_matrices(const __grid_constant__ CUtensorMap a_map, const __grid_consta
 
 // ------------------------------------------------------------------------------------------------------ the host
 
-void check(cudaError_t error) {
-    if (error == cudaSuccess) return;
-    std::fprintf(stderr, "hopper_matmul: %s\n", cudaGetErrorString(error));
-    std::exit(1);
-}
-
-CUtensorMap make_map(void* matrix, int n, int rows, int columns) {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
-    CUtensorMap map;
-    const cuuint64_t size = n, sizes[4] = {size, size, 1, 1}, strides[3] = {2 * size, 2 * size * size, 2 * size * size};
-    const cuuint32_t box[4] = {cuuint32_t(columns), cuuint32_t(rows), 1, 1}, step[4] = {1, 1, 1, 1};
-    const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
-        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, matrix, sizes, strides, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-        CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != CUDA_SUCCESS) std::fprintf(stderr, "hopper_matmul: no tensor map: error %d\n", result), std::exit(1);
-    return map;
-}
-
 int main(int argc, char** argv) {
     const int n = argc > 1 ? std::atoi(argv[1]) : 8192, repetitions = argc > 2 ? std::atoi(argv[2]) : 20;
-    if (n < 256 || n % 256) return std::fprintf(stderr, "usage: hopper_matmul [SIZE, a multiple of 256] [REPETITIONS]\n"), 2;
+    if (n < 256 || n % 256) return std::fprintf(stderr, "usage: matmul [SIZE, a multiple of 256] [REPETITIONS]\n"), 2;
     const size_t elements = size_t(n) * n;
     std::vector<__half> host[3] = {std::vector<__half>(elements), std::vector<__half>(elements), std::vector<__half>(elements)};
-    unsigned random = 1;
+    Random random;
     for (int matrix = 0; matrix < 2; ++matrix)
-        for (__half& x : host[matrix]) random = random * 1664525u + 1013904223u, x = __half(float(random >> 9) / (1 << 22) - 1.0f);
-    __half* device[3];
-    for (int i = 0; i < 3; ++i) {
-        check(cudaMalloc(&device[i], elements * 2));
-        check(cudaMemcpy(device[i], host[i].data(), elements * 2, cudaMemcpyHostToDevice));
-    }
-    int processors;
-    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-    const int tiles = n / kRows * (n / kColumns), blocks = std::min(processors / kCluster * kCluster, tiles);
-    const CUtensorMap a_map = make_map(device[0], n, kRows, kDepth), b_map = make_map(device[1], n, kDepth, kPanel);
+        for (__half& x : host[matrix]) x = __half(random.number());
+    __half* const device[3] = {to_device(host[0]), to_device(host[1]), to_device(host[2])};
+    const int tiles = n / kRows * (n / kColumns), blocks = std::min(processors() / kCluster * kCluster, tiles);
+    const CUtensorMap a_map = make_map(device[0], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, n, n, kRows, kDepth);
+    const CUtensorMap b_map = make_map(device[1], CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, n, n, kDepth, kPanel);
     check(cudaFuncSetAttribute(multiply_matrices, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
     const auto launch = [&] {
         multiply_matrices<<<blocks, kThreads, kSharedBytes>>>(a_map, b_map, device[2], n);
@@ -205,10 +170,7 @@ int main(int argc, char** argv) {
 
     double largest = 0.0;    // over the size of the sum that was rounded to a half
     for (int i = 0; i < 4096; ++i) {
-        random = random * 1664525u + 1013904223u;
-        const int row = (random >> 8) % n;
-        random = random * 1664525u + 1013904223u;
-        const int column = (random >> 8) % n;
+        const int row = random.bits() % n, column = random.bits() % n;
         double sum = 0.0;
         for (int k = 0; k < n; ++k)
             sum += double(float(host[0][size_t(row) * n + k])) * double(float(host[1][size_t(k) * n + column]));
@@ -220,15 +182,8 @@ int main(int argc, char** argv) {
     std::printf("%s: largest relative error of 4096 elements %.1e\n", right ? "ok" : "WRONG", largest);
 
     if (repetitions > 0) {
-        cudaEvent_t begin, end;
-        check(cudaEventCreate(&begin)), check(cudaEventCreate(&end));
-        check(cudaEventRecord(begin));
-        for (int i = 0; i < repetitions; ++i) launch();
-        check(cudaEventRecord(end));
-        check(cudaEventSynchronize(end));
-        float ms;
-        check(cudaEventElapsedTime(&ms, begin, end));
-        std::printf("%d: %.3f ms, %.0f TFLOP/s\n", n, ms / repetitions, 2.0 * n * n * n * repetitions / ms / 1e9);
+        const float ms = milliseconds(repetitions, launch);
+        std::printf("%d: %.3f ms, %.0f TFLOP/s\n", n, ms, 2.0 * n * n * n / ms / 1e9);
     }
     return right ? 0 : 1;
 }
