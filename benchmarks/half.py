@@ -7,8 +7,8 @@
 Needs a CUDA machine with nvcc and PyTorch, and nothing of the grader.
 
 Errors. Every shape gets standard normal values clipped to 4, in any of the three layouts, and an output full of NaN.
-Expected is float64 from the rounded inputs; allowed is what docs/half.md allows, that is twice the error of a plain
-implementation that rounds to the same type after every operation.
+Expected is float64 from the rounded inputs; allowed is what assignment/half/README.md allows, twice the error of a
+plain implementation that rounds to the same type after every operation.
 
 Times. Launches are timed with CUDA events, four at a time, in rounds over all competitors, so that a change of clock or
 temperature meets all of them; the table shows the median. Competitors get the same numbers. TFLOP/s count 4 B H Nq Nk d
@@ -295,7 +295,7 @@ def timed_ms(launch: Callable[[], object]) -> float:
         launch()
     end.record()
     end.synchronize()
-    return begin.elapsed_time(end) / LAUNCHES_PER_SAMPLE
+    return float(begin.elapsed_time(end)) / LAUNCHES_PER_SAMPLE
 
 
 def measure_launches(shape: Shape, launches: dict[str, Callable[[], object]], repetitions: int) -> list[Result]:

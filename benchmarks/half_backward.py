@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import half
@@ -169,7 +170,7 @@ def measure(shape: Shape, models: Sequence[Model], repetitions: int) -> list[Res
     for model in models:
         run = prepare(model, case)
         run.launch()
-        launches[model.name] = lambda run=run: run.launch("half_gradients")
+        launches[model.name] = partial(run.launch, "half_gradients")
     launches["PyTorch flash"] = pytorch(case, SDPBackend.FLASH_ATTENTION)
     launches["PyTorch cuDNN"] = pytorch(case, SDPBackend.CUDNN_ATTENTION)
     return half.measure_launches(shape, launches, repetitions)

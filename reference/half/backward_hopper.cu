@@ -25,6 +25,19 @@
 //   Overlap. Products are committed in the order S, dP, dV, dK; exponentials of a tile run under the products dK of the
 //   tile before, and the two groups of a block run under each other's. Copies are ahead by the slots of a ring.
 //
+//   Gained, on an H200 (benchmarks/half_backward.py, TFLOP/s of 10 N^2 d operations, full | causal; PyTorch's cuDNN and
+//   flash back ends in the same run):
+//     4 x 16 x 4096 x 64    407 | 344 (cuDNN 397 | 330, flash 239 | 204)
+//     4 x 16 x 4096 x 128   443 | 384 (514 | 426, 255 | 230)
+//     2 x 16 x 8192 x 128   455 | 426 (562 | 488, 276 | 252)
+//     2 x 32/8 x 8192 x 128 433 | 418 (561 | 519, 285 | 260)
+//
+//   Tried, and slower: fewer rows at a time, in either kernel (2 to 20 %); three groups for d = 64 (20 %); 64 queries at a
+//   time for d = 128, where the assembler serialises the products for want of registers (19 %).
+//
+//   A trap: slots of a ring become free in the order in which they were filled. key_gradients holds Q until the next dK has
+//   been started, and with three slots it waits for a dO that can only go where Q lies (d = 256 stood still).
+//
 // Build: nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a hopper.cu -o half_backward
 
 #ifndef HALF_LIBRARY    // a library is for benchmarks on Hopper, and takes long enough to build
@@ -52,7 +65,7 @@ struct Config {
     static constexpr int ResidentBytes = Rows * D * 2, SlotBytes = Tile * D * 2, StatisticsBytes = 2 * Tile * 4;
     static constexpr int Residents = Dk ? 2 : 1;    // without dK there is no need of V
     static constexpr int SharedBytes = Residents * ResidentBytes + Slots * SlotBytes + 1024;
-    static_assert(Slots >= 4 || !Dk, "a group holds one tile while it waits for the two after the next one");
+    static_assert(Slots >= 4 || !Dk, "see \"A trap\"");
     static_assert(SharedBytes <= 227 * 1024 - Slots * StatisticsBytes - 512, "a multiprocessor has 227 KB for a block");
 };
 

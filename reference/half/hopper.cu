@@ -35,10 +35,11 @@
 //   Precision and masks are those of mma.cu, whose kernels other GPUs get. float8 is widened to float16, too.
 //
 //   Gained, on an H200 (benchmarks/half.py, TFLOP/s, full | causal; in the same run next to PyTorch's cuDNN back end):
-//     4 x 16 x 4096 x 64    529 | 460 (cuDNN 441 | 363)        2 x 32/8 x 8192 x 128   681 | 671 (629 | 573)
-//     4 x 16 x 4096 x 128   671 | 625 (609 | 511)              4 x 16 x 4096 x 256     711 | 648 (590 | 519)
-//     2 x 16 x 8192 x 128   679 | 662 (630 | 557)
-//   For d = 128 the tensor cores are busy 75 % of the time, at 1.64 instead of 1.98 GHz: the chip is at its power limit.
+//     4 x 16 x 4096 x 64    502 | 447 (cuDNN 429 | 388)        2 x 32/8 x 8192 x 128   679 | 678 (665 | 597)
+//     4 x 16 x 4096 x 128   655 | 608 (623 | 499)              4 x 16 x 4096 x 256     763 | 710 (692 | 600)
+//     2 x 16 x 8192 x 128   682 | 665 (644 | 575)
+//   For d = 128 the tensor cores are busy 75 % of the time, at 1.64 GHz: a busy chip lowers its clock, and rates differ
+//   by a tenth between runs. For d = 64 they are busy 57 % of the time.
 //
 //   Tried, and slower: rescaling always (1 to 3 %); every 8th or 4th exponential by multiply-adds (4 to 10 %, every
 //   second: serialised for want of registers); two groups instead of three for d = 64 (16 %); 112 instead of 128 keys for
