@@ -35,8 +35,8 @@
 //   Tried, and slower: fewer rows at a time, in either kernel (2 to 20 %); three groups for d = 64 (20 %); 64 queries at a
 //   time for d = 128, where the assembler serialises the products for want of registers (19 %).
 //
-//   A trap: slots of a ring become free in the order in which they were filled. key_gradients holds Q until the next dK has
-//   been started, and with three slots it waits for a dO that can only go where Q lies (d = 256 stood still).
+//   A trap: slots of a ring become free in the order in which they were filled. key_gradients holds Q until the next
+//   scores are there; with three slots it waits before that for a dO that can only go where Q lies, for ever.
 //
 // Build: nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a hopper.cu -o half_backward
 
