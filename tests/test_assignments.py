@@ -26,7 +26,7 @@ from grader.course.catalogue import TestcaseFiles, ensure, limits
 from grader.course.coherence import suite_of
 from grader.course.testcase import load_suite
 from grader.operators.tolerance import PlainErrors, limit_of
-from tests.support.assignments import NAMES, SAYS, WITH_WRONGS, models, shown, template, wrongs
+from tests.support.assignments import NAMES, SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
 from tests.support.command_line import grader
 from tests.support.course import ROOT
 from tests.support.records import made_record
@@ -46,7 +46,9 @@ WRONGS = [path for name in TRIED for path in first(wrongs(name))]
 
 def graded(path: Path, tmp_path: Path, tests: str = "public") -> dict[str, Any]:
     record = tmp_path / "record.json"
-    said = grader("grade", path, "--engine", "emulator", "--tests", tests, "--json", record)
+    said = grader(
+        "grade", path, "--assignment", assignment_of(path), "--engine", "emulator", "--tests", tests, "--json", record
+    )
     assert said.code == 0, said.err
     content: dict[str, Any] = json.loads(record.read_text())
     return content
@@ -205,7 +207,7 @@ def test_make_grade_finds_a_model_solution_of_every_assignment() -> None:
 @pytest.mark.parametrize("path", MODELS, ids=shown)
 def test_a_model_solution_passes_the_public_samples(path: Path, tmp_path: Path) -> None:
     record = graded(path, tmp_path)
-    assert record["assignment"] == path.parent.name
+    assert record["assignment"] == assignment_of(path)
     assert {test["verdict"] for test in record["tests"]} == {"passed"}, [test["reason"] for test in record["tests"]]
     assert all(test["warnings"] == [] for test in record["tests"])
 

@@ -13,7 +13,7 @@ import pytest
 
 from grader.course.assignment import load_assignment
 from grader.programs.engine.cuda import CudaEngine
-from tests.support.assignments import SAYS, WITH_WRONGS, models, shown, template, wrongs
+from tests.support.assignments import SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
 from tests.support.command_line import grader
 
 MODELS = [path for name in WITH_WRONGS for path in models(name)]
@@ -22,7 +22,9 @@ WRONGS = [path for name in WITH_WRONGS for path in wrongs(name)]
 
 def graded(path: Path, tmp_path: Path, tests: str) -> dict[str, Any]:
     record = tmp_path / "record.json"
-    said = grader("grade", path, "--engine", "cuda", "--tests", tests, "--json", record)
+    said = grader(
+        "grade", path, "--assignment", assignment_of(path), "--engine", "cuda", "--tests", tests, "--json", record
+    )
     assert said.code == 0, said.err
     content: dict[str, Any] = json.loads(record.read_text())
     return content

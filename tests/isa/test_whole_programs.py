@@ -18,6 +18,7 @@ from grader.course.testcase import load_suite
 from tests.emulator import programs
 from tests.emulator.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in
 from tests.isa.machines import HERE, OTHERS, Machine
+from tests.support.assignments import assignment_of
 from tests.support.command_line import grader
 from tests.support.course import ROOT
 from tools.emulator_fuzz.program import write_program
@@ -117,8 +118,7 @@ def outcome(folder: Path, done: Execution) -> Outcome:
 
 def practice_inputs(source: Path, folder: Path, *, smallest: bool) -> list[Path]:
     """Inputs of the public testcases of the assignment that a solution belongs to."""
-    name = source.relative_to(ROOT / "reference").parts[0]
-    suite = load_suite(load_assignment(name).testcases_file)
+    suite = load_suite(load_assignment(assignment_of(source)).testcases_file)
     cases = sorted(suite.select("public"), key=lambda case: case.flops)
     files = replace(TestcaseFiles.beside(suite), folder=folder / "testcases")
     for case in cases[: 1 if smallest else None]:

@@ -12,8 +12,16 @@ NAMES = assignment_names()
 SAYS = re.compile(r"^// expect: wrong_answer on most: (.+)$", re.MULTILINE)
 
 
+def assignment_of(path: Path) -> str:
+    """The assignment of a model or wrong solution: its folder's, but for backward_*.cu, which lies next to the forward
+    programs that it includes, since a submission brings only its own folder."""
+    folder = path.parent.parent.name if path.parent.name == "wrong" else path.parent.name
+    other = f"{folder}_backward"
+    return other if path.name.startswith("backward_") and other in NAMES else folder
+
+
 def models(name: str) -> list[Path]:
-    return sorted((ROOT / "reference" / name).glob("*.cu"))
+    return sorted(path for path in ROOT.glob("reference/*/*.cu") if assignment_of(path) == name)
 
 
 def wrongs(name: str) -> list[Path]:
