@@ -1,11 +1,14 @@
 // C = A B of halves on tensor cores, for benchmarks/emulator.py: what a student's first good kernel looks like.
 //
 //   half_matmul mma|wmma f32|f16 SIZE
+//   half_matmul wgmma f32 SIZE            built for sm_90a
 //
 // Theory of operation. A block of 4 warps makes 64 × 64 elements of C, a warp 32 × 32 of these. Tiles of A and B of 32
 // columns, or rows, go through shared memory, whose rows have 8 halves more than they need, against bank conflicts. `mma`
 // fetches fragments with ldmatrix and multiplies with mma.sync.m16n8k16; `wmma` is the same through nvcuda::wmma. Sums are
-// kept in f32 or in f16. Elements are -1, 0 and 1, so that sums are exact in both.
+// kept in f32 or in f16. Elements are -1, 0 and 1, so that sums are exact in both. With `wgmma` a block makes the same 64 × 64
+// elements by m64n64k16, four for tiles of 64 columns, or rows; both operands lie in shared memory as 8 × 8 blocks of 128
+// adjacent bytes, with B by columns, as it is in memory too.
 #include <cuda_fp16.h>
 #include <mma.h>
 
@@ -100,19 +103,72 @@ template <class Sum> __global__ void wmma_matmul(const half *a, const half *b, S
             wmma::store_matrix_sync(&c[(row + wr + 16 * i) * n + column + wc + 16 * j], sums[i][j], n, wmma::mem_row_major);
 }
 
+struct BlockedTiles {
+    __align__(128) uint4 a[kTile * kTile / 8], b[kTile * kTile / 8]; // an 8 × 8 block after the other along k
+};
+
+__device__ void fetch_blocked(uint4 *to, const half *from, int n, int row, int k) {
+    for (int i = threadIdx.x; i < kTile * kTile / 8; i += blockDim.x) {
+        const int r = i / (kTile / 8), c = i % (kTile / 8);
+        to[(r / 8 * (kTile / 8) + c) * 8 + r % 8] = *reinterpret_cast<const uint4 *>(&from[(row + r) * n + k + 8 * c]);
+    }
+}
+
+#define SUMS4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define SUMS16(i) SUMS4(i), SUMS4(i + 4), SUMS4(i + 8), SUMS4(i + 12)
+__device__ void multiply_by_warpgroup(float (&d)[32], const uint4 *a, const uint4 *b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr unsigned long long kAlongK = 128 >> 4, kAlongRows = kTile / 8 * kAlongK;
+    const unsigned long long steps = kAlongK << 16 | kAlongRows << 32;
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, 1, 1, 1, 0, 0;"
+                 : SUMS16(0), SUMS16(16) : "l"(shared_address(a) >> 4 | steps), "l"(shared_address(b) >> 4 | steps));
+#endif
+}
+__device__ void wgmma_begin() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+__device__ void wgmma_end() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+    __syncthreads();
+#endif
+}
+
+__global__ void wgmma_matmul(const half *a, const half *b, float *c, int n) {
+    __shared__ BlockedTiles s;
+    const int row = blockIdx.y * kTile, column = blockIdx.x * kTile, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    float sums[32] = {};
+    for (int k = 0; k < n; k += kTile) {
+        fetch_blocked(s.a, a, n, row, k), fetch_blocked(s.b, b, n, column, k);
+        wgmma_begin();
+        for (int x = 0; x < kTile / 8; x += 2) multiply_by_warpgroup(sums, &s.a[8 * x], &s.b[8 * x]);
+        wgmma_end();
+    }
+    for (int i = 0; i < 32; i++)
+        c[(row + 16 * warp + i / 2 % 2 * 8 + lane / 4) * n + column + i / 4 * 8 + lane % 4 * 2 + i % 2] = sums[i];
+}
+
 static float element(int i, int j) { return static_cast<float>((i * 7 + j * 5 + i * j) % 3 - 1); }
 
-template <class Sum, class Fragment> int run(bool with_wmma, int n) {
+enum Instruction { kMma, kWmma, kWgmma };
+template <class Sum, class Fragment> int run(Instruction instruction, int n) {
     std::vector<half> a(n * n), b(n * n);
     std::vector<Sum> c(n * n);
-    for (int i = 0; i < n * n; i++) a[i] = __float2half(element(i / n, i % n)), b[i] = __float2half(element(i % n + 1, i / n));
+    for (int i = 0; i < n * n; i++) a[i] = __float2half(element(i / n, i % n)), b[instruction == kWgmma ? i % n * n + i / n : i] = __float2half(element(i % n + 1, i / n));
     half *da, *db;
     Sum *dc;
     cudaMalloc(&da, a.size() * sizeof(half)), cudaMalloc(&db, b.size() * sizeof(half)), cudaMalloc(&dc, c.size() * sizeof(Sum));
     cudaMemcpy(da, a.data(), a.size() * sizeof(half), cudaMemcpyHostToDevice);
     cudaMemcpy(db, b.data(), b.size() * sizeof(half), cudaMemcpyHostToDevice);
     const dim3 grid(n / kTile, n / kTile);
-    if (with_wmma) wmma_matmul<Sum><<<grid, 128>>>(da, db, dc, n);
+    if (instruction == kWgmma) wgmma_matmul<<<grid, 128>>>(da, db, reinterpret_cast<float *>(dc), n);
+    else if (instruction == kWmma) wmma_matmul<Sum><<<grid, 128>>>(da, db, dc, n);
     else mma_matmul<Sum, Fragment><<<grid, 128>>>(da, db, dc, n);
     cudaMemcpy(c.data(), dc, c.size() * sizeof(Sum), cudaMemcpyDeviceToHost);
     if (cudaGetLastError() != cudaSuccess) return 2;
@@ -126,8 +182,8 @@ template <class Sum, class Fragment> int run(bool with_wmma, int n) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4) return fprintf(stderr, "usage: %s mma|wmma f32|f16 SIZE\n", argv[0]), 99;
-    const bool with_wmma = !strcmp(argv[1], "wmma");
+    if (argc != 4) return fprintf(stderr, "usage: %s mma|wmma|wgmma f32|f16 SIZE\n", argv[0]), 99;
+    const Instruction instruction = !strcmp(argv[1], "wgmma") ? kWgmma : !strcmp(argv[1], "wmma") ? kWmma : kMma;
     const int n = atoi(argv[3]);
-    return strcmp(argv[2], "f16") ? run<float, float[4]>(with_wmma, n) : run<half, unsigned[2]>(with_wmma, n);
+    return strcmp(argv[2], "f16") ? run<float, float[4]>(instruction, n) : run<half, unsigned[2]>(instruction, n);
 }

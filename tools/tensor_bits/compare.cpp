@@ -38,7 +38,7 @@ static Rule published(const Form &f, int architecture) {
     rule.result_bits = bytes && !converted ? 13 : 23;
     rule.group = converted ? 16 : (architecture >= 90 ? 256 : 128) / f.a.bits;
     rule.order = converted;
-    rule.late_c = converted;
+    rule.late_c = rule.as_halves = converted;
     return rule;
 }
 

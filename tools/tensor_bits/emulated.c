@@ -31,7 +31,7 @@ void emulate(int form, u32 architecture, const u32 *a, const u32 *b, const u32 *
     u32 sums[WARPGROUP][4 * 32] __attribute__((aligned(64))), fa[4 * 32] __attribute__((aligned(64))), fb[2 * 32] __attribute__((aligned(64)));
     u32 *const warps[WARPGROUP] = {sums[0], sums[1], sums[2], sums[3]};
     for (u32 w = 0; w < how.m / 16; w++) load_sums(halves, c + w * tile, sums[w]);
-    if (how.m == 64) multiply_warpgroup(how, a, b, warps, NULL, 0);
+    if (how.m == 64) multiply_warpgroup(how, a, b, warps);
     else {
         for (u32 r = 0; r < words / 2; r++)
             for (u32 l = 0; l < 32; l++) fa[32 * r + l] = a[(r % 2 * 8 + l / 4) * words + r / 2 * 4 + l % 4];

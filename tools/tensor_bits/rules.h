@@ -19,6 +19,7 @@ struct Rule {
     int least_top = -133;     // the least exponent that terms are aligned to
     int normalized = 0;       // 1: a product of 2 or more counts with its own exponent
     int late_c = 0;           // 1: C is added last, as a float
+    int as_halves = 0;        // 1: elements are halves first, so that few are subnormal
     int flush = 0;            // 1: subnormal inputs are zero; 2: subnormal results are; 3: both
     int zero = 0;             // sign of a zero: 0 positive, 1 negative if all terms are, or C is
     int nan = 0;              // 0: 0x7fffffff, 1: 0x7fc00000, 2: C's payload made quiet, else 0x7fffffff (f16: the upper bits)
@@ -39,6 +40,7 @@ inline const std::vector<Parameter> &parameters() {
         {"least_top", &Rule::least_top, {-1000, -150, -149, -148, -140, -136, -135, -134, -133, -132, -131, -130, -128, -127, -126, -125, -28, -14}},
         {"normalized", &Rule::normalized, {0, 1}},
         {"late_c", &Rule::late_c, {0, 1}},
+        {"as_halves", &Rule::as_halves, {0, 1}},
         {"flush", &Rule::flush, {0, 1, 2, 3}},
         {"zero", &Rule::zero, {0, 1}},
         {"nan", &Rule::nan, {0, 1, 2}},
@@ -91,9 +93,28 @@ inline int place_in_order(int order, int k, int i) {
     }
 }
 
+inline Number as_half(Number n) {
+    if (n.kind == Number::FINITE && n.significand) n.leading = std::max(1 - F16.bias(), n.exponent + 63 - __builtin_clzll((uint64_t)std::abs(n.significand)));
+    return n;
+}
+// Two finite or infinite numbers of a format, added and rounded to nearest even; f32 sums are a processor's.
+inline uint32_t rounded_sum(const Rule &rule, Format f, uint32_t x, uint32_t y, uint32_t c) {
+    if (f.fraction == 23) {
+        float a, b;
+        memcpy(&a, &x, 4), memcpy(&b, &y, 4), a += b, memcpy(&x, &a, 4);
+        return a != a ? quiet(rule, f, c) : x;
+    }
+    double sum = 0;
+    for (const Number n : {decode(f, x), decode(f, y)})
+        sum += n.kind == Number::NAN_ ? NAN : n.kind == Number::INFINITE ? (double)n.significand * INFINITY : std::ldexp((double)n.significand, n.exponent);
+    if (sum != sum) return quiet(rule, f, c);
+    if (std::isinf(sum)) return f.top() << f.fraction | (sum < 0 ? 1u << (f.bits - 1) : 0);
+    return result_of(f, (int64_t)std::ldexp(sum, 24), -24, f.fraction, 1, false); // halves are multiples of 2^-24
+}
+
 inline uint32_t evaluate(const Rule &rule, const Vector &v) {
-    const bool to_f16 = v.sum.fraction == 10, late = rule.late_c && !to_f16;
-    uint32_t accumulator = late ? 0 : v.c;
+    const bool to_f16 = v.sum.fraction == 10;
+    uint32_t accumulator = rule.late_c ? 0 : v.c;
     auto flushed = [&](Number n, Format f) { return (rule.flush & 1) && n.leading == 1 - f.bias() && !(n.significand >> f.fraction) && !(-n.significand >> f.fraction) ? Number{n.kind, 0, n.exponent, n.leading} : n; };
     for (int first = 0; first < v.k; first += rule.group) {
         Number terms[33];
@@ -109,7 +130,8 @@ inline uint32_t evaluate(const Rule &rule, const Vector &v) {
         else add(c), negative[0] = accumulator >> (v.sum.bits - 1);
         for (int i = first; i < std::min(first + rule.group, v.k); i++) {
             const int at = place_in_order(rule.order, v.k, i);
-            const Number x = flushed(decode(v.a, v.x[at]), v.a), y = flushed(decode(v.b, v.y[at]), v.b);
+            Number x = flushed(decode(v.a, v.x[at]), v.a), y = flushed(decode(v.b, v.y[at]), v.b);
+            if (rule.as_halves) x = as_half(x), y = as_half(y);
             if (x.kind == Number::FINITE && y.kind == Number::FINITE) {
                 add({Number::FINITE, x.significand * y.significand, x.exponent + y.exponent, x.leading + y.leading});
                 negative[count - 1] = (v.x[at] >> (v.a.bits - 1) ^ v.y[at] >> (v.b.bits - 1)) & 1;
@@ -131,13 +153,7 @@ inline uint32_t evaluate(const Rule &rule, const Vector &v) {
         accumulator = result_of(v.sum, sum, last, to_f16 ? 10 : rule.result_bits, to_f16 || rule.result_rounding, rule.zero && all_negative);
         if ((rule.flush & 2) && !(accumulator >> v.sum.fraction & v.sum.top())) accumulator = 0;
     }
-    if (late) {
-        float sum, c;
-        memcpy(&sum, &accumulator, 4), memcpy(&c, &v.c, 4);
-        sum += c;
-        memcpy(&accumulator, &sum, 4);
-        if (sum != sum) accumulator = quiet(rule, v.sum, v.c);
-    }
+    if (rule.late_c) return rounded_sum(rule, v.sum, accumulator, v.c, v.c);
     return accumulator;
 }
 

@@ -96,9 +96,10 @@ static void spread(int element, u32 k, const u32 *metadata, u32 selector, const 
 
 static int is_float(int e) { return e == ELEMENT_F16 || e == ELEMENT_BF16 || e == ELEMENT_TF32 || e == ELEMENT_E4M3 || e == ELEMENT_E5M2; }
 
-static void decode(int element, const u32 (*words)[ROWS], u32 count, struct side *s) {
-    if (is_float(element)) decode_floats(element, words, count, s);
-    else decode_integers(element, words, count, s);
+static void decode(int element, u32 (*words)[ROWS], u32 count, int converted, struct side *s) {
+    if (converted) bytes_to_halves(element, words, count), decode_floats(ELEMENT_F16, (const u32(*)[ROWS])words, 2 * count, s);
+    else if (is_float(element)) decode_floats(element, (const u32(*)[ROWS])words, count, s);
+    else decode_integers(element, (const u32(*)[ROWS])words, count, s);
 }
 
 /* Converts sums, which have the type of C, to the type of D. */
@@ -108,34 +109,27 @@ static void convert(int from, int to, u32 (*c)[ROWS], u32 columns) {
         for (u32 i = 0; i < ROWS; i++) c[j][i] = to == ELEMENT_F16 ? f32_to_f16_s(u2f(c[j][i])) : f2u(f16_to_f32_s(c[j][i]));
 }
 
-/* Reorders 8-bit floats to the order of the two sums: first the lower two of all words, then the upper two. */
-static void lower_halves_first(u32 (*words)[ROWS], u32 count) {
-    u32 upper[MAX_K / 8][ROWS];
-    for (u32 n = 0; n < count / 2; n++)
-        for (u32 i = 0; i < ROWS; i++) {
-            const u32 x = words[2 * n][i], y = words[2 * n + 1][i];
-            upper[n][i] = x >> 16 | (y & 0xffff0000u), words[n][i] = (x & 0xffff) | y << 16;
-        }
-    memcpy(words + count / 2, upper, count / 2 * sizeof *upper);
-}
-
-/* Computes the sum without C, then adds C in float arithmetic. */
+/* Computes the sum without C, in two halves of k, then adds C in float arithmetic: what ptxas makes of 8-bit floats (tensor_sums.c). */
 static void add_converted_products(struct mma how, struct side *a, struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
     u32 sums[8][ROWS] __attribute__((aligned(64))) = {0};
-    sum_floats(sum_rule(how.architecture, ELEMENT_F16, ELEMENT_F32, 0), a, b, how.k, first, columns, sums);
+    struct sum_rule rule = sum_rule(how.architecture, ELEMENT_F16, how.d, 0);
+    rule.group = how.k / 2;
+    sum_floats(rule, a, b, how.k, first, columns, sums);
     for (u32 j = 0; j < columns; j++)
         for (u32 i = 0; i < ROWS; i++) {
-            const float sum = u2f(c[j][i]) + u2f(sums[j][i]);
-            c[j][i] = sum != sum ? 0x7fffffffu : f2u(sum);
+            const int halves = how.d == ELEMENT_F16;
+            const float sum = halves ? f16_to_f32_s(c[j][i]) + f16_to_f32_s(sums[j][i]) : u2f(c[j][i]) + u2f(sums[j][i]);
+            if (sum != sum) c[j][i] = halves ? 0x7fff : 0x7fffffffu;
+            else c[j][i] = halves ? f32_to_f16_s(sum) : f2u(sum);
         }
 }
 
 static void add_products(struct mma how, struct side *a, struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
-    if (is_float(how.a)) {
-        const int accumulator = how.d == ELEMENT_F16 && how.c == ELEMENT_F16 ? ELEMENT_F16 : ELEMENT_F32, converted = is_converted_fp8(how);
+    if (is_converted_fp8(how)) add_converted_products(how, a, b, first, columns, c);
+    else if (is_float(how.a)) {
+        const int accumulator = how.d == ELEMENT_F16 && how.c == ELEMENT_F16 ? ELEMENT_F16 : ELEMENT_F32;
         convert(how.c, accumulator, c, columns);
-        if (accumulator == ELEMENT_F32 && converted) add_converted_products(how, a, b, first, columns, c);
-        else sum_floats(sum_rule(how.architecture, converted ? ELEMENT_F16 : how.a, accumulator, how.flags & MMA_SPARSE), a, b, how.k, first, columns, c);
+        sum_floats(sum_rule(how.architecture, how.a, accumulator, how.flags & MMA_SPARSE), a, b, how.k, first, columns, c);
         convert(accumulator, how.d, c, columns);
     } else if (how.a == ELEMENT_B1) sum_bits(a, b, how.k / 32, first, columns, c, how.flags & MMA_AND);
     else sum_integers(a, b, how.k, first, columns, c, how.flags & MMA_SATURATE);
@@ -157,15 +151,11 @@ void rt_mma(struct mma how, const u32 *a, const u32 *b, const u32 *c, u32 *d, co
     const u32 a_words = how.k * element_bits(how.a) / 32 / (how.flags & MMA_SPARSE ? 2 : 1), b_words = how.k * element_bits(how.b) / 32;
     gather_words(a, row_blocks, a_words / 4, &words);
     for (u32 i = 0; i < (row_blocks + 1) / 2; i++) {
-        if (converted) lower_halves_first(words.at[i], a_words);
-        decode(how.a, (const u32(*)[ROWS])words.at[i], a_words, how.flags & MMA_SPARSE ? &stored : &left[i]);
+        decode(how.a, words.at[i], a_words, converted, how.flags & MMA_SPARSE ? &stored : &left[i]);
         if (how.flags & MMA_SPARSE) spread(how.a, how.k, metadata, selector, &stored, &left[i]);
     }
     gather_words(b, column_blocks, b_words / 4, &words);
-    for (u32 i = 0; i < (column_blocks + 1) / 2; i++) {
-        if (converted) lower_halves_first(words.at[i], b_words);
-        decode(how.b, (const u32(*)[ROWS])words.at[i], b_words, &right[i]);
-    }
+    for (u32 i = 0; i < (column_blocks + 1) / 2; i++) decode(how.b, words.at[i], b_words, converted, &right[i]);
     for (u32 j = 0; j < column_blocks; j++)
         for (u32 i = 0; i < (row_blocks + 1) / 2; i++)
             add_blocks(how, &left[i], &right[j / 2], j % 2 * 8, c, d, j * row_blocks + 2 * i, row_blocks == 1 ? 1 : 2);
@@ -186,22 +176,21 @@ void rows_of_fragment(const u32 *registers, u32 *rows) {
 
 static u32 sign_bits(int element) { return element_bits(element) == 8 ? 0x80808080u : element_bits(element) == 16 ? 0x80008000u : 0x80000000u; }
 
-void multiply_warpgroup(struct mma how, const u32 *a, const u32 *b, u32 *const *d, const u32 *const *metadata, u32 selector) {
+void multiply_warpgroup(struct mma how, const u32 *a, const u32 *b, u32 *const *d) {
     static __thread struct words words;
-    static __thread struct side left[WARPGROUP], right, stored;
-    const u32 sparse = how.flags & MMA_SPARSE, b_words = how.k * element_bits(how.b) / 32, a_words = how.k * element_bits(how.a) / 32 / (sparse ? 2 : 1);
+    static __thread struct side left[WARPGROUP], right;
+    const u32 a_words = how.k * element_bits(how.a) / 32, b_words = how.k * element_bits(how.b) / 32;
     how.flags |= MMA_GROUP;
     for (u32 i = 0; i < WARPGROUP; i++) {
         gather_rows(a + i * ROWS * a_words, a_words, how.flags & MMA_NEGATE_A ? sign_bits(how.a) : 0, words.at[0]);
-        decode(how.a, (const u32(*)[ROWS])words.at[0], a_words, sparse ? &stored : &left[i]);
-        if (sparse) spread(how.a, how.k, metadata[i], selector, &stored, &left[i]);
+        decode(how.a, words.at[0], a_words, 0, &left[i]);
     }
     for (u32 j = 0; j < how.n / 8; j++) {
         if (j % 2 == 0) {
             u32 columns[ROWS * WORDS] = {0};
             memcpy(columns, b + 8 * j * b_words, (how.n - 8 * j < ROWS ? 8 : ROWS) * b_words * sizeof *b);
             gather_rows(columns, b_words, how.flags & MMA_NEGATE_B ? sign_bits(how.b) : 0, words.at[1]);
-            decode(how.b, (const u32(*)[ROWS])words.at[1], b_words, &right);
+            decode(how.b, words.at[1], b_words, 0, &right);
         }
         for (u32 i = 0; i < WARPGROUP; i++) add_blocks(how, &left[i], &right, j % 2 * 8, d[i], d[i], 2 * j, 2);
     }

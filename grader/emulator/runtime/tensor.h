@@ -36,6 +36,8 @@ struct sum_rule sum_rule(u32 architecture, int element, int accumulator, int spa
 /* Splits words of 32 bits into elements: side[word · 32 / bits + i][row] is element i of words[word][row]. */
 void decode_floats(int element, const u32 (*words)[ROWS], u32 count, struct side *s);
 void decode_integers(int element, const u32 (*words)[ROWS], u32 count, struct side *s);
+/* Replaces 8-bit floats by halves: first the lower two of each word, then, from words[count] on, the upper two. */
+void bytes_to_halves(int element, u32 (*words)[ROWS], u32 count);
 /* c[column][row] += a · b for `columns` columns of b from `first` on. Accumulators are bits of f16, f32 or s32. */
 void sum_floats(struct sum_rule rule, struct side *a, struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]);
 void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS]);
@@ -43,11 +45,10 @@ void sum_integers(const struct side *a, const struct side *b, u32 k, u32 first, 
 void sum_bits(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int conjunction);
 
 /* The product of one wgmma.mma_async, m64nNkK, added to the accumulators of a warpgroup. how.c is how.d. Row r of A has how.k
- * elements (half as many if sparse): whole words, from a + r · words on. So has column j of B. d[i] are warp i's registers of
- * D, with 32 lanes each, laid out as in the PTX ISA; for scale-d = 0 they are zeros. metadata[i] is warp i's register of
- * metadata; NULL without MMA_SPARSE. MMA_NEGATE_A and MMA_NEGATE_B are imm-scale = -1. */
+ * elements: whole words, from a + r · words on. So has column j of B. d[i] are warp i's registers of D, with 32 lanes each,
+ * laid out as in the PTX ISA; for scale-d = 0 they are zeros. MMA_NEGATE_A and MMA_NEGATE_B are imm-scale = -1. */
 #define WARPGROUP 4u
-void multiply_warpgroup(struct mma how, const u32 *a, const u32 *b, u32 *const *d, const u32 *const *metadata, u32 selector);
+void multiply_warpgroup(struct mma how, const u32 *a, const u32 *b, u32 *const *d);
 /* The rows of A, for multiply_warpgroup, of a warp that has them in 4 registers. */
 void rows_of_fragment(const u32 *registers, u32 *rows);
 

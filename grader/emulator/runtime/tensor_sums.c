@@ -17,9 +17,11 @@
  * wgmma ([3] WGMMASim, [4] H100TC): 25 fraction bits, all of an instruction's k in one group; 8-bit floats have 13, in f32
  * results too.
  *
- * sm_90 has no instruction for mma.sync with 8-bit floats: ptxas 13.0 converts the elements to halves, uses two of f16
- * k16, the first with a zero accumulator, and adds C with another, rounded addition (tensor.c; read with nvdisasm. An
- * H200, driver 580.159.04, 2026-11-22: results have places below the 13 bits of sm_89).
+ * sm_90 has no instruction for mma.sync with 8-bit floats. ptxas 13.0 converts the elements to halves, so that the
+ * subnormal ones of e4m3 become normal, and uses two instructions for halves: the first with a zero accumulator and the
+ * lower two elements of each word, the second with the upper two. Then it adds C with a rounded addition (tensor.c). Its
+ * code, by nvdisasm: F2FP.F16.E4M3.UNPACK_B, HMMA.16816.F16 (or .F32; for k16 HMMA.1688) twice, HADD2 (FADD). Measured on an
+ * H200, 2026-11-22, tools/tensor_bits.
  *
  * That H200 agrees with these rules in all 25600 words of each form and kind of numbers, including NaN
  * (tests/gpu/test_tensor_bits_on_a_gpu.py). Two rules come from its results: no term is aligned to an exponent below
@@ -54,6 +56,20 @@ static void take_significands(struct side *s) {
             *value = significand_of(*value, *(const VI *)&s->exponent[x][p]);
         }
     s->ordinary = 0;
+}
+
+static VU half_of(int element, VU byte) {
+    if (element == ELEMENT_E5M2) return byte << 8;
+    const VU magnitude = byte & 0x7fu, half = f32_to_f16_v(widen(magnitude << 20, BYTE, BY_SUBTRACTING));
+    return where((VI)(magnitude == BU(0x7f)), BU(0x7fff), half) | (byte & 0x80u) << 8;
+}
+void bytes_to_halves(int element, u32 (*words)[ROWS], u32 count) {
+    for (u32 n = 0; n < count; n++)
+        for (u32 p = 0; p < ROWS; p += W) {
+            const VU bytes = *(const VU *)&words[n][p];
+#define PAIR(at) (half_of(element, bytes >> (at) & 255u) | half_of(element, bytes >> (at + 8) & 255u) << 16)
+            *(VU *)&words[n][p] = PAIR(0), *(VU *)&words[count + n][p] = PAIR(16);
+        }
 }
 
 #define EACH_PIECE(body)                                                                                               \

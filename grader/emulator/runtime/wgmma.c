@@ -119,7 +119,7 @@ static void execute(struct warp *w, struct wgmma *q) {
     wgmma_operand(w, p.site, p.b, p.how.n, words, p.flags & WGMMA_B_BY_COLUMNS, b);
     struct sums *s = &q->sums[p.sums];
     for (u32 i = 0; i < WARPGROUP && !(p.flags & WGMMA_ADDS); i++) memset(s->of[i], 0, s->registers * 32 * sizeof(u32));
-    multiply_warpgroup(p.how, p.rows ? p.rows : a, b, s->of, NULL, 0);
+    multiply_warpgroup(p.how, p.rows ? p.rows : a, b, s->of);
     free(p.rows);
     memmove(q->products, q->products + 1, --q->count * sizeof *q->products);
     q->executed++;
