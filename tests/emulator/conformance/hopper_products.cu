@@ -15,6 +15,7 @@ struct Layout {
     // By rows: groups of 8 rows follow each other. By columns: lines of `chunks` chunks, 8 lines of k together.
     uint64_t leading() const { return by_columns ? (swizzle ? 16 * 16 * chunks() : 128) : 8 * 16 * (rows / 8); }
     uint64_t stride() const { return by_columns ? (swizzle ? 8 * 16 * chunks() : 256) : 8 * 16 * chunks(); }
+    // For a matrix that begins `start` bytes into the dynamic shared memory; see based.
     uint64_t descriptor(int start) const {
         return (uint64_t)start >> 4 | leading() >> 4 << 16 | stride() >> 4 << 32 | (uint64_t)swizzle << 62;
     }
@@ -36,6 +37,9 @@ const int A_AT = 0, B_AT = 16384, SHARED = 32768;
 
 struct Operands { uint64_t a, b; int adds; };
 
+// A descriptor holds an address, and a block's own shared memory need not begin at 0: on sm_90 it begins at 1024.
+__device__ uint64_t based(uint64_t descriptor, const void *shared) { return descriptor + (__cvta_generic_to_shared(shared) >> 4); }
+
 #define S4(i) "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3])
 #define S16(i) S4(i), S4(i + 4), S4(i + 8), S4(i + 12)
 #define R16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
@@ -54,7 +58,7 @@ struct Operands { uint64_t a, b; int adds; };
         __syncthreads();                                                                                               \
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");                                                        \
         asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0;\n" instruction " {" R32 "}, " a_operand ", %33, p" more "; }" \
-                     : S16(0), S16(16) : "l"(o.a), "l"(o.b), "r"(o.adds), "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));  \
+                     : S16(0), S16(16) : "l"(based(o.a, shared)), "l"(based(o.b, shared)), "r"(o.adds), "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])); \
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");                                                 \
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");                                                 \
         for (int i = 0; i < 32; i++) asm volatile("" : "+r"(d[i])::"memory");                                          \
@@ -100,11 +104,9 @@ static bool product(const Kind &k, Layout a, Layout b, int adds) {
     std::vector<uint8_t> rows(64 * K_BYTES);
     for (int r = 0; r < 64; r++)
         for (int x = 0; x < depth; x++) {
-            const int along = k.bytes == 2 ? x : x * k.bytes;
             k.a(bytes + A_AT + a.place(r, a.by_columns ? x : x * k.bytes), small(r * depth + x, k));
             k.b(bytes + B_AT + b.place(r, b.by_columns ? x : x * k.bytes), small(9999 + r * depth + x, k));
             k.a(&rows[r * K_BYTES + x * k.bytes], small(r * depth + x, k));
-            (void)along;
         }
     for (int t = 0; t < 128; t++)
         for (int i = 0; i < 4; i++) memcpy(&fragments.host[4 * t + i], &rows[(t / 32 * 16 + t % 32 / 4 + i % 2 * 8) * K_BYTES + (i / 2 * 4 + t % 4) * 4], 4);
@@ -186,12 +188,14 @@ __global__ void groups(const unsigned *image, unsigned *out, Operands o) {
     const int t = threadIdx.x;
     for (int i = t; i < SHARED / 4; i += 128) shared[i] = image[i];
     unsigned first[2] = {0, 0}, second[2] = {0, 0};
+    const uint64_t a = based(o.a, shared), b = based(o.b, shared);
+    asm volatile("" : "+r"(first[0]), "+r"(first[1]), "+r"(second[0]), "+r"(second[1]));    // written before the fence
     asm volatile("fence.proxy.async;" ::: "memory");
     __syncthreads();
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #define HALVES(d)                                                                                                      \
     asm volatile("{ .reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%0, %1}, %2, %3, p, 1, 1, 0, 0; }" \
-                 : "+r"(d[0]), "+r"(d[1]) : "l"(o.a), "l"(o.b))
+                 : "+r"(d[0]), "+r"(d[1]) : "l"(a), "l"(b))
     HALVES(first);
     HALVES(first);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
