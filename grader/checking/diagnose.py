@@ -264,6 +264,8 @@ class _Sample:
     unit: int
     near: _Nearness
     rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    """The columns in which anything is wrong: a mistake may spare a part of the accumulators of a thread."""
     tensors: tuple[F32, ...]
     tensors_of: Callable[[int], Tensors]
     """The input tensors of another unit."""
@@ -291,6 +293,7 @@ def _samples(
     right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
     near = _Nearness(errors.limit.match, max(RTOL, 2 * layout.type.roundoff))
     chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
+    columns = np.flatnonzero(errors.by_column) if errors.wrong else np.arange(len(errors.by_column))
     last = operator.units(shape) - 1
     output = open_output(got)
     try:
@@ -317,7 +320,8 @@ def _samples(
                         if values is not None:
                             others[other] = values
                 tensors_of = partial(_read_unit, operator, shape, input)
-                samples.append(_Sample(unit, near, wrong_rows[picks], tensors, tensors_of, mine, right, others))
+                rows = wrong_rows[picks]
+                samples.append(_Sample(unit, near, rows, columns, tensors, tensors_of, mine, right, others))
             return samples
     finally:
         os.close(output)
@@ -371,7 +375,9 @@ def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sam
         worst = 0.0
         for sample in samples:
             values = _computed(alternate, shape, sample)
-            worst = max(worst, _distance(sample.got[sample.rows], values, sample.near))
+            columns = sample.columns
+            got = sample.got[sample.rows][:, columns]
+            worst = max(worst, _distance(got, values[:, columns], sample.near))
             if worst > best:
                 break
         if worst < best:  # of several equal ones the first stays, which is the likeliest
