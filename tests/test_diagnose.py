@@ -61,18 +61,22 @@ def attention(q, k, v, scale=D**-0.5):
     return softmax(q @ k.transpose(0, 2, 1) * np.float32(scale)) @ v
 
 
-def online(q, k, v, tile, rescale_o=True, rescale_l=True):
+def online(q, k, v, tile, rescale_o=True, rescale_l=True, weight=np.exp, weight_of_l=np.exp, correction=np.exp):
     top = np.full((B, N, 1), -np.inf, np.float32)
     total = np.zeros((B, N, 1), np.float32)
     out = np.zeros_like(q)
     for first in range(0, N, tile):
         part = q @ k[:, first : first + tile].transpose(0, 2, 1) / np.float32(D**0.5)
         new = np.maximum(top, part.max(axis=2, keepdims=True))
-        weights, shrink = np.exp(part - new), np.exp(top - new)
-        total = total * (shrink if rescale_l else 1) + weights.sum(axis=2, keepdims=True)
+        weights, shrink = weight(part - new), correction(top - new)
+        total = total * (shrink if rescale_l else 1) + weight_of_l(part - new).sum(axis=2, keepdims=True)
         out = out * (shrink if rescale_o else 1) + weights @ v[:, first : first + tile]
         top = new
     return out / total
+
+
+def _scaled_exp(x):
+    return np.exp(x / np.float32(D**0.5))
 
 
 def patched(right, where, value):
@@ -105,6 +109,30 @@ KERNELS = {
     "O not rescaled": (lambda q, k, v, o: online(q, k, v, 32, rescale_o=False), "O (the accumulated output) is not"),
     "l not rescaled": (lambda q, k, v, o: online(q, k, v, 64, rescale_l=False), "l (the running sum) is not"),
     "neither rescaled": (lambda q, k, v, o: online(q, k, v, 32, False, False), "neither O nor l is"),
+    "O not rescaled in half of the columns": (
+        lambda q, k, v, o: np.concatenate([o[..., :16], online(q, k, v, 32, rescale_o=False)[..., 16:]], axis=2),
+        "O (the accumulated output) is not",
+    ),
+    "scale once more in the weights": (
+        lambda q, k, v, o: online(q, k, v, 1, weight=_scaled_exp, weight_of_l=_scaled_exp),
+        "have the scale 1/√d twice",
+    ),
+    "no scale in the correction": (
+        lambda q, k, v, o: online(q, k, v, 32, correction=lambda x: np.exp(x * D**0.5)),
+        "exp(m_old − m_new) does not",
+    ),
+    "base 2 in O alone": (
+        lambda q, k, v, o: online(q, k, v, 32, weight=np.exp2),
+        "the base 2 in the sum O and the base e in the sum l",
+    ),
+    "base 2 in the correction": (
+        lambda q, k, v, o: online(q, k, v, 32, correction=np.exp2),
+        "exp(m_old − m_new) has the base 2",
+    ),
+    "scores not reset": (
+        lambda q, k, v, o: softmax(np.cumsum(q @ k.transpose(0, 2, 1), axis=2, dtype=np.float64) / D**0.5) @ v,
+        "contains that of the key before",
+    ),
     "V returned": (lambda q, k, v, o: v, "equals V"),
     "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: this part of the output was never written"),
     "constant": (lambda q, k, v, o: 0 * o + 7, "is 7: the output was filled"),

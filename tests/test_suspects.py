@@ -87,6 +87,12 @@ def test_the_program_around_the_kernel_is_found_and_strings_and_comments_are_not
 def test_what_cannot_be_found_is_not_guessed() -> None:
     assert suspect([("hw4.cu", b"int main() { return 0; }\n")], ["output_sum", "row"]) is None
     assert suspect([], ["scale"]) is None
+    assert suspect([("hw4.cu", ONE_KEY.replace(b"expf", b"exp2f"))], ["base_two"]) is None  # it is none alone
+
+
+def test_the_only_power_of_two_is_found() -> None:
+    found = suspect([("hw4.cu", TILED.replace(b"part += __expf", b"part += exp2f"))], ["base_two", "output_sum"])
+    assert found is not None and "part += exp2f" in found.text
 
 
 def test_a_source_made_to_take_hours_takes_seconds() -> None:

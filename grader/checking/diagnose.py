@@ -264,6 +264,8 @@ class _Sample:
     unit: int
     near: _Nearness
     rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    """The columns in which anything is wrong: a mistake may spare a part of the accumulators of a thread."""
     tensors: tuple[F32, ...]
     tensors_of: Callable[[int], Tensors]
     """The input tensors of another unit."""
@@ -291,6 +293,7 @@ def _samples(
     right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
     near = _Nearness(errors.limit.match, max(RTOL, 2 * layout.type.roundoff))
     chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
+    columns = np.flatnonzero(errors.by_column) if errors.wrong else np.arange(len(errors.by_column))
     last = operator.units(shape) - 1
     output = open_output(got)
     try:
@@ -317,7 +320,8 @@ def _samples(
                         if values is not None:
                             others[other] = values
                 tensors_of = partial(_read_unit, operator, shape, input)
-                samples.append(_Sample(unit, near, wrong_rows[picks], tensors, tensors_of, mine, right, others))
+                rows = wrong_rows[picks]
+                samples.append(_Sample(unit, near, rows, columns, tensors, tensors_of, mine, right, others))
             return samples
     finally:
         os.close(output)
@@ -371,7 +375,9 @@ def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sam
         worst = 0.0
         for sample in samples:
             values = _computed(alternate, shape, sample)
-            worst = max(worst, _distance(sample.got[sample.rows], values, sample.near))
+            columns = sample.columns
+            got = sample.got[sample.rows][:, columns]
+            worst = max(worst, _distance(got, values[:, columns], sample.near))
             if _energy(sample, values) > _energy(sample, sample.expected[sample.rows]) / 4:
                 worst = np.inf  # where rounding errors count, it must be clearly nearer than the right values
             if worst > best:
@@ -382,9 +388,10 @@ def _alternate(operator: Operator, shape: Shape, number: int, samples: list[_Sam
 
 
 def _energy(sample: _Sample, values: F32 | F64) -> float:
-    """The sum of the squared differences between the sampled rows and `values`."""
+    """The sum of the squared differences between the sampled rows and `values`, in the columns that are wrong."""
+    columns = sample.columns
     with np.errstate(all="ignore"):
-        return float(np.square(sample.got[sample.rows].astype(np.float64) - values).sum())
+        return float(np.square(sample.got[sample.rows][:, columns].astype(np.float64) - values[:, columns]).sum())
 
 
 def _computed(alternate: Alternate, shape: Shape, sample: _Sample) -> F64:

@@ -24,6 +24,7 @@ _MAX_LINES = 4000
 """Lines of all files together; a longer submission is not searched."""
 _NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _EXP = re.compile(r"\b(?:__)?exp2?f?\s*\(")
+_EXP2 = re.compile(r"\b(?:__)?exp2f?\s*\(")
 _MAX = re.compile(r"\b(?:f?max|fmaxf)\s*\(")
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)([+*]?=)(?!=)(.*)", re.DOTALL)
 _MAXIMUM = re.compile(r"\b(\w+)(?:\s*\[[^\]]*\])*\s*=\s*(?:-\s*(?:INFINITY|FLT_MAX|HUGE_VALF)|(?:f?max|fmaxf)\s*\()")
@@ -129,6 +130,8 @@ class Suspects:
                 first = [_ASSIGNED.search(_body(line)) for line in self._lines_of("scores")][:1]
                 scores = {said[1] for said in first if said is not None}
                 return (line for line in self._statements if _is_stored(line, scores))
+            case "base_two":
+                return self._odd_one_out(_EXP2)
             case "load_q" | "load_k" | "load_v":
                 return self._loads(step)
             case _:
@@ -136,6 +139,11 @@ class Suspects:
 
     def _matching(self, pattern: re.Pattern[str]) -> Iterator[Line]:
         return (line for line in self._lines if pattern.search(line.code))
+
+    def _odd_one_out(self, pattern: re.Pattern[str]) -> list[Line]:
+        """The line that matches, if there is only one."""
+        found = list(self._matching(pattern))
+        return found if len(found) == 1 else []
 
     # ---- names of maxima and weights ------------------------------------------------------------------------------
 

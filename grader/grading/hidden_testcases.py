@@ -8,10 +8,10 @@ no grading will use again.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import random
 import secrets
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +28,8 @@ _dice = random.SystemRandom()
 
 NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
 """Fields cleared when a time is rejected."""
+FILES_AT_ONCE = 2
+"""As many cases as hw4 draws again: a profile takes longer than making their files, so no run waits for them."""
 
 
 def shuffled(cases: Sequence[Case]) -> list[Case]:
@@ -53,7 +55,7 @@ class _GivenUp(Exception):
 @contextlib.contextmanager
 def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[Case, TestcaseFiles]]]:
     """Each case with files of newly drawn values, which exist until the caller asks for the next case. A thread makes
-    the files one case ahead, starting at once."""
+    the files, starting at once; those of at most FILES_AT_ONCE cases exist at a time."""
     given_up = threading.Event()
 
     def go_on(done: int, total: int) -> None:
@@ -69,18 +71,17 @@ def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[
         generate(case, files, suite.fresh_seed(case, secrets.token_hex(16)), go_on)
         return files
 
-    def each(ahead: Future[TestcaseFiles] | None) -> Iterator[tuple[Case, TestcaseFiles]]:
-        for case, following in itertools.zip_longest(cases, cases[1:]):
-            assert ahead is not None
-            files = ahead.result()
-            if following is not None:
-                ahead = background.submit(make, folder, following)
+    def each(ahead: deque[Future[TestcaseFiles]]) -> Iterator[tuple[Case, TestcaseFiles]]:
+        for number, case in enumerate(cases):
+            files = ahead.popleft().result()
             yield case, files
             remove_soon(files.folder)
+            if following := cases[number + FILES_AT_ONCE :]:
+                ahead.append(background.submit(make, folder, following[0]))
 
     with scratch_folder("fresh", linger=True) as folder, ThreadPoolExecutor(1) as background:
         try:
-            yield each(background.submit(make, folder, cases[0]) if cases else None)
+            yield each(deque(background.submit(make, folder, case) for case in cases[:FILES_AT_ONCE]))
         finally:
             given_up.set()
 

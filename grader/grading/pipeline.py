@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -31,7 +32,7 @@ from grader.grading.hidden_testcases import (
 )
 from grader.grading.one_test import Grading, Tested, grade_case, input_of
 from grader.programs.build import Build, build
-from grader.programs.source_rules import violations
+from grader.programs.source_rules import Violation, violations
 from grader.programs.submission import Submission
 from grader.records.disclosure import disclosed_profile
 from grader.records.points import total_of
@@ -56,11 +57,14 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     cannot go on. A fault in one test goes into that test's record."""
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
-    with _closer_look(grading, submission) as closer:
+    with _closer_look(grading, submission) as closer, ThreadPoolExecutor(1) as background:
         if grading.quick and closer.possible:
             closer.prepare()
+        broken = background.submit(violations, submission, grading.assignment, grading.engine)
         with watch.stage("compile"):
             built = build(submission, grading.assignment, grading.engine)
+        with watch.stage("source rules"):  # which may take longer than a build from the cache
+            submission, built = _within_rules(submission, built, broken.result())
         return _grade_built(grading, submission, built, progress, watch, closer)
 
 
@@ -68,9 +72,8 @@ def _closer_look(grading: Grading, submission: Submission) -> CloserLook:
     return CloserLook(grading.engine, grading.assignment, submission, grading.files)
 
 
-def _within_rules(grading: Grading, submission: Submission, built: Build) -> tuple[Submission, Build]:
+def _within_rules(submission: Submission, built: Build, broken: tuple[Violation, ...]) -> tuple[Submission, Build]:
     """Apply the source rules: a submission that they refuse is not run, and their warnings become notes."""
-    broken = violations(submission, grading.assignment, grading.engine)
     if built.program is None:
         broken = tuple(violation for violation in broken if not violation.unexamined)
     if refusals := [violation for violation in broken if violation.refused]:
@@ -81,15 +84,17 @@ def _within_rules(grading: Grading, submission: Submission, built: Build) -> tup
 
 def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
     """Like `grade`, but for a build that has finished, successfully or not."""
+    watch = Stopwatch()
+    with watch.stage("source rules"):
+        broken = violations(submission, grading.assignment, grading.engine)
+        submission, built = _within_rules(submission, built, broken)
     with _closer_look(grading, submission) as closer:
-        return _grade_built(grading, submission, built, progress, Stopwatch(), closer)
+        return _grade_built(grading, submission, built, progress, watch, closer)
 
 
 def _grade_built(
     grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch, closer: CloserLook
 ) -> Record:
-    with watch.stage("source rules"):
-        submission, built = _within_rules(grading, submission, built)
     grading = replace(grading, submission=submission)
     bench, waited = grading.bench, Waited(None, "")
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():

@@ -38,6 +38,7 @@ Tensors = Sequence[NDArray[np.float32]]
 Step = Literal[
     "scale", "scores", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "division", "store",
     "store_scores", "load_q", "load_k", "load_v", "row", "batch", "launch", "copy_back", "write", "read",
+    "base_two",
 ]  # fmt: skip
 """A step of the computation, or of the program around it."""
 

@@ -153,8 +153,8 @@ class _Coordinator:
             left = self.desk.tally.total - self.desk.tally.finished
             raise MachineFault(
                 f"{_FAULTS_TO_CLOSE_A_LANE} submissions in a row failed through the machine on every "
-                f"{self.engines[0].name} here, the last with: {self.last_fault} {left} are "
-                "left; all results so far are stored, and the same command continues with the rest."
+                f"{self.engines[0].name} here, the last with: {self.last_fault} Left: "
+                f"{left}. All results so far are stored, and the same command continues with the rest."
             )
         return bool(
             self.to_read or self.to_build or self.to_grade or self.at_work or any(lane.job for lane in self.lanes)

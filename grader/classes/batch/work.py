@@ -13,6 +13,7 @@ from grader.base.verdict import Fault
 from grader.classes.batch.setup import Setup
 from grader.grading.pipeline import Grading, grade_built
 from grader.programs.build import Build, build
+from grader.programs.source_rules import violations
 from grader.programs.submission import Submission, read_submission
 from grader.records.record import Record
 
@@ -54,11 +55,13 @@ def unreadable(student: str, path: Path, problem: str) -> Submission:
 
 @dataclass(frozen=True)
 class BuildTask:
-    """Compile a submission, or take the build from the cache."""
+    """Compile a submission, or take the build from the cache. The source rules' findings are cached on the way, so that
+    the GPU does not wait while `GradeTask` looks for them."""
 
     submission: Submission
 
     def __call__(self, setup: Setup, grading: Grading) -> Build:
+        violations(self.submission, setup.assignment, setup.engine)
         return build(self.submission, setup.assignment, setup.engine)
 
 

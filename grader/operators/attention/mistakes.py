@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from grader.operators.attention.online_mistakes import normalised_each_time, not_rescaled, unlike_exponentials
 from grader.operators.attention.wrong_ways import (
     F32,
     Compute,
     attention,
+    carried_scores,
     causal,
     first_tile_again,
     mean_of_v,
-    normalised_without_l,
-    not_rescaled,
     scaled,
     scores_of_tile_transposed,
     softmax_over_queries,
@@ -79,30 +79,6 @@ def _keys_of_a_loop(tile: int) -> list[Alternate]:
     ]
 
 
-def _rescaling(tile: int) -> list[Alternate]:
-    """Mistakes in the online softmax, which does not rescale its sums when a tile has a larger maximum."""
-    forgotten = (
-        ("both", "neither O nor l is"),
-        ("O", "O (the accumulated output) is not"),
-        ("l", "l (the running sum) is not"),
-    )
-    return [
-        Alternate(
-            f"{what}_not_rescaled_tile_{tile}",
-            f"It matches an online softmax {_over_tiles(tile)} in which {sentence} multiplied by "
-            "exp(m_old − m_new) when the running maximum grows.",
-            not_rescaled(tile, what),
-            _at_most(tile),
-            steps=("total",) if what == "l" else ("output_sum",),
-        )
-        for what, sentence in forgotten
-    ]
-
-
-def _over_tiles(tile: int) -> str:
-    return f"over tiles of {tile} keys" if tile > 1 else "over one key at a time"
-
-
 def _keys_one_at_a_time() -> list[Alternate]:
     """The mistakes of `_keys_of_a_loop` for a loop that takes one key at a time."""
     return [
@@ -127,17 +103,6 @@ def _keys_one_at_a_time() -> list[Alternate]:
             steps=("keys",),
         ),
     ]
-
-
-def _normalising(tile: int) -> Alternate:
-    return Alternate(
-        f"normalised_without_l_tile_{tile}",
-        f"It matches an online softmax {_over_tiles(tile)} that divides O by the new l each time without multiplying "
-        "it by the old l first: O' = (exp(m − m') · l · O + …) / l'.",
-        normalised_without_l(tile),
-        _at_most(tile),
-        steps=("output_sum",),
-    )
 
 
 def _scores_transposed(tile: int) -> Alternate:
@@ -287,6 +252,16 @@ ALTERNATES: tuple[Alternate, ...] = (
         lambda shape: shape[2] <= 32,
         steps=("scores",),
     ),
+    *(
+        Alternate(
+            name,
+            "It matches attention in which each score still contains that of the key before: set the sum to 0 before "
+            "each key.",
+            carried_scores(scaled_too),
+            steps=("scores",),
+        )
+        for name, scaled_too in (("scores_carried", False), ("scaled_scores_carried", True))
+    ),
     Alternate(
         "mean_of_v",
         "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key.",
@@ -375,8 +350,9 @@ ALTERNATES: tuple[Alternate, ...] = (
         steps=("keys",),
     ),
     *(mistake for tile in TILES for mistake in _keys_of_a_loop(tile)),
-    *(mistake for tile in (*TILES, 1) for mistake in _rescaling(tile)),
-    *(_normalising(tile) for tile in (*TILES, 1)),
+    *(mistake for tile in (*TILES, 1) for mistake in not_rescaled(tile)),
+    *(mistake for tile in (*TILES, 1) for mistake in unlike_exponentials(tile)),
+    *(normalised_each_time(tile) for tile in (*TILES, 1)),
     *_keys_one_at_a_time(),
     *_key_at_the_end_of_a_loop(),
     *(mistake for tile in (*TILES, 8) for mistake in _key_of_each_tile(tile)),

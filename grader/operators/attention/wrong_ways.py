@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,21 @@ def softmax_over_queries(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     return np.asarray((np.exp(q[rows] @ k.T * scale) / total) @ v)
 
 
+def carried_scores(scaled_too: bool) -> Compute:
+    """Attention in which each score is added to that of the key before; `scaled_too`: their sum is then scaled."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors)
+        scale = 1.0 / np.sqrt(shape[2])
+        scores = q[rows] @ k.T * scale
+        for key in range(1, len(k)):
+            scores[:, key] += scores[:, key - 1] * (scale if scaled_too else 1.0)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(weights @ v / weights.sum(axis=1, keepdims=True))
+
+    return compute
+
+
 def causal(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     q, k, v = (t.astype(np.float64) for t in tensors)
     numbers = np.arange(len(q))[rows]
@@ -97,17 +113,31 @@ def running_maxima(scores: F64, tile: int) -> F64:
     return np.repeat(tops, tile, axis=1)[:, : scores.shape[1]]
 
 
-def not_rescaled(tile: int, what: str) -> Compute:
-    """Online softmax over tiles of keys that does not rescale O, ℓ or both when the maximum grows, so that their terms
-    stay relative to the maximum at the time when they were added."""
+@dataclass(frozen=True)
+class Powers:
+    """How a wrong online softmax computes the terms of a sum: exp(weight · (s − m)) for a key, with the running maximum
+    m at that time, and exp(correction · (m_old − m_new)) for the sum when the maximum grows. Both numbers are 1 if it
+    is right."""
+
+    weight: float = 1.0
+    correction: float = 1.0
+
+
+def online(tile: int, powers: Callable[[Shape], tuple[Powers, Powers]]) -> Compute:
+    """Online softmax over tiles of keys that computes the terms of O by the first of `powers`, and those of ℓ by the
+    second."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
         scores = q[rows] @ k.T / np.sqrt(shape[2])
         running = running_maxima(scores, tile)
-        stale, right = np.exp(scores - running), np.exp(scores - running[:, -1:])
-        total = (right if what == "O" else stale).sum(axis=1, keepdims=True)
-        return np.asarray((right if what == "l" else stale) @ v / total)
+        below, growth = scores - running, running - running[:, -1:]
+
+        def terms(of: Powers) -> F64:
+            return np.asarray(np.exp(of.weight * below + of.correction * growth))
+
+        for_o, for_l = powers(shape)
+        return np.asarray(terms(for_o) @ v / terms(for_l).sum(axis=1, keepdims=True))
 
     return compute
 
