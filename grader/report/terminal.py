@@ -261,7 +261,7 @@ def _warnings(record: Record) -> Iterator[str]:
 
 
 def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Iterator[str]:
-    """What the closer look found, if neither it nor the output's values gave a cause with which the report can begin."""
+    """What the closer look found, if neither it nor the output's values gave a cause to begin the report with."""
     if look is None or look.cause or any(test.cause for test in tests):
         return
     if look.problem:

@@ -60,7 +60,7 @@ class Report:
 
     @property
     def nearest(self) -> str:
-        """The errors of the tensor that is closest to its tolerance; '' if tolerances do not depend on a plain program."""
+        """The errors of the tensor that is closest to its tolerance; '' if tolerances are absolute."""
         return nearest_to_the_limit(self.record.tests)
 
     @property
