@@ -53,7 +53,7 @@ def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Pat
         ("crash", "runtime_error", "segmentation fault"),
         ("device_fault", "runtime_error", "device_fault.cu:2: kernel"),
         ("syntax_error", "compile_error", "syntax_error.cu("),
-        ("uses_cublas", "compile_error", "calls cublasCreate of cuBLAS, which this assignment forbids"),
+        ("uses_cublas", "compile_error", "calls cublasCreate from cuBLAS, which this assignment forbids"),
     ],
 )
 def test_what_goes_wrong_is_named_and_is_the_students(program: str, verdict: str, reason: str, tmp_path: Path) -> None:

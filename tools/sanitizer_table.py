@@ -51,8 +51,8 @@ without a line will do. "elsewhere" means that the tool reports something of the
 
 - memory (always on): every access to global, shared and local memory against the allocation, the block's shared memory
   or the thread's local arrays; alignment; memory freed before; host pointers in kernels and device pointers on the
-  host; copies longer than the allocation. With `--sanitize memory` memory that was never freed is noted; a note fails
-  nothing.
+  host; copies longer than the allocation. With `--sanitize memory`, memory that was never freed gets a note, which
+  does not fail the check.
 - race: two accesses to one byte of shared or global memory, one of them a write, that no barrier, and no fence with an
   atomic or volatile access after it, puts in order; within a warp, as a warning, that no `__syncwarp()` or other warp
   function separates. Writing the value that is there already is no race, nor is a plain look beside `atomicCAS`, `Min`,

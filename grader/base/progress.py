@@ -11,7 +11,7 @@ from rich.progress import Progress as RichProgress
 
 
 class Progress:
-    """Receives reports from long work and ignores them; subclasses show them."""
+    """Receives progress reports from a long-running task and ignores them; subclasses show them."""
 
     def stage(self, text: str, total: int | None = None) -> None:
         """A new stage begins, of `total` steps if that is known."""

@@ -48,7 +48,10 @@ def mixed(lines: Sequence[Line], rules_now: str = "") -> list[str]:
         notes.append(f"Points entered by hand do not fit the rules: {', '.join(strange)}.")
     if odd := _on_other_inputs(students):
         told = [f"{student} ({', '.join(tests)})" for student, tests in odd.items()]
-        notes.append(f"Some were graded on different inputs than most, because testcases changed: {', '.join(told)}.")
+        notes.append(
+            "Some submissions were graded on other inputs than most of the class, because testcases changed: "
+            f"{', '.join(told)}."
+        )
     return notes
 
 

@@ -16,8 +16,8 @@ from grader.base.errors import UsageError
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a launch: the value of ncu's metric `ncu` times `scale`, in `unit`. `counted` are the emulator's
-    counters that add up to it. If only the emulator counts it, `ncu` begins with emulator__."""
+    """One number of a launch: the value of ncu's metric `ncu` times `scale`, in `unit`. `counted` names the
+    emulator's counters that add up to it. If only the emulator counts it, `ncu` begins with emulator__."""
 
     name: str
     ncu: str

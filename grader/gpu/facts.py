@@ -36,7 +36,7 @@ class SmLimits:
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """One GPU. The clocks are its maximum clocks."""
+    """One GPU. Its clock rates are the highest that it can run at."""
 
     sms: int
     clock_mhz: float

@@ -1,6 +1,6 @@
 """Handles hidden testcases: their order, their second draws, and what a student may read about them.
 
-Their values come from the secret. Even so, a file of them may leak, or a program may recognise its input. A second
+Their values come from the secret. Even so, a testcase's file may leak, or a program may recognise its input. A second
 draw reveals both: every grading runs a few testcases, different ones each time, on values that no file held before and
 no grading will use again.
 """

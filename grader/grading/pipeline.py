@@ -156,8 +156,8 @@ def _not_run(case: Case, stopped: str) -> Tested:
 
 
 def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
-    """Whether the test failed and nothing shows yet which line is wrong. In a student's own check, also whether the
-    report has no cause to lead with."""
+    """Whether the test failed and nothing shows yet which line is wrong. In a student's own check it also needs
+    a look if the report would otherwise lead with no cause."""
     shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
     leads = test.explained and not (grading.quick and test.record.verdict is not Verdict.TIME_LIMIT)
     return shown and failed_by_itself(test.record) and not leads

@@ -259,7 +259,7 @@ class Ledger:
     # ---- looking ----
 
     def upload(self, id: str) -> Upload | None:
-        """The upload with this name in addresses."""
+        """The upload that has this id in URLs."""
         return next(iter(self._rows("id = ?", id)), None)
 
     def of_student(self, student: str) -> list[Upload]:

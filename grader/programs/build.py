@@ -279,7 +279,9 @@ def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> 
     for name in undefined:
         if library := _forbidden_library(name, assignment):
             function = re.sub(r"_v\d+$", "", name)
-            return f"It calls {function} of {library}, which this assignment forbids: write that computation yourself."
+            return (
+                f"It calls {function} from {library}, which this assignment forbids: write that computation yourself."
+            )
     if undefined == ["main"]:
         return "It has no function main: a program's work begins there."
     if undefined:

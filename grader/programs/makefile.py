@@ -91,7 +91,7 @@ def read_makefile_flags(folder: Path, target: str, run: Runner) -> MakefileFlags
 
 
 def read_cmake_flags(text: str, main: str, folder: Path) -> MakefileFlags | None:
-    """Like `read_makefile_flags`, for a CMakeLists.txt in `folder`; None if it makes no CUDA program."""
+    """Like `read_makefile_flags`, for a CMakeLists.txt in `folder`; None if it builds no CUDA program."""
     words = read_cmakelists(text, main)
     return replace(sort_flags([words], folder), origin="CMakeLists.txt") if words else None
 

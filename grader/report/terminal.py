@@ -191,13 +191,13 @@ def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
 
 
 def nearest_to_the_limit(tests: Sequence[TestRecord]) -> str:
-    """The errors of the tensor that comes nearest to what is allowed, or goes furthest beyond; '' if tolerances do not
-    depend on a plain implementation."""
+    """The errors of the tensor that is closest to its tolerance, or exceeds it by most; '' if tolerances do not depend
+    on a plain implementation."""
     found = [(test.name, each) for test in tests for each in test.precision]
     if not found:
         return ""
     name, nearest = max(found, key=lambda pair: pair[1].share)
-    return f"Nearest to what is allowed: {name}, {nearest}."
+    return f"Closest to its tolerance: {name}, {nearest}."
 
 
 def _corners(tests: Sequence[TestRecord]) -> Iterator[str]:
@@ -261,7 +261,7 @@ def _warnings(record: Record) -> Iterator[str]:
 
 
 def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Iterator[str]:
-    """What the closer look found, where neither it nor the output's values gave a cause to lead with."""
+    """What the closer look found, if neither it nor the output's values gave a cause to begin the report with."""
     if look is None or look.cause or any(test.cause for test in tests):
         return
     if look.problem:

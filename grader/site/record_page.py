@@ -60,7 +60,7 @@ class Report:
 
     @property
     def nearest(self) -> str:
-        """The errors of the tensor that comes nearest to what is allowed; '' unless these are relative."""
+        """The errors of the tensor that is closest to its tolerance; '' if tolerances are absolute."""
         return nearest_to_the_limit(self.record.tests)
 
     @property

@@ -13,8 +13,8 @@ can compute exponentials as polynomials on the FP32 units in parallel with the s
 2025), which at most doubles their rate. Data that the copy from the host left in the second-level cache need not come
 from memory, and data written last may still be in that cache when the last kernel ends. And a program that keeps a
 result skips some of the work that is counted by convention (`Operator.unavoidable`). `refuse_below_ms` allows for all
-of this. Clocks are the GPU's maximum clocks, and the bandwidth is that of the memory's pins (bus width × clock), not a
-measured one. Both can only make the floor lower.
+of this. Clock rates are the highest that the GPU can run at, and the bandwidth is that of the memory's pins (bus width
+× clock), not a measured one. Both can only make the floor lower.
 """
 
 from __future__ import annotations

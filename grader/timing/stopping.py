@@ -9,10 +9,10 @@ The rule. After `warm_up` runs that are not counted, repeat until
 
 Most programs end with `agreed`, which saves a slow one more than half of its time on the GPU. Runs agree when the 95 %
 interval of their mean by Student's t lies within a quarter of `within` of the mean. For three runs that is a standard
-deviation of 0.1 %. A test of hw4 earns 0.001 of 20 points more at one end of such an interval than in the middle, and
-the points are rounded to tenths. A warm-up that agrees with the runs after it has warmed nothing up, so it counts like
-them. The interval by Student's t assumes a normal distribution, which is why it has to be four times as narrow as the
-other one.
+deviation of 0.1 %. Where speed gives 20 points, a test earns 0.001 points more at one end of such an interval than in
+the middle, and the points are rounded to tenths. A warm-up that agrees with the runs after it has warmed nothing up,
+so it counts like them. The interval by Student's t assumes a normal distribution, which is why it has to be four
+times as narrow as the other one.
 
 The interval of `stable` needs `LEAST_RUNS`, the fewest runs for which it exists. It is distribution-free: GPU times are
 skewed and sometimes have two modes (clocks), so no normal distribution is assumed. Of n independent runs, the number

@@ -1,4 +1,4 @@
-"""Measuring on a real GPU: repeated times, floors, profiles, sanitizers, the GPU's oracle."""
+"""Measuring on a real GPU: repeated timing runs, floors, profiles, sanitizers, the GPU's oracle."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_the_model_solutions_pass_and_are_timed(name: str, tmp_path: Path, gpu: 
         ("crash", "runtime_error", "SIGSEGV"),
         ("device_fault", "runtime_error", "cudaErrorIllegalAddress"),
         ("syntax_error", "compile_error", "syntax_error.cu("),
-        ("uses_cublas", "compile_error", "calls cublasCreate of cuBLAS"),
+        ("uses_cublas", "compile_error", "calls cublasCreate from cuBLAS"),
         ("kernel_hang", "time_limit", "the assignment's limit of 10 s"),
         ("unusual_but_right", "passed", ""),
         ("exit_nonzero_but_right", "passed", ""),

@@ -65,8 +65,8 @@ static void store_block(u32 *registers, u32 block, int halves, const u32 (*c)[RO
 /* The metadata bits that give the positions of a row's stored elements: two bits for each element kept of four (tf32:
  * four bits for one of two; 4-bit integers: two bits for a pair). A row has 16, 32 or 64 bits. 16 bits: rows g and g +
  * 8 are in thread `selector` of each four. 32 bits: in threads 2 · selector and the next, first by halves of the row
- * (16-bit elements and tf32) or by rows (integers). 64 bits: in all four threads, first halves first. PTX ISA, "Sparse
- * matrix storage". */
+ * (16-bit elements and tf32) or by rows (integers). 64 bits: spread over all four threads; the first half
+ * of each row comes first. PTX ISA, "Sparse matrix storage". */
 static u64 row_metadata(int element, u32 k, const u32 *metadata, u32 selector, u32 row) {
     const u32 g = row % 8, high = row / 8, bits = element == ELEMENT_TF32 ? 2 * k : element_bits(element) == 4 ? k / 2 : k;
     const u32 *quad = metadata + 4 * g;

@@ -4,8 +4,8 @@
  * among them, truncated to a fixed number of fraction bits and added as integers. The sum is converted to the
  * accumulator's type: to f32 by truncating, to f16 by rounding to nearest even. This accumulator then enters the next
  * group. The exponent of a product is the sum of its factors' exponents, even if the product of their significands is 2
- * or more; that of a subnormal is the least of its type. A sum with a NaN, with infinities of both signs, or with zero
- * times infinity is the NaN 0x7fffffff (f16: 0x7fff).
+ * or more. A subnormal factor has the smallest exponent of its type. A sum with a NaN, with infinities of both signs,
+ * or with zero times infinity is the NaN 0x7fffffff (f16: 0x7fff).
  *
  * Sources. [1] Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021: terms
  * are aligned and truncated without normalising in between; f32 results are truncated. [2] Li et al., "FTTN", arXiv

@@ -6,7 +6,7 @@
  * overwritten too early, or sums that are read too early, give a wrong result. Operands in registers are read at the issue.
  *
  * The translator numbers the tuples of registers that hold sums. While products of a tuple are in flight, its sums are
- * kept here, and further products add to them without looking at the registers. */
+ * kept here, and further products are added to them, whatever the registers hold. */
 
 #include "async.h"
 #include "tensor.h"

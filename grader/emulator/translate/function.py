@@ -71,7 +71,8 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An instruction that one C function implements: its name without _s or _v, and the types of result and operands.
+    """An instruction that one C function implements: the function's name without its _s or _v suffix, and the types of
+    the result and the operands.
 
     `{t}` stands for the instruction's type, `{0}` and `{1}` for its modifiers, `{a}` and `{b}` for u or s of its types."""
 

@@ -178,8 +178,8 @@ class Trace:
 
     Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines
     that no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if
-    the file goes on beyond the reader's limits. `starts` and `ends` count the processes that began and finished a
-    trace.
+    the file goes on beyond the reader's limits. `starts` counts the processes that began a trace, `ends`
+    those that finished one.
     """
 
     kernels: tuple[KernelEvent, ...] = ()
