@@ -57,7 +57,7 @@ class Submission:
 
     @property
     def is_python(self) -> bool:
-        return self.sources[0].endswith(SUFFIX)
+        return bool(self.sources) and self.sources[0].endswith(SUFFIX)  # files that cannot be read have no sources
 
     def line(self, file: str, number: int) -> str:
         """The text of line `number` of `file`, both as a compiler names them; '' if there is no such line."""
