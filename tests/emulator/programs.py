@@ -154,6 +154,11 @@ def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60,
     return Execution(done.returncode, done.stdout, done.stderr, lines)
 
 
+def is_default(source: Path) -> bool:
+    """Whether it runs without GRADER_TEST_EVERYTHING=1: to build one of hopper_*.cu takes 17 s of CPU."""
+    return target_of(source) == "sm_80" or os.environ.get("GRADER_TEST_EVERYTHING") == "1"
+
+
 def target_of(source: Path) -> str:
     """The GPU that a conformance file is for: hopper_*.cu needs a Hopper's."""
     return "sm_90a" if source.stem.startswith("hopper_") else "sm_80"
