@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from grader.programs.stubs import STUB_HEADERS
-from tests.emulator.programs import CONFORMANCE_FLAGS, HERE, build, execute, names_in
+from tests.emulator.programs import CONFORMANCE_FLAGS, HERE, build, execute, names_in, target_of
 from tests.emulator.seeded_bugs import ALL_SANITIZERS, CORRECT, SeededBug, programs_in, run, seeded_bugs
 from tests.support.course import ROOT
 
@@ -54,7 +54,7 @@ def test_nothing_is_reported_for_a_correct_program_that_looks_wrong(name: str, t
 
 @pytest.mark.parametrize("source", sorted(CONFORMANCE), ids=lambda path: path.stem)
 def test_nothing_is_reported_for_the_conformance_programs(source: Path, tmp_path: Path) -> None:
-    program = build(source, flags=CONFORMANCE_FLAGS, sanitize=ALL_SANITIZERS)
+    program = build(source, flags=CONFORMANCE_FLAGS, target=target_of(source), sanitize=ALL_SANITIZERS)
     done = execute(program, folder=tmp_path, timeout_s=200)
     assert done.exit_code == 0 and len(re.findall(r" ok$", done.output, re.M)) == len(names_in(source))
     assert [d["message"] for d in done.diagnostics() if d["tool"] != "api"] == []
