@@ -15,6 +15,7 @@ struct transfer {
     const u8 *from;
     u8 *read;    /* the source's bytes, once they have been read ahead of the arrival; else NULL */
     u64 *object; /* barrier object; NULL for a copy of a bulk group */
+    struct block *target; /* whose shared memory it is */
     u32 bytes, site, warp, lane, group;
     u32 shared;  /* offset in the shared memory of a block */
     struct box *box; /* of a tensor; NULL for bytes without a map */
@@ -58,7 +59,7 @@ static void arrive(struct block *b, u32 i) {
     else if (t.reduction) reduce_elements(t.to, from, t.bytes, t.reduction, t.type);
     else memcpy(t.to, from, t.bytes);
     free(t.read), free(t.box);
-    if (t.object && b->launch->module->info->sanitize) shadow_arrival(w, t.site, t.shared, t.lane, t.bytes);
+    if (t.object && b->launch->module->info->sanitize) shadow_arrival(w, t.target, t.site, t.shared, t.lane, t.bytes);
     if (t.object) mbarrier_complete(w, t.site, t.lane, t.object, t.bytes);
 }
 
@@ -116,6 +117,10 @@ static u64 next_place(u64 address, u32 *blocks, int multicast) {
     return multicast ? (address & CLUSTER_OFFSET) | rank << 24 : address;
 }
 
+static struct block *target_of(struct block *b, u64 place) {
+    return place > CLUSTER_OFFSET ? cluster_block(b, place) : b;
+}
+
 void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_copy how, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, const u32 *blocks, u32 m) {
     for (u32 todo = m; todo; todo &= todo - 1) {
         const u32 l = lowest_lane(todo), n = bytes[l];
@@ -128,7 +133,7 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
             check(w, store_site, how.to, place, l, n);
             struct transfer *t = issue(w, store_site, l, object ? &done : NULL, n);
             t->to = quiet_address(w, store_site, how.to, place, l), t->from = quiet_address(w, load_site, how.from, from[l], l);
-            t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
+            t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
         }
     }
 }
@@ -156,7 +161,7 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, int reduction
             const u64 place = next_place(shared[l], &left, blocks != NULL), done = object ? next_place(object[l], &same, blocks != NULL) : 0;
             check(w, shared_site, SPACE_SHARED, place, l, bytes);
             struct transfer *t = issue(w, store_site, l, object ? &done : NULL, bytes);
-            t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = reduction;
+            t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = reduction;
             t->from = t->to = quiet_address(w, shared_site, SPACE_SHARED, place, l);
             t->box = memcpy(malloc(sizeof box), &box, sizeof box);
         }

@@ -293,8 +293,8 @@ void shadow_end_epoch(struct block *b); /* all have reached a barrier, or left *
 void shadow_end(struct block *b);
 int shadow_order(struct warp *w, u32 site);
 void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
-/* The bytes of a copy, which shadow_access recorded at its issue, have arrived: its thread has waited for it. */
-void shadow_arrival(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes);
+/* The bytes of a copy, which shadow_access recorded at its issue, have arrived in the shared memory of `target`. */
+void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes);
 void syncwarp_unmet(struct warp *w); /* reports the lanes that __syncwarp() still waits for */
 int first_time(const void *of, u32 a, u32 b); /* whether this pair of places has not been reported yet */
 u64 findings_repeated(void); /* the number of findings at places reported before */

@@ -244,8 +244,12 @@ static void report_under_way(const struct access *x, const struct cell *c, u64 a
              "%s of %s while the asynchronous copy to it by %s at line %u is under way", x->does, place, who, line);
 }
 
-void shadow_arrival(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes) {
+void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes) {
     struct block *b = w->block;
+    if (target != b) { /* the order of accesses of different blocks to one's shared memory is not followed */
+        for (u64 at = addr; target && at < addr + bytes; at += 4) target->shadow[at / 4].under_way = 0, target->shadow[at / 4].initialised = 15;
+        return;
+    }
     struct access x = {.w = w, .site = site, .thread = w->index * 32 + lane, .step = (u16)(w->step & STEPS), .bytes = 15};
     if (b->stamp) order_access(b);
     x.stamp = b->stamp;

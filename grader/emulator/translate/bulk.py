@@ -45,6 +45,12 @@ def _reduction(instr: Instr) -> str:
     return f"REDUCE_{instr.mods.operation.upper()}" if "reduce" in instr.mods else "REDUCE_NONE"
 
 
+def _sites(w: Writer, instr: Instr, *, into_shared: bool) -> str:
+    """The sites of the load and of the store. A reduction of single elements is atomic (PTX ISA, cp.reduce.async.bulk)."""
+    store = "ATOMIC" if "reduce" in instr.mods else "COPY" if into_shared else "STORE"
+    return f"{w.site('LOAD', 16)}, {w.site(store, 16)}"
+
+
 def _addresses(w: Writer, operand: Operand, name: str, space: str) -> None:
     if isinstance(operand, Reg):
         operand = Mem(operand)
@@ -77,7 +83,7 @@ def _bytes(w: Writer, instr: Instr) -> None:
         w.line(f"*(VU *)&nn[{i * w.lanes}] = {w.v(size, 'u32', i)};")
     completion = _completion(w, instr, rest)
     number = _TYPE_NUMBERS[_TYPES[instr.type]] if "reduce" in instr.mods else 0
-    sites = f"{w.site('LOAD', 16)}, {w.site('COPY' if spaces[0] == 'shared' else 'STORE', 16)}"
+    sites = _sites(w, instr, into_shared=spaces[0] == "shared")
     w.line(
         f"rt_bulk_copy(w, {sites}, (struct bulk_copy){{{SPACE_CODES[spaces[0]]}, {SPACE_CODES[spaces[1]]}, "
         f"{_reduction(instr)}, {number}}}, ta, fa, nn, {completion}, {w.mask});"
@@ -101,5 +107,5 @@ def _tensor(w: Writer, instr: Instr) -> None:
         for i in w.pieces("u32"):
             w.line(f"*(VU *)&at[{32 * k + i * w.lanes}] = {w.v(coordinate, 'u32', i)};")
     completion = _completion(w, instr, rest)
-    sites = f"{w.site('LOAD', 16)}, {w.site('COPY' if loads else 'STORE', 16)}"
+    sites = _sites(w, instr, into_shared=loads)
     w.line(f"rt_bulk_tensor(w, {sites}, {_reduction(instr)}, sa, ma, {count}, at, {completion}, {w.mask});")
