@@ -10,7 +10,7 @@
 # make setup                                               only the set-up
 # make clean                                               remove what set-up and runs made (not the testcases)
 
-SUBMISSION ?= $(firstword $(wildcard $(addprefix reference/$(or $(ASSIGNMENT),hw4)/,tiled.cu online.cu *.cu)))
+SUBMISSION ?= $(firstword $(wildcard $(addprefix reference/$(or $(ASSIGNMENT),hw4)/,tiled.cu online.cu naive.cu *.cu)))
 PYTHON ?= python3
 BIN := .venv/bin
 

@@ -29,7 +29,8 @@ _dice = random.SystemRandom()
 NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
 """Fields cleared when a time is rejected."""
 FILES_AT_ONCE = 2
-"""As many cases as hw4 draws again: a profile takes longer than making their files, so no run waits for them."""
+"""As many cases as are usually drawn again: a profile takes longer than making their files, so no run waits for
+them."""
 
 
 def shuffled(cases: Sequence[Case]) -> list[Case]:

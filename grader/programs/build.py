@@ -175,8 +175,12 @@ def _pack(submission: Submission, assignment: Assignment, engine: Engine, source
                 file.truncate(case.input_bytes)
     launch, limit_s = engine.compiling(output), assignment.build.limit_s
     made = python_program.pack(submission.sources[0], sources, output, launch, inputs, limit_s=limit_s)
-    run = sandbox.runner(limit_s, readable=(*engine.build_paths, sources.parent), writable=(output.parent,))
-    finished = engine.finish(output, run) if made.ok else made
+    if not made.ok:
+        return made
+    work = output.parent / python_program.KERNEL_FOLDER  # compilers of its kernels cannot write to the package
+    work.mkdir()
+    run = sandbox.runner(limit_s, readable=(*engine.build_paths, sources.parent), writable=(work,))
+    finished = engine.finish(output, run)
     return finished if not finished.ok else made
 
 

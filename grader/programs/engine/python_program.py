@@ -34,6 +34,8 @@ from grader.sandbox.scratch import scratch_folder
 from grader.sandbox.walk import files_below
 
 PACKAGE = "program.pyz"
+KERNEL_FOLDER = "libraries"
+"""Next to a package while it is built: where the compilers of its kernels may write."""
 INSTALL = ".venv/bin/pip install 'triton>=3.9,<3.10'"
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
@@ -90,7 +92,10 @@ def add_emulated_kernels(package: Path, checks: frozenset[str], target: str, ptx
         kernels = {packed.read(name) for name in packed.namelist() if name.endswith(".ptx")}
     made: dict[str, bytes] = {}
     for ptx in kernels:
-        with scratch_folder("kernel", package.parent) as work, scratch_folder("c", package.parent.parent) as written:
+        with (
+            scratch_folder("kernel", package.parent / KERNEL_FOLDER) as work,
+            scratch_folder("c", package.parent.parent) as written,
+        ):
             try:
                 library = emulator.compile_kernel(
                     ptx.decode(errors="replace"),
