@@ -16,7 +16,7 @@ from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
 from tests.emulator import programs
-from tests.emulator.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in
+from tests.emulator.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in, target_of
 from tests.isa.machines import HERE, OTHERS, Machine
 from tests.support.assignments import assignment_of
 from tests.support.command_line import grader
@@ -99,7 +99,7 @@ def test_a_generated_program_gives_the_hosts_results(
 
 
 def outcomes(machine: Machine, source: Path, runs: list[tuple[str, ...]], folder: Path) -> list[Outcome]:
-    program = build(source, flags=CONFORMANCE_FLAGS)
+    program = build(source, flags=CONFORMANCE_FLAGS, target=target_of(source))
     return [
         outcome(
             folder, execute(program, *run, folder=folder, timeout_s=60 * machine.slower, GRADER_EMULATOR_THREADS="1")
