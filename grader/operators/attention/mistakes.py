@@ -300,6 +300,18 @@ ALTERNATES: tuple[Alternate, ...] = (
         steps=("launch",),
     ),
     Alternate(
+        "k_read_as_v",
+        "It matches attention that takes its values from K: V is never read, so look at the offset at which V begins.",
+        attention(lambda q, k, v: (q, k, k)),
+        steps=("load_v",),
+    ),
+    Alternate(
+        "v_read_as_k",
+        "It matches attention that takes its keys from V: K is never read, so look at the offset at which K begins.",
+        attention(lambda q, k, v: (q, v, v)),
+        steps=("load_k",),
+    ),
+    Alternate(
         "softmax_over_queries",
         "It matches a softmax over the queries instead of over the keys: take the maximum and the sum of each row of "
         "the scores.",
