@@ -1,5 +1,5 @@
 # The sum is set to 0 for every tile.
-# expect: wrong_answer on most: the sum is begun anew
+# expect: wrong_answer on most: each tile starts the sum again
 import sys
 
 import numpy as np
