@@ -101,7 +101,7 @@ def allocate(size_bytes: int) -> int:
 
 
 def free(address: int) -> None:
-    """Free device memory. Its owner may be gone at the end of the program, so errors are nobody's."""
+    """Free device memory. Its owner may be gone at the end of the program, so errors are ignored."""
     _runtime().cudaFree(ctypes.c_void_p(address))
 
 

@@ -183,7 +183,7 @@ def kernel(x_ptr, y_ptr):
     tl.store(y_ptr + i[:, None] * 16 + i[None, :], c)
 kernel[(1,)](x, y)
 """,
-    "a block is no power of two": """
+    "a block's size is not a power of two": """
 @triton.jit
 def kernel(y_ptr, N: tl.constexpr):
     i = tl.arange(0, N)  # here
