@@ -13,7 +13,7 @@ import numpy as np
 from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH
 from grader.operators.attention.mistakes import ALTERNATES
 from grader.operators.attention.softmax import F64, SAFE_SCORE, softmax_attention
-from grader.operators.base import Alternate, Dimension, GpuOracle, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.base import Alternate, Dimension, GpuOracle, Kernel, Operator, Rows, Shape, Tensor, Tensors, sizes
 
 
 class AttentionForward(Operator):
@@ -50,12 +50,16 @@ class AttentionForward(Operator):
         rows, keys = 64, 32  # the tiles of attention_forward.cu
         return GpuOracle(
             source=Path(__file__).with_name("attention_forward.cu"),
-            name="attention_forward",
+            kernels=(
+                Kernel(
+                    "attention_forward",
+                    grid=lambda units: (n // rows, units, 1),
+                    block=(128, 1, 1),
+                    shared_bytes=8 * (rows * (d + 1) + keys * (d + 1) + keys * d + rows * (keys + 1)),
+                ),
+            ),
             defines={"D": d},
             arguments=(np.int32(n), np.float64(1.0 / np.sqrt(d))),
-            block=(128, 1, 1),
-            grid=lambda units: (n // rows, units, 1),
-            shared_bytes=8 * (rows * (d + 1) + keys * (d + 1) + keys * d + rows * (keys + 1)),
         )
 
     def shrink(self, shape: Shape, units: int) -> Shape:

@@ -94,23 +94,31 @@ class Alternate:
 
 
 @dataclass(frozen=True)
-class GpuOracle:
-    """An operator's oracle as a CUDA kernel, to make expected outputs quickly; numpy has the last word.
+class Kernel:
+    """A kernel of a `GpuOracle`, and how it is launched for a number of units."""
 
-    The kernel `name` in the file `source` is compiled with `defines`. Its parameters are the input tensors of `units`
-    units, space for their output tensors, and then `arguments` (numpy scalars). Whatever the types and the order in the
-    files are, tensors are float32 here, and lie unit after unit. The grid is `grid(units)`. The kernel must compute in
-    float64 and round once, to float32. If it is `plain`, the results of the plain implementation (`Operator.plain`)
-    follow those of all units.
+    name: str
+    grid: Callable[[int], tuple[int, int, int]]
+    block: tuple[int, int, int]
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class GpuOracle:
+    """An operator's oracle as CUDA kernels, to make expected outputs quickly; numpy has the last word.
+
+    The `kernels` in the file `source` are compiled with `defines` and run one after the other. Their parameters are the
+    input tensors of some units, space for the output tensors, space of `scratch_bytes` a unit for what one kernel leaves
+    to the next unless that is 0, and then `arguments` (numpy scalars). Whatever the types and the order in the files
+    are, tensors are float32 here, and lie unit after unit. The kernels must compute in float64 and round once, to
+    float32. If they are `plain`, the results of the plain implementation (`Operator.plain`) follow those of all units.
     """
 
     source: Path
-    name: str
+    kernels: tuple[Kernel, ...]
     defines: Mapping[str, int]
     arguments: tuple[np.generic, ...]
-    block: tuple[int, int, int]
-    grid: Callable[[int], tuple[int, int, int]]
-    shared_bytes: int
+    scratch_bytes: int = 0
     plain: bool = False
 
 

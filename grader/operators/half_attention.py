@@ -7,8 +7,6 @@ and one exponential.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +21,8 @@ from grader.operators.attention.grouped import (
     query_tensor,
 )
 from grader.operators.attention.grouped_mistakes import FORWARD_MISTAKES
+from grader.operators.attention.grouped_oracle import grouped_oracle
 from grader.operators.base import Alternate, GpuOracle, Rows, Shape, Tensor, Tensors
-from grader.operators.number_types import BF16
 
 
 class HalfAttention(GroupedOperator):
@@ -53,20 +51,7 @@ class HalfAttention(GroupedOperator):
         return (forward(p, tensors, rows, plain_way(p)),)
 
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
-        p = problem_of(shape)
-        rows, keys, threads = 32, 16, 128  # the tiles of half_attention.cu
-        tiles = -(-p.group * p.queries // rows)
-        numbers = (p.group, p.queries, p.keys, p.causal, p.window, p.output_type is BF16)
-        return GpuOracle(
-            source=Path(__file__).with_suffix(".cu"),
-            name=self.name,
-            defines={"D": p.d},
-            arguments=(*map(np.int32, numbers), np.float32(p.scale)),
-            block=(threads, 1, 1),
-            grid=lambda units: (units * tiles, 1, 1),
-            shared_bytes=4 * (rows * (p.d + 1) + keys * (p.d + 1) + keys * p.d),
-            plain=True,
-        )
+        return grouped_oracle(problem_of(shape), gradient=False)
 
     def alternates(self) -> tuple[Alternate, ...]:
         return FORWARD_MISTAKES

@@ -23,7 +23,8 @@ from grader.operators.attention.grouped import (
     query_tensor,
 )
 from grader.operators.attention.grouped_mistakes import GRADIENT_MISTAKES
-from grader.operators.base import Alternate, Rows, Shape, Tensor, Tensors
+from grader.operators.attention.grouped_oracle import grouped_oracle
+from grader.operators.base import Alternate, GpuOracle, Rows, Shape, Tensor, Tensors
 
 
 class HalfAttentionGradient(GroupedOperator):
@@ -59,6 +60,9 @@ class HalfAttentionGradient(GroupedOperator):
     def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
         p = problem_of(shape)
         return tuple(each[rows] for each in gradients(p, tensors, plain_way(p)))
+
+    def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
+        return grouped_oracle(problem_of(shape), gradient=True)
 
     def alternates(self) -> tuple[Alternate, ...]:
         return GRADIENT_MISTAKES

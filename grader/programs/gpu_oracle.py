@@ -22,6 +22,7 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.course.catalogue.piece import Made
 from grader.course.testcase import Case
 from grader.operators import GpuOracle, Operator, Shape
+from grader.operators.base import Kernel
 from grader.operators.number_types import F32
 from grader.operators.tolerance import error_sums
 from grader.programs.engine.cuda import Gpu, find_gpu
@@ -40,7 +41,7 @@ class CudaOracle:
         self._driver = driver
         self._gpu = gpu
         self._toolkit = toolkit
-        self._functions: dict[Path, Any] = {}
+        self._functions: dict[tuple[Path, str], Any] = {}
 
     @property
     def name(self) -> str:
@@ -67,12 +68,13 @@ class CudaOracle:
 
     def _compute(self, kernel: GpuOracle, case: Case, source: Path, target: Path, done: Callable[[Made], None]) -> None:
         driver, operator, shape = self._driver, case.operator, case.shape
-        function = self._function(kernel)
+        launches = [(each, self._function(kernel, each)) for each in kernel.kernels]
         units = operator.units(shape)
         unit_in, unit_out = 4 * operator.unit_input_values(shape), 4 * operator.unit_output_values(shape)
         answers = 2 if kernel.plain else 1
         group = max(1, min(units, GROUP_BYTES // unit_in))
         device_in, device_out = driver.mem_alloc(group * unit_in), driver.mem_alloc(group * unit_out * answers)
+        scratch = [driver.mem_alloc(group * kernel.scratch_bytes)] if kernel.scratch_bytes else []
         descriptor = os.open(target, os.O_WRONLY)
         try:
             with source.open("rb") as file:
@@ -80,34 +82,36 @@ class CudaOracle:
                     numbers = range(first, min(first + group, units))
                     tensors = [tensor.ravel() for unit in numbers for tensor in operator.read_unit(file, shape, unit)]
                     driver.memcpy_htod(device_in, np.concatenate(tensors).view(np.uint8))
-                    function(
-                        device_in,
-                        device_out,
-                        *kernel.arguments,
-                        block=kernel.block,
-                        grid=kernel.grid(len(numbers)),
-                        shared=kernel.shared_bytes,
-                    )
+                    for launch, function in launches:
+                        function(
+                            device_in,
+                            device_out,
+                            *scratch,
+                            *kernel.arguments,
+                            block=launch.block,
+                            grid=launch.grid(len(numbers)),
+                            shared=launch.shared_bytes,
+                        )
                     result = np.empty(len(numbers) * unit_out * answers, np.uint8)
                     driver.memcpy_dtoh(result, device_out)
                     answer, *plain = result.view("<f4").reshape(answers, len(numbers), -1)
                     done(_kept(operator, shape, descriptor, numbers, answer, plain[0] if plain else None))
         finally:
             os.close(descriptor)
-            device_in.free()
-            device_out.free()
+            for memory in (device_in, device_out, *scratch):
+                memory.free()
 
-    def _function(self, kernel: GpuOracle) -> Any:
-        cubin = self._cubin(kernel)
-        if cubin not in self._functions:
+    def _function(self, oracle: GpuOracle, kernel: Kernel) -> Any:
+        cubin = self._cubin(oracle)
+        if (cubin, kernel.name) not in self._functions:
             module = self._driver.module_from_file(str(cubin))
             function = module.get_function(kernel.name)
             function.set_attribute(self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.shared_bytes)
-            self._functions[cubin] = function
-        return self._functions[cubin]
+            self._functions[cubin, kernel.name] = function
+        return self._functions[cubin, kernel.name]
 
     def _cubin(self, kernel: GpuOracle) -> Path:
-        """The compiled kernel, from the cache if it is there."""
+        """The compiled kernels, from the cache if they are there."""
         defines = [f"-D{name}={value}" for name, value in sorted(kernel.defines.items())]
         text = kernel.source.read_bytes()
         key = hashlib.sha256(text + f"{defines} {self._gpu.architecture} {self._toolkit.version}".encode()).hexdigest()[

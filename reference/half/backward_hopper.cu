@@ -513,7 +513,7 @@ cudaError_t launch_gradients(const Header& h, const void* input, void* output, c
     if (h.dim <= 128) return once(Config<128, 2, 48, 6>{}, Config<128, 2, 96, 5>{});
     if (h.dim <= 192)
         return with(Config<192, 2, 64, 4, true, false>{}, Config<192, 2, 64, 4, false, true>{}, Config<192, 2, 64, 4>{});
-    return with(Config<256, 2, 48, 4, true, false>{}, Config<256, 2, 64, 4, false, true>{}, Config<256, 2, 48, 4>{});
+    return with(Config<256, 2, 48, 4, true, false>{}, Config<256, 2, 80, 3, false, true>{}, Config<256, 2, 48, 4>{});
 #endif
 }
 
