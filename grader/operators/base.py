@@ -108,8 +108,8 @@ class GpuOracle:
     """An operator's oracle as CUDA kernels, to make expected outputs quickly; numpy has the last word.
 
     The `kernels` in the file `source` are compiled with `defines` and run one after the other. Their parameters are the
-    input tensors of some units, space for the output tensors, space of `scratch_bytes` a unit for what one kernel leaves
-    to the next unless that is 0, and then `arguments` (numpy scalars). Whatever the types and the order in the files
+    input tensors of some units, space for the output tensors, unless it is 0 space of `scratch_bytes` a unit for what
+    one kernel leaves to the next, and then `arguments` (numpy scalars). Whatever the types and the order in the files
     are, tensors are float32 here, and lie unit after unit. The kernels must compute in float64 and round once, to
     float32. If they are `plain`, the results of the plain implementation (`Operator.plain`) follow those of all units.
     """

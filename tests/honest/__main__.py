@@ -1,6 +1,7 @@
 """`python -m tests.honest [NAMES…]`: grade every honest variant; each must pass every testcase, unflagged.
 
-Ends with exit code 0 when all do. `--tests all` needs a CUDA machine.
+Those of `--assignment hw4` are unusual programs; those of half are unusual arithmetic. Ends with exit code 0 when all
+pass. `--tests all` needs a CUDA machine.
 """
 
 from __future__ import annotations
@@ -15,12 +16,21 @@ from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
 from grader.commands import submissions
 from grader.records.record import Record
+from tests.support.course import ROOT
 
 PROGRAMS = Path(__file__).with_name("programs")
+HALF = Path(__file__).with_name("half")
+HEADERS = {
+    PROGRAMS: [PROGRAMS / "honest.h"],
+    HALF: [*HALF.glob("*.cuh"), ROOT / "reference/half/half_program.cuh"],
+}
+SAMPLES = {"hw4": "s01,s02", "half": "public"}
 
 
-def variants() -> list[Path]:
+def variants(assignment: str = "hw4") -> list[Path]:
     """All of them, by name: files, and folders with a Makefile or several files."""
+    if assignment == "half":
+        return sorted(HALF.glob("*.cu"))
     return sorted([*PROGRAMS.glob("*.cu"), *(path.parent for path in PROGRAMS.glob("*/hw4.cu"))])
 
 
@@ -31,8 +41,9 @@ def hand_in(variant: Path, place: Path) -> Path:
     if variant.is_dir():
         shutil.copytree(variant, folder, dirs_exist_ok=True)
     else:
-        shutil.copyfile(variant, folder / "hw4.cu")
-    shutil.copyfile(PROGRAMS / "honest.h", folder / "honest.h")
+        shutil.copyfile(variant, folder / ("half.cu" if variant.parent == HALF else "hw4.cu"))
+    for header in HEADERS[variant.parent]:
+        shutil.copy(header, folder)
     return folder
 
 
@@ -52,15 +63,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.honest", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="only these")
     parser.add_argument("--engine", default="auto")
-    parser.add_argument("--tests", default="s01,s02")
+    parser.add_argument("--assignment", default="hw4", choices=sorted(SAMPLES))
+    parser.add_argument("--tests", help="those to run, by default the samples")
     options = parser.parse_args()
-    chosen = [path for path in variants() if not options.names or path.stem in options.names]
+    chosen = [path for path in variants(options.assignment) if not options.names or path.stem in options.names]
     if unknown := set(options.names) - {path.stem for path in chosen}:
         raise UsageError(f"There is no variant {', '.join(sorted(unknown))}.")
     with tempfile.TemporaryDirectory(prefix="honest-") as place:
         folders = [hand_in(path, Path(place)) for path in chosen]
         records = submissions.grade_paths(
-            folders, assignment="hw4", tests=options.tests, engine=options.engine, json=None, quick=True
+            folders,
+            assignment=options.assignment,
+            tests=options.tests or SAMPLES[options.assignment],
+            engine=options.engine,
+            json=None,
+            quick=True,
         )
     refused = 0
     for record in records:

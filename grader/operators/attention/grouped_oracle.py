@@ -1,4 +1,4 @@
-"""The oracle of attention in half precision, and of its gradient, on a GPU: how half_attention.cu is launched."""
+"""The oracle of attention in half precision, and of its gradient, on a GPU: how grouped_oracle.cu is launched."""
 
 from __future__ import annotations
 

@@ -1,0 +1,3 @@
+// Products by wmma in tf32.
+#define TF32
+#include "tensor_cores.cuh"
