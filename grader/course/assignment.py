@@ -263,12 +263,12 @@ class LogSpeedup(_Part):
 
 class ReferenceRatio(_Part):
     """Full points for a time up to `full_within` times that of the reference solution, none from `zero_at` times on,
-    and linear in the logarithm between the two. The reference is a file in the assignment's reference folder, timed in
-    the same grading on the same GPU."""
+    and linear in the logarithm between the two. The reference is a file in the assignment's reference folder, or in
+    another assignment's (half/mma.cu), timed in the same grading on the same GPU."""
 
     kind: Literal["reference_ratio"]
     tests: str
-    reference: str = Field(pattern=r"^\w[\w.-]*\.cu$")
+    reference: str = Field(pattern=r"^(\w+/)?\w[\w.-]*\.cu$")
     full_within: float = Field(default=1.2, gt=0)
     zero_at: float = Field(default=12, gt=0)
 
@@ -384,6 +384,10 @@ class Assignment(StrictModel):
     @property
     def reference_folder(self) -> Path:
         return course_root() / "reference" / self.name
+
+    def reference_file(self, name: str) -> Path:
+        """The file that the rubric calls `name`."""
+        return (self.reference_folder.parent if "/" in name else self.reference_folder) / name
 
 
 def load_assignment_file(path: Path) -> Assignment:

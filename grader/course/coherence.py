@@ -124,7 +124,7 @@ def _check_names(rules: Assignment, suite: Suite) -> None:
         if isinstance(part, ReferenceRatio)
     ]
     for location, name in wanted:
-        if not (rules.reference_folder / name).is_file():
+        if not rules.reference_file(name).is_file():
             there = sorted(path.name for path in rules.reference_folder.iterdir() if path.suffix in (".c", ".cu"))
             close = difflib.get_close_matches(name, there, n=1)
             raise UsageError(

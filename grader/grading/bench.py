@@ -153,7 +153,7 @@ class Bench:
         return self._references[case]
 
     def _time_reference(self, name: str, case: Case, wall_s: float) -> ReferenceRecord:
-        path = self.rules.reference_folder / name
+        path = self.rules.reference_file(name)
         submission = read_submission(path, self.rules, any_name=True)
         built = build(submission, self.rules, self.engine)
         if built.program is None:
@@ -215,7 +215,7 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
         yield None
         return
     for part in rules.rubric if rules.reference_folder.is_dir() else ():  # students do not have it
-        if isinstance(part, ReferenceRatio) and not (rules.reference_folder / part.reference).is_file():
+        if isinstance(part, ReferenceRatio) and not rules.reference_file(part.reference).is_file():
             raise UsageError(
                 f"assignment/{rules.name}/assignment.yaml: rubric part {part.part} compares with {part.reference}, "
                 f"which is not in {shown(rules.reference_folder)}: put it there, or name another file."

@@ -63,22 +63,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.honest", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="only these")
     parser.add_argument("--engine", default="auto")
-    parser.add_argument("--assignment", default="hw4", choices=sorted(SAMPLES))
+    parser.add_argument("--assignment", choices=sorted(SAMPLES), help="only those of this one")
     parser.add_argument("--tests", help="those to run, by default the samples")
     options = parser.parse_args()
-    chosen = [path for path in variants(options.assignment) if not options.names or path.stem in options.names]
-    if unknown := set(options.names) - {path.stem for path in chosen}:
+    assignments = [options.assignment] if options.assignment else sorted(SAMPLES)
+    known = [path for assignment in assignments for path in variants(assignment)]
+    if unknown := set(options.names) - {path.stem for path in known}:
         raise UsageError(f"There is no variant {', '.join(sorted(unknown))}.")
-    with tempfile.TemporaryDirectory(prefix="honest-") as place:
-        folders = [hand_in(path, Path(place)) for path in chosen]
-        records = submissions.grade_paths(
-            folders,
-            assignment=options.assignment,
-            tests=options.tests or SAMPLES[options.assignment],
-            engine=options.engine,
-            json=None,
-            quick=True,
-        )
+    records: list[Record] = []
+    for assignment in assignments:
+        chosen = [path for path in variants(assignment) if not options.names or path.stem in options.names]
+        with tempfile.TemporaryDirectory(prefix="honest-") as place:
+            records += submissions.grade_paths(
+                [hand_in(path, Path(place)) for path in chosen],
+                assignment=assignment,
+                tests=options.tests or SAMPLES[assignment],
+                engine=options.engine,
+                json=None,
+                quick=True,
+            )
     refused = 0
     for record in records:
         found = complaints(record)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from grader.commands import submissions
-from tests.honest.__main__ import complaints, hand_in, variants
+from tests.honest.__main__ import SAMPLES, complaints, hand_in, variants
 
 QUICK = ["managed_memory", "several_files"]
+
+
+def test_every_honest_variant_has_the_headers_that_it_includes(tmp_path: Path) -> None:
+    for assignment in SAMPLES:
+        for variant in variants(assignment):
+            folder = hand_in(variant, tmp_path / assignment)
+            for file in folder.rglob("*.cu*"):
+                for name in re.findall(r'^#include "(.+)"$', file.read_text(), re.MULTILINE):
+                    assert list(folder.rglob(name)), f"{file}: {name}"
 
 
 @pytest.mark.parametrize("name", QUICK)

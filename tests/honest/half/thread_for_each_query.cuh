@@ -53,6 +53,13 @@
 
 namespace honest {
 
+// Kahan's sum: `rest` is what the sum could not hold.
+__device__ inline void add_compensated(NUMBER& sum, NUMBER& rest, NUMBER x) {
+    const NUMBER y = x - rest, all = sum + y;
+    rest = (all - sum) - y;
+    sum = all;
+}
+
 __device__ inline NUMBER dot(const NUMBER* a, const NUMBER* b, int d) {
     NUMBER sum = 0, rest = 0;
     (void)rest;
@@ -67,13 +74,6 @@ __device__ inline NUMBER tree_dot(const NUMBER* a, const NUMBER* b, int d) {
     for (; d > 1; d = (d + 1) / 2)
         for (int x = 0; x < d / 2 + d % 2; ++x) sums[x] = 2 * x + 1 < d ? sums[2 * x] + sums[2 * x + 1] : sums[2 * x];
     return sums[0];
-}
-
-// Kahan's sum: `rest` is what the sum could not hold.
-__device__ inline void add_compensated(NUMBER& sum, NUMBER& rest, NUMBER x) {
-    const NUMBER y = __fadd_rn(x, -rest), t = __fadd_rn(sum, y);
-    rest = __fadd_rn(__fadd_rn(t, -sum), -y);
-    sum = t;
 }
 
 constexpr int kThreads = 64;
