@@ -126,7 +126,7 @@ def _wheel() -> tuple[str, bytes]:
     content = {
         f"grader/{path.relative_to(package).as_posix()}": path.read_bytes()
         for path in files_below(package)
-        if not (path.suffix == ".cu" and "operators" in path.parts)
+        if not (path.suffix == ".cu" and "operators" in path.relative_to(package).parts)
     }
     about = {file: installed.read_text(file) or "" for file in ("METADATA", "entry_points.txt")}
     about["WHEEL"] = "Wheel-Version: 1.0\nGenerator: grader handout\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
