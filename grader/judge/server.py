@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from grader import __version__
 from grader.base.errors import MachineFault, UsageError
 from grader.judge import api, pages
 from grader.judge.guard import HEADER_BYTES, Guard
+from grader.judge.hub import Hub
 from grader.judge.office import Judge
 from grader.judge.problems import Problem, show_problem
 
@@ -72,6 +74,17 @@ async def _machine(request: Request, error: Exception) -> Response:
     return await show_problem(
         request, Problem(507, f"Nothing was accepted: the judge's store cannot be used now. {error}")
     )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which ends the event streams first: it would wait for them."""
+
+    streams: Hub | None = None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.streams is not None:
+            self.streams.close()
+        await super().shutdown(sockets)
 
 
 class _Impatient(H11Protocol):
@@ -133,4 +146,6 @@ def config_of(app: FastAPI, host: str, port: int) -> uvicorn.Config:
 def serve(judge: Judge, host: str, port: int) -> None:
     """Serve until a signal ends it."""
     sys.setswitchinterval(_SWITCH_S)
-    uvicorn.Server(config_of(application(judge), host, port)).run()
+    server = _Server(config_of(application(judge), host, port))
+    server.streams = judge.hub
+    server.run()
