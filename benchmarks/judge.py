@@ -99,7 +99,7 @@ class Hour:
                 self.latencies[kind].append(time.monotonic() - began)
                 return status, answer.partition(b"\r\n\r\n")[2]
             except (OSError, IndexError):  # killed: before, or in the middle of, the answer
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(random.uniform(0.5, 1.5))  # as `grader submit` does
 
     # ---- who is there ----
 
@@ -121,17 +121,20 @@ class Hour:
 
     async def board(self) -> None:
         """An open board: it hears that something moved, waits a little by chance, and asks for the new board."""
+        retry_s = 2.0
         while not self.over:
             with contextlib.suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: judge\r\n\r\n")
                 while line := await reader.readline():
+                    if line.startswith(b"retry:"):
+                        retry_s = int(line[6:]) / 1000
                     if line.startswith(b"data:"):
                         await asyncio.sleep(0.7 + random.random() * 1.5)
                         await self.ask("board", "GET", "/board/part")
                         while getattr(reader, "_buffer", b""):  # what came meanwhile is answered by this one
                             await reader.readline()
-            await asyncio.sleep(2)
+            await asyncio.sleep(retry_s)  # as browsers do
 
     async def killer(self, store: Path, kills: int, chosen: random.Random) -> None:
         """SIGKILL for the judge, and in between for one of its workers, until the hour is over."""

@@ -7,7 +7,7 @@ and manual points next to it, so a mistake in either can be corrected without gr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from grader.classes.batch.policy import Which
 from grader.records.points import sum_of
@@ -45,13 +45,11 @@ def gradebook(store: Store, assignment: str, which: Which = Which.LATEST, studen
     """One line per student, by id, for the attempt that counts; with `student`, only theirs."""
     entered = store.points(assignment)
     lines: dict[str, Line] = {}
-    for attempt in store.attempts(assignment, student):
+    for attempt in store.attempts(assignment, student, last=which is Which.LATEST):
         whose = attempt.student.id
-        before = lines.get(whose)
-        line = standing(attempt, entered.get(whose, {}), 1 + (before.attempts if before else 0))
-        if before is not None and which is Which.BEST and _reach(line) < _reach(before):
-            line = replace(before, attempts=line.attempts)
-        lines[whose] = line
+        line, before = standing(attempt, entered.get(whose, {})), lines.get(whose)
+        if before is None or _reach(line) >= _reach(before):
+            lines[whose] = line
     return list(lines.values())
 
 
@@ -95,7 +93,7 @@ def absent(store: Store, assignment: str) -> list[Absent]:
     ]
 
 
-def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> Line:
+def standing(attempt: Attempt, entered: Mapping[str, Points]) -> Line:
     """The points of one attempt."""
     record = attempt.record
     parts = {part.part: entered[part.part].points if part.part in entered else part.points for part in record.parts}
@@ -104,7 +102,7 @@ def standing(attempt: Attempt, entered: Mapping[str, Points], attempts: int) -> 
     complete = not missing and not record.practice and not record.infrastructure_failed
     return Line(
         attempt=attempt,
-        attempts=attempts,
+        attempts=attempt.of,
         parts=parts,
         comments={name: entry.comment for name, entry in entered.items() if entry.comment},
         points=points,

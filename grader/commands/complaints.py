@@ -68,8 +68,7 @@ def explain(store: Store, assignment: str, words: str) -> str:
     """Trace every number of an attempt back to its inputs, with what the store adds: lateness and manual points."""
     attempt = attempt_named(store, assignment, words)
     entered = store.points(assignment).get(attempt.student.id, {})
-    attempts = sum(1 for _ in store.attempts(assignment, attempt.student.id))
-    return f"{explanation.explain(attempt.record)}\n\n{_store_words(standing(attempt, entered, attempts))}"
+    return f"{explanation.explain(attempt.record)}\n\n{_store_words(standing(attempt, entered))}"
 
 
 def _store_words(line: Line) -> str:

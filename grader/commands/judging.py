@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import secrets
 import sys
 import time
@@ -197,7 +198,7 @@ class _Client:
                 if time.monotonic() > until:
                     raise MachineFault(f"{self.server} does not answer: {error}.") from error
                 print(f"grader: {self.server} does not answer, asking again ...", file=sys.stderr)
-                time.sleep(_POLL_S)
+                time.sleep(_POLL_S * random.uniform(0.5, 1.5))  # not all at the same moment after a restart
 
 
 def _detail(error: urllib.error.HTTPError) -> str:

@@ -16,8 +16,8 @@ from grader.judge.office import Judge, lane_of
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action, act
 from grader.judge.tokens import Person
+from grader.records.record import Record
 from grader.report import gradebook as gradebooks
-from grader.report.leaderboard import render
 
 router = APIRouter()
 Id = Annotated[str, Path(pattern=r"^[\w-]{6,24}$")]
@@ -43,9 +43,9 @@ def judge_of(request: Request) -> Judge:
     return request.app.state.judge  # type: ignore[no-any-return]
 
 
-async def own(request: Request, id: str, who: Person) -> Upload:
+def own(ledger: Ledger, id: str, who: Person) -> Upload:
     """An upload that this person may see. Raises Problem 404, also for what belongs to others."""
-    upload = await judge_of(request).ask(Ledger.upload, id)
+    upload = ledger.upload(id)
     if upload is None or not (who.is_staff or upload.student == who.hands_in_as):
         raise Problem(404, "There is no such submission of yours.")
     return upload
@@ -82,23 +82,29 @@ async def submissions(
 @router.get("/api/v1/submissions/{id}")
 async def submission(request: Request, id: Id, who: Known) -> dict[str, Any]:
     """The state of a submission: its place in line, its tests as they end, its scores."""
-    judge, upload = judge_of(request), await own(request, id, who)
-    return await judge.ask(judge.status, upload)
+    judge = judge_of(request)
+    return await judge.ask(lambda ledger: judge.status(ledger, own(ledger, id, who)))
 
 
 @router.delete("/api/v1/submissions/{id}")
 async def withdraw(request: Request, id: Id, who: Known) -> dict[str, str]:
     """Take a submission that waits out of the queue."""
-    upload = await own(request, id, who)
-    return {"said": await judge_of(request).ask(act, Action(action="withdraw", target=upload.id))}
+
+    def withdrawn(ledger: Ledger) -> str:
+        return act(ledger, Action(action="withdraw", target=own(ledger, id, who).id))
+
+    return {"said": await judge_of(request).ask(withdrawn)}
 
 
 @router.get("/api/v1/submissions/{id}/record")
 async def record(request: Request, id: Id, who: Known) -> Response:
     """The whole record of a submission, as `grader grade --json` writes it (docs/record.md)."""
-    upload = await own(request, id, who)
-    number = upload.submission
-    found = await judge_of(request).ask(lambda ledger: number and ledger.store.record_that_counts(number))
+
+    def counting(ledger: Ledger) -> Record | None:
+        number = own(ledger, id, who).submission
+        return None if number is None else ledger.store.record_that_counts(number)
+
+    found = await judge_of(request).ask(counting)
     if not found:
         raise Problem(404, "This submission has no record: it was not graded, or not yet.")
     return Response(found.model_dump_json(by_alias=True), media_type="application/json")
@@ -114,8 +120,7 @@ async def work_log(request: Request, who: Known) -> Response:
 @router.get("/api/v1/board")
 async def board(request: Request) -> Response:
     """The board, as `grader leaderboard --format json` prints it; null while nobody has a result."""
-    shown = judge_of(request).standings.shown
-    return Response("null" if shown.board is None else render(shown.board, "json"), media_type="application/json")
+    return judge_of(request).standings.shown.as_json.answer(request, "no-cache")
 
 
 @router.get("/api/v1/events")

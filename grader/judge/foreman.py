@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.names import printable_name
 from grader.base.verdict import Fault
+from grader.base.workers import cores
 from grader.classes.batch.crew import Died, Worker
 from grader.classes.batch.desk import first_fault
 from grader.classes.batch.late import lateness
@@ -119,6 +120,8 @@ class Foreman(threading.Thread):
         """Why nothing is started now, for the staff; '' if all is well."""
         self.has_timing = any(lane.stage is Stage.TIMING for lane in lanes)
         self._rules = lanes[0].setup.assignment
+        self._start_at_once = max(1, cores() // 2)
+        """A new worker takes a second of a core; after a restart, everybody who waited asks in that second."""
 
     # ---- for other threads ----
 
@@ -189,10 +192,10 @@ class Foreman(threading.Thread):
             devices = {other.device for other in self.lanes if other.upload is not None}
             if lane.device in devices or lane.rests_until > now:
                 continue
-            if lane.worker is None:
+            if lane.worker is None and sum(other.starting for other in self.lanes) < self._start_at_once:
                 lane.worker, lane.starting = Worker(lane.name, lane.setup), True
                 lane.worker.give(Opened())
-            if lane.starting:
+            if lane.worker is None or lane.starting:
                 continue
             upload = self._books.call(Ledger.claim, lane.stage)
             if upload is None:

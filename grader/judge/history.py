@@ -9,11 +9,8 @@ from datetime import UTC, datetime
 
 from grader.base.csv_table import csv_text
 from grader.base.names import spelled_out
-from grader.base.verdict import Verdict
 from grader.judge.ledger import Ledger, Upload
-from grader.records import measured_times
-from grader.records.record import Record
-from grader.records.score import geometric_mean
+from grader.judge.results import Result
 from grader.sandbox.bounded import Bounded, Exceeded
 
 _differ = Bounded(wall_s=20, memory_bytes=1 << 30)
@@ -27,60 +24,29 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One upload with its record; None where it was not graded, or not yet."""
+    """One upload with what came of it; None where it was not graded, or not yet."""
 
     upload: Upload
-    record: Record | None
-
-    @property
-    def passed(self) -> int:
-        return sum(test.verdict is Verdict.PASSED for test in self.record.tests) if self.record else 0
-
-    @property
-    def problem(self) -> str:
-        """What is wrong first, in a line."""
-        if self.record is None:
-            return ""
-        return next((test.reason for test in self.record.tests if test.verdict is not Verdict.PASSED), "")
-
-    @property
-    def speedup(self) -> float | None:
-        speedups = (
-            [value.value for test in self.record.tests if (value := measured_times.speedup(test))]
-            if self.record
-            else []
-        )
-        return geometric_mean(speedups) if speedups else None
-
-    @property
-    def gpu_ms(self) -> float | None:
-        times = [test.gpu_ms for test in self.record.tests if test.gpu_ms is not None] if self.record else []
-        return sum(times) if times else None
+    result: Result | None
 
 
 def entries_of(ledger: Ledger, student: str) -> list[Entry]:
-    """A student's uploads, newest first. Uploads of the same files share their record."""
-    records: dict[int, Record | None] = {}
-    found = []
-    for upload in ledger.of_student(student):
-        if upload.submission is not None and upload.submission not in records:
-            records[upload.submission] = ledger.store.record_that_counts(upload.submission)
-        found.append(Entry(upload, records.get(upload.submission) if upload.submission is not None else None))
-    return found
+    """A student's uploads, newest first. Uploads of the same files share their result."""
+    return [Entry(upload, ledger.results.of(upload.submission)) for upload in ledger.of_student(student)]
 
 
 def work_log(entries: Sequence[Entry]) -> str:
     """A CSV file with a line for each upload, oldest first."""
     rows: list[Sequence[object]] = [_COLUMNS]
     for entry in reversed(entries):
-        record, upload = entry.record, entry.upload
-        errors = [test.max_error for test in record.tests if test.max_error is not None] if record else []
-        rows.append((
-            upload.id, datetime.fromtimestamp(upload.received, UTC).isoformat(timespec="seconds"), str(upload.state),
-            entry.passed if record else "", len(record.tests) if record else "", entry.problem,
-            max(errors, default=""), entry.gpu_ms or "", entry.speedup or "",
-            (record.occupancy or "") if record else "", record.submission.sha256[:12] if record else "",
-        ))  # fmt: skip
+        upload, result = entry.upload, entry.result
+        received = datetime.fromtimestamp(upload.received, UTC).isoformat(timespec="seconds")
+        shown: tuple[object, ...] = ("",) * (len(_COLUMNS) - 3)
+        if result is not None:
+            numbers = (result.max_error, result.gpu_ms, result.speedup, result.occupancy)
+            measured = ("" if number is None else number for number in numbers)
+            shown = (result.passed, len(result.tests), result.problem, *measured, result.files)
+        rows.append((upload.id, received, str(upload.state), *shown))
     return csv_text(rows)
 
 

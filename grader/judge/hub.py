@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -16,12 +17,14 @@ _AT_MOST = 2000
 _OF_ONE_PERSON = 12
 _PENDING = 64
 _ALIVE_S = 15.0
+_RETRY_MS = (1000, 5000)
+"""When a browser whose stream broke asks for another: at random, or all would come at once after a restart."""
 
 
 @dataclass(eq=False)
 class _Watcher:
     person: Person | None
-    queue: asyncio.Queue[Event | None] = field(default_factory=lambda: asyncio.Queue(_PENDING))
+    queue: asyncio.Queue[str] = field(default_factory=lambda: asyncio.Queue(_PENDING))
     lost: bool = False
 
 
@@ -31,6 +34,7 @@ class Hub:
     def __init__(self) -> None:
         self._watchers: set[_Watcher] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._beat: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._watchers)
@@ -38,6 +42,15 @@ class Hub:
     def open(self) -> None:
         """Take events from now on, for the running loop."""
         self._loop = asyncio.get_running_loop()
+        self._keep_alive()
+
+    def _keep_alive(self) -> None:
+        """Write to streams without news, so that proxies keep them open and a lost client is noticed."""
+        assert self._loop is not None
+        for watcher in self._watchers:
+            if watcher.queue.empty():
+                watcher.queue.put_nowait(": still here\n\n")
+        self._beat = self._loop.call_later(_ALIVE_S, self._keep_alive)
 
     def publish(self, event: Event) -> None:
         """Send an event, from any thread."""
@@ -46,19 +59,23 @@ class Hub:
 
     def close(self) -> None:
         """End all streams."""
+        if self._beat is not None:
+            self._beat.cancel()
         for watcher in self._watchers:
             watcher.lost = True
             if not watcher.queue.full():
-                watcher.queue.put_nowait(None)
+                watcher.queue.put_nowait("")
 
     def _deliver(self, event: Event) -> None:
+        # The same bytes for all: who an event belongs to is not among them.
+        text = f"data: {json.dumps({name: value for name, value in event.items() if name != 'student'})}\n\n"
         for watcher in self._watchers:
             if not may_see(watcher.person, event):
                 continue
             if watcher.queue.full():
                 watcher.lost = True
             else:
-                watcher.queue.put_nowait(event)
+                watcher.queue.put_nowait(text)
 
     def watch(self, person: Person | None) -> AsyncIterator[str]:
         """A stream of what this person may see; without one, of the board. Raises Problem when there are too many."""
@@ -71,16 +88,9 @@ class Hub:
 
     async def _stream(self, watcher: _Watcher) -> AsyncIterator[str]:
         try:
-            yield "retry: 2000\n\n"
+            yield f"retry: {random.randint(*_RETRY_MS)}\n\n"
             while not watcher.lost:
-                try:
-                    event = await asyncio.wait_for(watcher.queue.get(), _ALIVE_S)
-                except TimeoutError:
-                    yield ": still here\n\n"
-                    continue
-                if event is not None:
-                    shown = {name: value for name, value in event.items() if name != "student"}
-                    yield f"data: {json.dumps(shown)}\n\n"
+                yield await watcher.queue.get()
         finally:
             self._watchers.discard(watcher)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from grader.base.errors import UsageError
 from grader.judge.fairness import Place, next_place, typical_s
+from grader.judge.results import Results
 from grader.records.record import Record
 from grader.store import HandIn, Store
 from grader.store.faults import translate_sqlite_errors
@@ -28,6 +29,10 @@ _MEASURED = 40
 """The mean of so many runs is what the next one is expected to take."""
 _GUESS_S = {"verdict": 10.0, "timing": 60.0}
 """What a run is expected to take before any was measured."""
+
+
+Files = tuple[tuple[str, bytes], ...]
+"""Names and contents."""
 
 
 class Stage(StrEnum):
@@ -90,6 +95,7 @@ class Ledger:
 
     def __init__(self, store: Store, assignment: str) -> None:
         self.store, self.assignment = store, assignment
+        self.results = Results(store)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -200,7 +206,7 @@ class Ledger:
                 self.set_switch(f"clock:{stage}", chosen.tag)
         return self._rows("number = ?", chosen.number)[0]
 
-    def files(self, number: int) -> tuple[tuple[str, bytes], ...]:
+    def files(self, number: int) -> Files:
         """The files of an upload, as they came."""
         query = "SELECT name, content FROM judge_files WHERE upload = ? ORDER BY name"
         with translate_sqlite_errors(self.store.path):
@@ -265,6 +271,16 @@ class Ledger:
     def of_student(self, student: str) -> list[Upload]:
         """A student's uploads, newest first."""
         return self._rows("student = ? ORDER BY number DESC", student)
+
+    def stamp(self, upload: Upload) -> object:
+        """A value that is another one after every change to what the page of an upload's attempt shows."""
+        query = (
+            "SELECT penalty, days_late, (SELECT max(r.id) FROM records AS r JOIN submissions AS s ON submission = s.id "
+            "WHERE s.assignment = ?1 AND s.student = ?2), (SELECT group_concat(json_array(part, points, comment)) FROM "
+            "manual_points WHERE assignment = ?1 AND student = ?2) FROM submissions WHERE id = ?3"
+        )
+        with translate_sqlite_errors(self.store.path):
+            return self.store.execute(query, (self.assignment, upload.student, upload.submission)).fetchone()
 
     def unsettled(self) -> list[Upload]:
         """What waits or runs, oldest first."""

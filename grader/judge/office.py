@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,25 +14,31 @@ from typing import Any
 import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
+from markupsafe import Markup
 
 from grader.classes.batch.policy import Which
 from grader.classes.batch.roster import Student
+from grader.classes.final_points import Line, standing
 from grader.course.assignment import Assignment
 from grader.judge.fairness import in_order, waits
 from grader.judge.foreman import Event, Foreman, Lane, MakeTask, stage_task
 from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
-from grader.judge.ledger import Ledger, Stage, Step, Upload
+from grader.judge.ledger import Files, Ledger, Stage, Step, Upload
 from grader.judge.problems import Problem
-from grader.judge.standings import Shown, Standings
+from grader.judge.standings import Standings
 from grader.judge.store_thread import StoreThread
 from grader.judge.tokens import Person, person_of
-from grader.records.record import Record
-from grader.site.record_page import environment
+from grader.report.leaderboard import Board
+from grader.site.class_site import shown_board
+from grader.site.record_page import environment, report_of
 
 _HOUR_S = 3600.0
 _LAST_S = 15.0
 _LINE_S = 0.5
+_KNOWN_S = 1.0
+_REPORTS = 100
+"""Drawn reports in memory: each may take 200 kB."""
 _UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 32, 2
 
 
@@ -50,10 +59,8 @@ class Judge:
         self.hub, self.traffic = Hub(), Traffic()
         self._books = StoreThread(store, rules.name)
         self.ask = self._books.ask
-        self.standings = Standings(self._books, rules, which, lambda: self.hub.publish({"kind": "board"}))
-        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.look, make_task)
-        self.board_part: tuple[Shown | None, bytes] = None, b""
-        """The board's moving part as it was rendered last."""
+        self._known: dict[bytes, tuple[Person, float]] = {}
+        """Valid tokens' digests, whose they are, and until when that is not looked up again."""
         self._uploading: dict[str, int] = {}
         self._line: dict[int, tuple[int, float | None]] = {}
         self._line_at = -_LINE_S
@@ -62,6 +69,11 @@ class Judge:
         self._pages = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
         self._pages.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
         self._pages.filters["wait"] = ago
+        self._reports: OrderedDict[object, Markup] = OrderedDict()
+        self.standings = Standings(
+            self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
+        )
+        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.look, make_task)
 
     def open(self) -> None:
         """Start the threads; call it in the event loop."""
@@ -81,8 +93,17 @@ class Judge:
         self._books.close()
 
     async def person(self, token: str) -> Person | None:
-        """Who has this token."""
-        return await self.ask(lambda ledger: person_of(ledger.store, token))
+        """Who has this token, or had it a second ago: most requests come from people who were just here."""
+        digest, now = hashlib.sha256(token.encode(errors="replace")).digest(), time.monotonic()
+        person, until = self._known.get(digest, (None, 0.0))
+        if now < until:
+            return person
+        person = await self.ask(lambda ledger: person_of(ledger.store, token))
+        if person is not None:
+            self._known[digest] = person, now + _KNOWN_S
+        else:
+            self._known.pop(digest, None)
+        return person
 
     # ---- handing in ----
 
@@ -139,7 +160,7 @@ class Judge:
         self, ledger: Ledger, upload: Upload, *, in_line: tuple[int, float | None] | None = None
     ) -> dict[str, Any]:
         """What the API says of an upload; docs/judge.md lists the keys."""
-        record = ledger.store.record_that_counts(upload.submission) if upload.submission is not None else None
+        result = ledger.results.of(upload.submission)
         if in_line is None and upload.state is Step.WAITING:
             in_line = self.line_of(ledger, upload.number).get(upload.number)
         place, wait_s = in_line or (None, None)
@@ -154,9 +175,9 @@ class Judge:
             "predicted_wait_s": None if wait_s is None else round(wait_s, 1),
             "note": upload.note,
             "running": None if live is None else {"stage": live.stage, "total": live.total, "tests": dict(live.tests)},
-            "tests": [] if record is None else [_test(record, number) for number in range(len(record.tests))],
-            "scores": None if record is None else record.scores.model_dump(),
-            "practice": None if record is None else record.practice,
+            "tests": result.tests if result else (),
+            "scores": result and result.scores,
+            "practice": result and result.practice,
             "url": f"/submissions/{upload.id}",
         }
 
@@ -172,10 +193,39 @@ class Judge:
         **values: Any,
     ) -> HTMLResponse:
         """A page from a template."""
-        text = self._pages.get_template(template).render(
+        return HTMLResponse(self._drawn(template, **values), status, headers)
+
+    async def report(self, student: str, attempt: int, stamp: object) -> Markup:
+        """The report of an attempt as HTML, which is drawn again when `stamp` (see `Ledger.stamp`) differs. It is drawn
+        outside the event loop and the store's thread, which everybody needs: students write what is in it."""
+        key = attempt, stamp
+        if (kept := self._reports.get(key)) is not None:
+            return kept
+        line, sources = await self.ask(_graded, student, attempt)
+        drawn = self._reports[key] = await asyncio.to_thread(self._drawn_report, line, sources)
+        while len(self._reports) > _REPORTS:
+            self._reports.popitem(last=False)
+        return drawn
+
+    def _drawn_report(self, line: Line | None, sources: Files) -> Markup:
+        if line is None:
+            return Markup()
+        return Markup(self._drawn("report.part.j2", report=report_of(line.attempt.record, sources, line)))
+
+    def _drawn_board(self, board: Board | None, why_empty: str) -> str:
+        return self._drawn("board.part.j2", board=shown_board(board), why_empty=why_empty)
+
+    def _drawn(self, template: str, **values: Any) -> str:
+        return self._pages.get_template(template).render(
             root="/static", title=self.rules.title, main=self.rules.submission.main, **values
         )
-        return HTMLResponse(text, status, headers)
+
+
+def _graded(ledger: Ledger, student: str, attempt: int) -> tuple[Line | None, Files]:
+    """An attempt's line of the gradebook, None if it is not graded, and its files."""
+    entered = ledger.store.points(ledger.assignment).get(student, {})
+    attempts = ledger.store.attempts(ledger.assignment, student, only=attempt)
+    return next((standing(one, entered) for one in attempts), None), ledger.store.sources(attempt)
 
 
 def _enter(ledger: Ledger, roster: dict[str, Student]) -> None:
@@ -190,11 +240,6 @@ def _enter(ledger: Ledger, roster: dict[str, Student]) -> None:
             email=student.email,
             enrolled=True,
         )
-
-
-def _test(record: Record, number: int) -> dict[str, Any]:
-    wanted = {"name", "verdict", "fault", "reason", "max_error", "wall_s", "gpu_ms", "speedup"}
-    return record.tests[number].model_dump(mode="json", include=wanted)
 
 
 def ago(seconds: float) -> str:

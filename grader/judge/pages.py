@@ -11,42 +11,45 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from markupsafe import Markup
 
 from grader.classes.attention import by_reason, needs_attention
-from grader.classes.final_points import Line, absent, standing
+from grader.classes.final_points import absent
 from grader.judge import history
 from grader.judge.admission import COOKIE, files_of
 from grader.judge.api import Anyone, Id, Known, Staff, judge_of, own
 from grader.judge.api import action as do
 from grader.judge.ledger import Ledger, Upload
 from grader.judge.office import Judge, lane_of
+from grader.judge.prepared import Prepared, prepared
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action
 from grader.judge.tokens import Person
 from grader.records.record import Record
 from grader.report.explain import compare, explain
-from grader.site.class_site import shown_board
-from grader.site.record_page import asset, report_of
+from grader.site.record_page import asset
 
 router = APIRouter(include_in_schema=False)
-_ASSETS = {
-    "style.css": "text/css",
-    "site.js": "text/javascript",
-    "judge.css": "text/css",
-    "judge.js": "text/javascript",
-}
+_TYPES = {"css": "text/css", "js": "text/javascript"}
+
+
+def _static(name: str) -> Prepared:
+    ours = name.startswith("judge")
+    text = (files("grader.judge") / "templates" / name).read_text("utf-8") if ours else asset(name)
+    return prepared(text, _TYPES[name.rpartition(".")[2]])
+
+
+_ASSETS = {name: _static(name) for name in ("style.css", "site.js", "judge.css", "judge.js")}
 _differ = ThreadPoolExecutor(1, "differ")
 """A difference that takes long delays other differences and nothing else."""
 _COOKIE_S = 120 * 86_400
 
 
 @router.get("/static/{name}")
-async def static(name: str) -> Response:
+async def static(request: Request, name: str) -> Response:
     if name not in _ASSETS:
         raise Problem(404, "There is no such file.")
-    ours = name.startswith("judge")
-    text = (files("grader.judge") / "templates" / name).read_text("utf-8") if ours else asset(name)
-    return Response(text, media_type=_ASSETS[name], headers={"cache-control": "max-age=300"})
+    return _ASSETS[name].answer(request, "max-age=300")
 
 
 # ---- who is there ----
@@ -117,53 +120,52 @@ async def hand_in(request: Request, who: Known) -> Response:
 
 @router.get("/submissions/{id}")
 async def submission(request: Request, id: Id, who: Known) -> Response:
-    return await _submission(request, "submission.html.j2", await own(request, id, who), who)
+    return await _submission(request, "submission.html.j2", id, who)
 
 
 @router.get("/submissions/{id}/part")
 async def submission_part(request: Request, id: Id, who: Known) -> Response:
-    return await _submission(request, "submission.part.j2", await own(request, id, who), who)
+    return await _submission(request, "submission.part.j2", id, who)
 
 
-async def _submission(request: Request, template: str, upload: Upload, who: Person) -> Response:
+async def _submission(request: Request, template: str, id: str, who: Person) -> Response:
     judge = judge_of(request)
 
-    def found(ledger: Ledger) -> tuple[dict[str, Any], Line | None, tuple[tuple[str, bytes], ...]]:
+    def found(ledger: Ledger) -> dict[str, Any]:
+        upload = own(ledger, id, who)
         earlier = [one for one in ledger.of_student(upload.student) if one.number < upload.number and one.submission]
-        shown = {"before": earlier[0] if earlier else None, "place": judge.line_of(ledger).get(upload.number)}
-        if upload.submission is None:
-            return shown, None, ()
-        entered = ledger.store.points(judge.rules.name).get(upload.student, {})
-        attempts = list(ledger.store.attempts(judge.rules.name, upload.student))
-        mine = [attempt for attempt in attempts if attempt.submission == upload.submission]
-        line = standing(mine[0], entered, len(attempts)) if mine else None
-        return shown, line, ledger.store.sources(upload.submission)
+        return {
+            "upload": upload,
+            "before": earlier[0] if earlier else None,
+            "place": judge.line_of(ledger).get(upload.number),
+            "stamp": ledger.stamp(upload),
+        }
 
-    shown, line, sources = await judge.ask(found)
+    shown = await judge.ask(found)
+    upload, stamp = shown["upload"], shown.pop("stamp")
+    report = await judge.report(upload.student, upload.submission, stamp) if upload.submission is not None else ""
     live = judge.foreman.live.get(upload.id)
-    # What is drawn from a student's text is drawn outside the store's thread, which everybody needs.
-    report = await asyncio.to_thread(report_of, line.attempt.record, sources, line) if line else None
-    return judge.page(request, template, upload=upload, live=live, who=who, report=report, **shown)
+    return judge.page(request, template, live=live, who=who, report=report, **shown)
 
 
 @router.get("/submissions/{id}/since/{before}")
 async def difference(request: Request, id: Id, before: Id, who: Known) -> Response:
     """What changed between two submissions: the sources, and the numbers of their records."""
-    new, old = await own(request, id, who), await own(request, before, who)
-    if new.student != old.student:
-        raise Problem(404, "These are submissions of two students.")
 
     def files_of_upload(ledger: Ledger, one: Upload) -> tuple[tuple[str, bytes], ...]:
         """What was unpacked, or what was handed in where nothing was."""
         unpacked = ledger.store.sources(one.submission) if one.submission is not None else ()
         return unpacked or ledger.files(one.number)
 
-    def found(ledger: Ledger) -> tuple[list[tuple[tuple[str, bytes], ...]], list[Record]]:
+    def found(ledger: Ledger) -> tuple[Upload, Upload, list[tuple[tuple[str, bytes], ...]], list[Record]]:
+        old, new = own(ledger, before, who), own(ledger, id, who)
+        if new.student != old.student:
+            raise Problem(404, "These are submissions of two students.")
         sides = [files_of_upload(ledger, one) for one in (old, new)]
         records = [ledger.store.record_that_counts(one.submission) for one in (old, new) if one.submission is not None]
-        return sides, [record for record in records if record is not None]
+        return old, new, sides, [record for record in records if record is not None]
 
-    sides, records = await judge_of(request).ask(found)
+    old, new, sides, records = await judge_of(request).ask(found)
     numbers = compare(records[0], records[1], headings=("before", "after")) if len(records) == 2 else ""
     lines = await asyncio.get_running_loop().run_in_executor(_differ, lambda: history.changes(sides[0], sides[1]))
     return judge_of(request).page(
@@ -186,20 +188,12 @@ async def beamer(request: Request, who: Anyone) -> Response:
 
 @router.get("/board/part")
 async def board_part(request: Request) -> Response:
-    judge = judge_of(request)
-    shown, etag = judge.standings.shown, f'"{judge.standings.shown.etag}"'
-    headers = {"etag": etag, "cache-control": "no-cache"}
-    if request.headers.get("if-none-match") == etag:
-        return Response(status_code=304, headers=headers)
-    if judge.board_part[0] is not shown:  # rendered once for all who watch
-        judge.board_part = shown, bytes(_board(request, "board.part.j2", None).body)
-    return HTMLResponse(judge.board_part[1], headers=headers)
+    return judge_of(request).standings.shown.as_html.answer(request, "no-cache")
 
 
 def _board(request: Request, template: str, who: Person | None) -> HTMLResponse:
-    shown = judge_of(request).standings.shown
-    ready = shown_board(shown.board)
-    return judge_of(request).page(request, template, who=who, board=ready, why_empty=shown.why_empty)
+    judge = judge_of(request)
+    return judge.page(request, template, who=who, board=Markup(judge.standings.shown.as_html.plain.decode()))
 
 
 # ---- the staff ----
@@ -256,7 +250,8 @@ async def complaint(request: Request, student: str, who: Staff) -> Response:
         entries = history.entries_of(ledger, student)
         if not entries:
             raise Problem(404, "There is no such student here.")
-        record = next((entry.record for entry in entries if entry.record), None)
+        latest = next((entry.upload.submission for entry in entries if entry.result), None)
+        record = ledger.store.record_that_counts(latest) if latest is not None else None
         return {"entries": entries, "explained": explain(record) if record else ""}
 
     return judge.page(request, "student_of_staff.html.j2", student=student, who=who, **await judge.ask(found))

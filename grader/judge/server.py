@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,12 +19,15 @@ from grader import __version__
 from grader.base.errors import MachineFault, UsageError
 from grader.judge import api, pages
 from grader.judge.guard import HEADER_BYTES, Guard
+from grader.judge.hub import Hub
 from grader.judge.office import Judge
 from grader.judge.problems import Problem, show_problem
 
 HEADERS_S = 15.0
 """A connection whose request has not begun to run after this is closed."""
 _CONNECTIONS = 4000
+_SWITCH_S = 0.0005
+"""How long a thread may keep the others from running: Python's default delays an answer by 5 ms for each thread."""
 _LAST_WORDS_S = 5
 
 
@@ -69,6 +74,17 @@ async def _machine(request: Request, error: Exception) -> Response:
     return await show_problem(
         request, Problem(507, f"Nothing was accepted: the judge's store cannot be used now. {error}")
     )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which ends the event streams first: it would wait for them."""
+
+    streams: Hub | None = None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.streams is not None:
+            self.streams.close()
+        await super().shutdown(sockets)
 
 
 class _Impatient(H11Protocol):
@@ -129,4 +145,7 @@ def config_of(app: FastAPI, host: str, port: int) -> uvicorn.Config:
 
 def serve(judge: Judge, host: str, port: int) -> None:
     """Serve until a signal ends it."""
-    uvicorn.Server(config_of(application(judge), host, port)).run()
+    sys.setswitchinterval(_SWITCH_S)
+    server = _Server(config_of(application(judge), host, port))
+    server.streams = judge.hub
+    server.run()

@@ -3,7 +3,6 @@ only for students with a new record. One thread does that at most every two seco
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from grader.classes.batch.policy import Which
 from grader.classes.final_points import Line, gradebook, students_only
 from grader.course.assignment import Assignment, FailedTests
 from grader.judge.ledger import Ledger
+from grader.judge.prepared import Prepared, prepared
 from grader.judge.store_thread import StoreThread
-from grader.report.leaderboard import Board, Names, leaderboard
+from grader.report.leaderboard import Board, Names, leaderboard, render
 
 _AT_MOST_EVERY_S = 2.0
 _AT_LEAST_EVERY_S = 20.0
@@ -23,23 +23,32 @@ _AT_LEAST_EVERY_S = 20.0
 
 @dataclass(frozen=True)
 class Shown:
-    """A board ready to send: None where nothing is ranked yet. `etag` changes with its content."""
+    """A board ready to send; `board` is None where nothing is ranked yet."""
 
     board: Board | None
-    etag: str
-    why_empty: str = "Nobody has a result yet."
+    as_html: Prepared
+    as_json: Prepared
 
 
 class Standings(threading.Thread):
-    """Keeps `shown` and `lines` up to date until `stop`. `published` is called after every change."""
+    """Keeps `shown` and `lines` up to date until `stop`. `draw` makes HTML of a board, or of the sentence that says why
+    there is none; `published` is called after every change."""
 
-    def __init__(self, books: StoreThread, rules: Assignment, which: Which, published: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        books: StoreThread,
+        rules: Assignment,
+        which: Which,
+        draw: Callable[[Board | None, str], str],
+        published: Callable[[], None],
+    ) -> None:
         super().__init__(name="standings", daemon=True)
-        self._books, self._rules, self._which, self._published = books, rules, which, published
+        self._books, self._rules, self._which = books, rules, which
+        self._draw, self._published = draw, published
         self._bell, self._ending = threading.Event(), False
         self._seen = 0
-        self.shown = Shown(None, "none")
         self.lines: dict[str, Line] = {}
+        self.shown = self._shown()
 
     def look(self) -> None:
         """There may be a new record."""
@@ -65,8 +74,15 @@ class Standings(threading.Thread):
             for line in self._books.call(_lines, self._rules.name, self._which, student):
                 lines[student] = line
         self.lines = dict(sorted(lines.items()))
-        self.shown = _board(list(self.lines.values()), self._rules)
-        self._published()
+        before, self.shown = self.shown, self._shown()
+        if self.shown.as_json.etag != before.as_json.etag:
+            self._published()
+
+    def _shown(self) -> Shown:
+        board, why_empty = _board(list(self.lines.values()), self._rules)
+        as_json = "null" if board is None else render(board, "json")
+        html = prepared(self._draw(board, why_empty), "text/html; charset=utf-8")
+        return Shown(board, html, prepared(as_json, "application/json"))
 
 
 def _graded_since(ledger: Ledger, assignment: str, seen: int) -> tuple[list[str], int]:
@@ -83,17 +99,15 @@ def _lines(ledger: Ledger, assignment: str, which: Which, student: str) -> list[
     return gradebook(ledger.store, assignment, which, student)
 
 
-def _board(lines: list[Line], rules: Assignment) -> Shown:
-    """By speedup; where nothing was timed, by the points for correct results."""
+def _board(lines: list[Line], rules: Assignment) -> tuple[Board | None, str]:
+    """By speedup; where nothing was timed, by the points for correct results. Without a board, why there is none."""
     correctness = next((part.part for part in rules.rubric if isinstance(part, FailedTests)), None)
-    why = Shown(None, "").why_empty
+    why = "Nobody has a result yet."
     for metric in ("speedup", correctness):
         if metric is None or not students_only(lines):
             continue
         try:
-            board = leaderboard(lines, metric=metric, names=Names.NICKNAME)
+            return leaderboard(lines, metric=metric, names=Names.NICKNAME), ""
         except UsageError as error:
             why = str(error)
-            continue
-        return Shown(board, hashlib.sha256(repr(board).encode()).hexdigest()[:16])
-    return Shown(None, "none", why)
+    return None, why

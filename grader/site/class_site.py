@@ -168,14 +168,13 @@ def _student(store: Store, assignment: str, line: Line, public: Path, written: s
     folder = public / "students" / line.attempt.student.page
     folder.mkdir(parents=True)
     entered = store.points(assignment).get(line.attempt.student.id, {})
-    attempts = list(store.attempts(assignment, line.attempt.student.id))
     history = [
         (
             attempt.number,
             "index.html" if attempt.submission == line.attempt.submission else f"attempt-{attempt.number}.html",
-            standing(attempt, entered, len(attempts)),
+            standing(attempt, entered),
         )
-        for attempt in attempts
+        for attempt in store.attempts(assignment, line.attempt.student.id)
     ]
     for _, name, standing_then in history:
         report = report_of(

@@ -138,4 +138,4 @@ def line_of(record: Record, nickname: str = "", penalty: float = 0.0, **entered:
         1, student, 1, record.submission.sha256, datetime(2026, 11, 20, tzinfo=UTC), 0, penalty, 1, record
     )
     points = {part: Points(student.id, part, value, "") for part, value in entered.items()}
-    return standing(attempt, points, 1)
+    return standing(attempt, points)

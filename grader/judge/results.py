@@ -1,0 +1,81 @@
+"""What lists and the API show of a record. To read a record takes milliseconds, and each is asked for every second, so
+what is shown of it stays in memory until its attempt has a newer one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from grader.base.verdict import Verdict
+from grader.records import measured_times
+from grader.records.record import Record
+from grader.records.score import geometric_mean
+from grader.store import Store
+from grader.store.faults import translate_sqlite_errors
+
+_SHOWN = {"name", "verdict", "fault", "reason", "max_error", "wall_s", "gpu_ms", "speedup"}
+_KEPT = 2000
+"""A result takes up to 20 kB."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of an attempt. `problem` is what is wrong first, in a line; `files` begins the SHA-256 of the files."""
+
+    tests: tuple[dict[str, Any], ...]
+    passed: int
+    problem: str
+    scores: dict[str, Any]
+    practice: bool
+    max_error: float | None
+    gpu_ms: float | None
+    speedup: float | None
+    occupancy: float | None
+    files: str
+
+
+def result_of(record: Record) -> Result:
+    """What is shown of a record."""
+    speedups = [value.value for test in record.tests if (value := measured_times.speedup(test))]
+    times = [test.gpu_ms for test in record.tests if test.gpu_ms is not None]
+    return Result(
+        tests=tuple(test.model_dump(mode="json", include=_SHOWN) for test in record.tests),
+        passed=sum(test.verdict is Verdict.PASSED for test in record.tests),
+        problem=next((test.reason for test in record.tests if test.verdict is not Verdict.PASSED), ""),
+        scores=record.scores.model_dump(),
+        practice=record.practice,
+        max_error=max((test.max_error for test in record.tests if test.max_error is not None), default=None),
+        gpu_ms=sum(times) if times else None,
+        speedup=geometric_mean(speedups) if speedups else None,
+        occupancy=record.occupancy,
+        files=record.submission.sha256[:12],
+    )
+
+
+class Results:
+    """The results of a store's attempts, for one thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[int, tuple[int, Result]] = OrderedDict()
+
+    def of(self, submission: int | None) -> Result | None:
+        """The result of an attempt; None where it was not graded, or not yet."""
+        if submission is None:
+            return None
+        query = "SELECT max(id) FROM records WHERE submission = ?"
+        with translate_sqlite_errors(self._store.path):
+            (newest,) = self._store.execute(query, (submission,)).fetchone()
+        if newest is None:
+            return None
+        stamp, kept = self._kept.get(submission, (None, None))
+        if stamp != newest or kept is None:
+            record = self._store.record_that_counts(submission)
+            assert record is not None
+            kept = result_of(record)
+            self._kept[submission] = newest, kept
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(submission)
+        return kept
