@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from grader.python import gpu_memory, library
+from grader.python import gpu, library
 
-_memory = gpu_memory if os.environ.get("GRADER_PYTHON_ENGINE") == "cuda" else library
+_memory = gpu if os.environ.get("GRADER_PYTHON_ENGINE") == "cuda" else library
 _NUMPY = {
     "fp16": np.float16, "bf16": np.uint16, "fp32": np.float32, "fp64": np.float64, "int1": np.bool_,
     "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,

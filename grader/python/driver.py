@@ -1,28 +1,31 @@
-"""The driver that Triton launches kernels with: everything between a compiled kernel and the emulator's runtime.
+"""The drivers that Triton launches kernels with: on the emulator, on a GPU, and in the build step, which launches none.
 
 Triton asks a driver for its target, its device and streams, for a launcher for each kernel, and for ways to time one.
-There is one device. Times on the emulator say nothing about a GPU, so timing runs a function once (Timing below).
+There is one device. Times on the emulator say nothing about a GPU, so timing runs a function once there.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import struct
+import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.backends.nvidia.driver import ty_to_cpp
 
-from grader.python import library
-from grader.python.arrays import Array, zeros
+from grader.python import gpu, library
+from grader.python.arrays import Array, empty, zeros
 from grader.python.backend import ARCHITECTURE, library_of
+from grader.python.launcher import EmulatorLauncher, GpuLauncher, Launcher, NoLauncher
 
 _WARP = 32
+_BRIEF_RUNS = 3
+_CACHE_BYTES = 256 << 20
+"""More than any GPU's second-level cache."""
 _SHARED_OPTIN_BYTES = 163 << 10
+_SHARED_OPTIN_BYTES_HOPPER = 227 << 10
 _PROPERTIES = {  # of an A100, which has compute capability 8.0
     "max_shared_mem": _SHARED_OPTIN_BYTES,
     "max_num_regs": 65536,
@@ -32,14 +35,6 @@ _PROPERTIES = {  # of an A100, which has compute capability 8.0
     "mem_clock_rate": 1_215_000,
     "mem_bus_width": 5120,
 }
-_SCALARS: dict[str, Any] = {
-    "i1": ctypes.c_int8, "i8": ctypes.c_int8, "i16": ctypes.c_int16, "i32": ctypes.c_int32, "i64": ctypes.c_int64,
-    "u1": ctypes.c_uint8, "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32, "u64": ctypes.c_uint64,
-    "fp32": ctypes.c_float, "f32": ctypes.c_float, "fp64": ctypes.c_double,
-}  # fmt: skip
-
-
-Loaded = tuple[library.Kernel, library.Kernel, int, int, int]
 
 
 class Utilities:
@@ -60,86 +55,6 @@ class Utilities:
 
     def set_printf_fifo_size(self, size_bytes: int) -> None:
         """device_print writes at once here."""
-
-
-class Launcher:
-    """Launches one compiled kernel."""
-
-    def __init__(self, source: Any, metadata: Any) -> None:
-        self._types = tuple(source.signature.values())
-        self._threads = metadata.num_warps * _WARP
-        self._shared = metadata.shared
-        self._scratch = metadata.global_scratch_size, metadata.profile_scratch_size
-
-    def __call__(
-        self, x: int, y: int, z: int, stream: int, kernel: library.Kernel, packed: Any, metadata: Any,
-        enter: Callable[[Any], None] | None, leave: Callable[[Any], None] | None, *values: Any,
-    ) -> None:  # fmt: skip
-        if enter is not None:
-            enter(metadata)
-        if x * y * z > 0:
-            with _lent(_tensors(values)):
-                arguments = [*_arguments(self._types, values)]
-                scratch = [zeros((x * y * z * size,), "uint8") if size else None for size in self._scratch]
-                arguments += [ctypes.c_void_p(array.data_ptr() if array else 0) for array in scratch]
-                library.launch(kernel, (x, y, z), self._threads, self._shared, stream, arguments)
-                library.synchronize()  # PyTorch's tensors on the CPU are read without asking us
-        if leave is not None:
-            leave(metadata)
-
-
-def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
-    """The arguments that the kernel has, as ctypes values: without constants, and tuples laid flat."""
-    for kind, value in zip(types, values, strict=True):
-        if isinstance(kind, tuple):
-            yield from _arguments(kind, value)
-        elif kind == "constexpr":
-            continue
-        elif kind.startswith("*"):
-            address = value if isinstance(value, int) else 0 if value is None else value.data_ptr()
-            yield ctypes.c_void_p(address)
-        elif kind in _SCALARS:
-            yield _SCALARS[kind](value)
-        elif kind == "fp16":
-            yield ctypes.c_uint16.from_buffer_copy(_half(value))
-        elif kind == "bf16":
-            yield ctypes.c_uint16(_bfloat16(value))
-        else:
-            raise TypeError(f"the emulator takes no argument of type {kind} (tensor descriptors need a Hopper GPU)")
-
-
-def _half(value: float) -> bytes:
-
-    return struct.pack("<e", value)
-
-
-def _bfloat16(value: float) -> int:
-    bits = ctypes.c_uint32.from_buffer_copy(ctypes.c_float(value)).value
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-
-
-def _tensors(values: Sequence[Any]) -> Iterator[Any]:
-    """PyTorch's tensors among the arguments, whose memory the runtime does not know."""
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _tensors(value)
-        elif hasattr(value, "untyped_storage"):
-            yield value
-
-
-@contextlib.contextmanager
-def _lent(tensors: Iterator[Any]) -> Iterator[None]:
-    """For one launch, let kernels use the tensors' storages, and nothing around them."""
-    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
-    storages.pop(0, None)
-    for address, size_bytes in storages.items():
-        library.share_host_memory(address, size_bytes)
-    try:
-        yield
-    finally:
-        for address in storages:
-            with contextlib.suppress(library.CudaError):  # the launch's own error is the one to report
-                library.unshare_host_memory(address)
 
 
 class Event:
@@ -194,14 +109,10 @@ def try_once(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None =
     return [_NO_TIME_MS] * len(quantiles) if quantiles else _NO_TIME_MS
 
 
-class EmulatorDriver(DriverBase):  # type: ignore[misc]
-    """Triton's driver for the emulated GPU."""
+class Driver(DriverBase):  # type: ignore[misc]
+    """What the drivers have in common."""
 
-    launcher_cls = Launcher
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.utils = Utilities()
+    launcher_cls: type[Launcher]
 
     @classmethod
     def is_active(cls) -> bool:
@@ -211,7 +122,11 @@ class EmulatorDriver(DriverBase):  # type: ignore[misc]
         return str(ty_to_cpp(ty))
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", ARCHITECTURE, _WARP)
+        major, minor = self.get_device_capability()
+        return GPUTarget("cuda", 10 * major + minor, _WARP)
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return divmod(ARCHITECTURE, 10)
 
     def get_current_device(self) -> int:
         return 0
@@ -222,8 +137,15 @@ class EmulatorDriver(DriverBase):  # type: ignore[misc]
     def get_current_stream(self, device: int = 0) -> int:
         return 0
 
-    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-        return divmod(ARCHITECTURE, 10)
+
+class EmulatorDriver(Driver):
+    """Triton's driver for the emulated GPU."""
+
+    launcher_cls = EmulatorLauncher
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.utils = Utilities()
 
     def get_active_torch_device(self) -> Any:
         import torch
@@ -245,6 +167,12 @@ class EmulatorDriver(DriverBase):  # type: ignore[misc]
 
 
 class _Unloaded(Utilities):
+    def __init__(self, architecture: int) -> None:
+        self._hopper = architecture >= 90
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        return _PROPERTIES | ({"max_shared_mem": _SHARED_OPTIN_BYTES_HOPPER} if self._hopper else {})
+
     def load_binary(
         self, name: str, binary: bytes, shared: int, device: int
     ) -> tuple[Any, library.Kernel, int, int, int]:
@@ -252,20 +180,94 @@ class _Unloaded(Utilities):
         return kernel, kernel, 0, 0, 1024
 
 
-class _NoLauncher(Launcher):
-    def __call__(self, *values: Any) -> None:
-        """The kernel is compiled, which is all that is wanted."""
-
-
 class CompilingDriver(EmulatorDriver):
     """Compiles kernels, for the emulator or for a GPU's architecture, and launches none."""
 
-    launcher_cls = _NoLauncher
+    launcher_cls = NoLauncher
 
     def __init__(self, architecture: int) -> None:
         super().__init__()
-        self.utils = _Unloaded()
+        self.utils = _Unloaded(architecture)
         self._architecture = architecture or ARCHITECTURE
 
-    def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", self._architecture, _WARP)
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return divmod(self._architecture, 10)
+
+
+class GpuUtilities:
+    """What Triton asks a driver's `utils` for, on a GPU."""
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, gpu.Kernel, int, int, int]:
+        """(module, function, registers, spills, most threads) of a kernel in machine code."""
+        kernel = gpu.load(binary, name, shared)
+        return kernel, kernel, kernel.registers, kernel.spills, kernel.max_threads
+
+    def unload_module(self, module: Any) -> None:
+        """Kernels stay: launches may be under way."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        return gpu.properties()
+
+    def set_printf_fifo_size(self, size_bytes: int) -> None:
+        gpu.set_printf_bytes(size_bytes)
+
+
+class GpuInterface:
+    """What triton.testing wants of torch.cuda."""
+
+    Event = gpu.Event
+    synchronize = staticmethod(gpu.synchronize)
+
+    @staticmethod
+    def current_device() -> int:
+        return 0
+
+
+def time_briefly(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
+    """The benchmarker of autotune: a few runs of each configuration, since all of them count as the program's GPU
+    time."""
+    kernel_call()
+    times = []
+    for _ in range(_BRIEF_RUNS):
+        begin, end = gpu.Event(), gpu.Event()
+        begin.record()
+        kernel_call()
+        end.record()
+        gpu.synchronize()
+        times.append(begin.elapsed_time(end))
+    middle = statistics.median(times)
+    return [middle, min(times), max(times)][: len(quantiles)] if quantiles else middle
+
+
+class GpuDriver(Driver):
+    """Triton's driver for the machine's GPU, with PyTorch or without it."""
+
+    launcher_cls = GpuLauncher
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.utils = GpuUtilities()
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return gpu.capability()
+
+    def get_current_stream(self, device: int = 0) -> int:
+        torch = sys.modules.get("torch")
+        return int(torch.cuda.current_stream().cuda_stream) if torch is not None else 0
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        return getattr(sys.modules.get("torch"), "cuda", GpuInterface)
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        return time_briefly
+
+    def get_empty_cache_for_benchmark(self) -> Array:
+        return empty((_CACHE_BYTES,), "int8")
+
+    def clear_cache(self, cache: Array) -> None:
+        gpu.clear(cache.data_ptr(), _CACHE_BYTES)

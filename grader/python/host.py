@@ -7,7 +7,9 @@ the program runs once for each, in one process; the cache is then left in the fo
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib.abc
 import json
 import os
 import runpy
@@ -24,7 +26,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime import cache, driver
 
 from grader.python.backend import EmulatorBackend
-from grader.python.driver import CompilingDriver, EmulatorDriver
+from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
 from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE
 
 _MODULES = Path(__file__).parent / "modules"
@@ -47,12 +49,29 @@ def start(package: str, arguments: Sequence[str]) -> int:
         sys.path[:0] = [str(main.parent), str(_MODULES)]
         sys.argv[0] = str(main)
         engine = os.environ.get(ENGINE_VARIABLE, "cuda")
-        if not engine.startswith("compile"):
-            _take_over(engine)
-            return _run(main, arguments)
+        if not _imports_torch(main):
+            sys.meta_path.insert(0, _WithoutTorch())
         _take_over(engine)
+        if not engine.startswith("compile"):
+            return _run(main, arguments)
         codes = [_run(main, pair) for pair in zip(arguments[::2], arguments[1::2], strict=True)]
         return max(codes, default=0)
+
+
+class _WithoutTorch(importlib.abc.MetaPathFinder):
+    """Hides PyTorch from Triton, which would import it: seconds in each run."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "torch":
+            raise ModuleNotFoundError("the program does not import torch", name=name)
+
+
+def _imports_torch(main: Path) -> bool:
+    tree = ast.parse(main.read_bytes())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in imports if isinstance(node, ast.ImportFrom)]
+    return any(name.partition(".")[0] == "torch" for name in names)
 
 
 def _relocate(cache: Path) -> None:
@@ -65,14 +84,13 @@ def _relocate(cache: Path) -> None:
 def _take_over(engine: str) -> None:
     """Put our driver, and on the emulator our compiler, in the place of Triton's for NVIDIA GPUs."""
     cache.triton_key = lambda: triton.__version__  # else it reads all of Triton, which takes longer than most runs
-    if engine == "cuda":
-        return
-
     kind, _, architecture = engine.partition(":")
-    ours = CompilingDriver(int(architecture or 0)) if kind == "compile" else EmulatorDriver()
-    if not architecture:
+    if kind != "cuda" and not architecture:
         backends["nvidia"] = Backend(EmulatorBackend, EmulatorDriver)
-    driver.set_active(ours)
+    if kind == "compile":
+        driver.set_active(CompilingDriver(int(architecture or 0)))
+    else:
+        driver.set_active(GpuDriver() if kind == "cuda" else EmulatorDriver())
 
 
 def _run(main: Path, arguments: Sequence[str]) -> int:
