@@ -141,7 +141,7 @@ class Driver(DriverBase):  # type: ignore[misc]
 class EmulatorDriver(Driver):
     """Triton's driver for the emulated GPU."""
 
-    launcher_cls = EmulatorLauncher
+    launcher_cls: type[Launcher] = EmulatorLauncher
 
     def __init__(self) -> None:
         super().__init__()

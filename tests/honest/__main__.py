@@ -73,6 +73,8 @@ def main() -> int:
     records: list[Record] = []
     for assignment in assignments:
         chosen = [path for path in variants(assignment) if not options.names or path.stem in options.names]
+        if not chosen:
+            continue
         with tempfile.TemporaryDirectory(prefix="honest-") as place:
             records += submissions.grade_paths(
                 [hand_in(path, Path(place)) for path in chosen],
