@@ -11,12 +11,16 @@ import pytest
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
+from grader.emulator import DEFAULT_SANITIZERS
 from grader.programs.build import Build, build
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
+from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
+from grader.sandbox import build_tools
+from grader.sanitizers import CHECKS
 from tests.support.batch_engine import PlainC
 from tests.support.timed_engine import GPU
 
@@ -91,6 +95,32 @@ def test_kernels_that_launch_kernels_are_refused_unless_the_assignment_allows_th
     )
     allowed = rules.model_copy(update={"build": rules.build.model_copy(update={"dynamic_parallelism": True})})
     assert built(source + "int main() { parent<<<1, 1>>>(); }\n", engine, allowed, tmp_path).ok
+
+
+def test_nvcc_compiles_a_program_again_only_if_a_file_changed(
+    tmp_path: Path, rules: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = []
+    run = build_tools.run
+    monkeypatch.setattr(build_tools, "run", lambda job, limits: called.append(job.command[0]) or run(job, limits))
+
+    def build_for(checks: frozenset[str]) -> tuple[Build, bool]:
+        called.clear()
+        found = built('#include "kernel.h"\nint main() { kernel<<<1, 1>>>(); }\n', engine(checks), rules, tmp_path)
+        assert found.ok and not found.cached
+        return found, any(Path(command).name in ("nvcc", "ptxas") for command in called)
+
+    def engine(checks: frozenset[str]) -> EmulatorEngine:
+        return EmulatorEngine(find_toolkit(), "sm_80", sanitize=checks)
+
+    (tmp_path / "kernel.h").write_text("__global__ void kernel() { int unused; }\n")
+    first, compiled = build_for(DEFAULT_SANITIZERS)
+    assert compiled and first.log.startswith("kernel.h(1): warning")
+    checked, compiled = build_for(frozenset(CHECKS))
+    assert not compiled and checked.log == first.log
+    (tmp_path / "kernel.h").write_text("\n__global__ void kernel() { int unused; }\n")
+    changed, compiled = build_for(frozenset(CHECKS))
+    assert compiled and changed.log.startswith("kernel.h(2): warning")
 
 
 def test_a_header_of_a_forbidden_library_is_named_with_its_library(tmp_path: Path, rules: Assignment) -> None:

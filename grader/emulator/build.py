@@ -7,7 +7,7 @@ x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────�
 y.cpp, y.c ── nvcc -c ──► y.o ──────────────────────────┤
 runtime/*.c ── gcc, cached ─────────────────────────────┘
 
-nvcc runs in the project's folder and gets names relative to it, so that __FILE__ and messages contain relative names.
+nvcc.py calls nvcc and ptxas. nvcc runs in the project's folder and gets names relative to it, so that __FILE__ and messages contain relative names.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.base.errors import MachineFault
-from grader.base.process import Completed, Runner
+from grader.base.process import Runner
 from grader.emulator import DEFAULT_SANITIZERS
 from grader.emulator.isa import RUNTIME, binutil, host_compiler, instruction_set
 from grader.emulator.native import compile_c, runtime_object, template_objects
+from grader.emulator.nvcc import (
+    CompileFailed,
+    Project,
+    Unit,
+    checked,
+    compile_host,
+    compile_unit,
+    read_kernels,
+    toolkit_of,
+)
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
-from grader.emulator.ptxas import KernelInfo, read_ptxas
+from grader.emulator.ptxas import KernelInfo
 from grader.emulator.translate import Finding, Translation, translate_module
 from grader.emulator.translate.lacking import lacking_function
 from grader.sandbox import quarantine
 
 FILES_PER_UNIT = 10_000  # range of PTX file numbers per unit, so that those of linked units do not clash
-HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
 MAX_PTX_BYTES = 32 << 20
 """Five lines of source can become gigabytes of PTX, because it lists the values of an array one by one."""
 MAX_OBJECT_BYTES = 512 << 20
 PART_BYTES = 120_000  # C text compiled in one go
-
-
-class CompileFailed(Exception):
-    """nvcc, the host compiler or the linker rejected the program. `log` holds their messages."""
-
-    def __init__(self, log: str) -> None:
-        super().__init__(log.strip().splitlines()[-1] if log.strip() else "compilation failed")
-        self.log = log
 
 
 class Unsupported(Exception):
@@ -65,27 +65,6 @@ class EmulatedProgram:
     kernels: tuple[KernelInfo, ...]
 
 
-@dataclass(frozen=True)
-class _Unit:
-    """One CUDA source compiled by nvcc; `source` is relative to the project's folder."""
-
-    source: str
-    object: Path
-    ptx: Path
-    log: str
-
-
-@dataclass(frozen=True)
-class _Project:
-    """The inputs of every call of nvcc, which runs in `folder`."""
-
-    folder: Path
-    nvcc: Path
-    flags: NvccFlags
-    target: str
-    run: Runner
-
-
 def compile_program(
     sources: Sequence[Path],
     output: Path,
@@ -99,6 +78,7 @@ def compile_program(
     target: str = "sm_80",
     sanitize: frozenset[str] = DEFAULT_SANITIZERS,
     count: bool = False,
+    content: str = "",
 ) -> EmulatedProgram:
     """Compile and link `sources` into the executable `output`, with intermediate files in `work`. Files that the grader
     itself writes for the compilers go to `written`, which `run` must make read-only for them. The compilers run in
@@ -107,7 +87,8 @@ def compile_program(
     `folder` is the project's folder, by default that of the first source: relative -I options and names of files in
     messages are relative to it. `flags` are nvcc's, as in a student's Makefile; the architecture is always `target`;
     with -x=cu C++ files are CUDA. Every command goes through `run`. `sanitize` may add "race" and "init" to memory and
-    sync, which are always on. With `count` the program's trace has counters (runtime/counters.h). Raises
+    sync, which are always on. With `count` the program's trace has counters (runtime/counters.h). With `content`, a hash
+    over everything that nvcc reads in `folder` and of its toolkit, the cache keeps what nvcc makes of it. Raises
     `CompileFailed`, `Unsupported`, and `MachineFault` if a compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
@@ -118,25 +99,25 @@ def compile_program(
         sources = [source.resolve() for source in sources]
     folder = (folder or sources[0].parent).resolve()
     parsed = NvccFlags.parse(flags)
-    project = _Project(folder, nvcc, parsed, target, run)
+    project = Project(folder, work, written, nvcc, parsed, target, run, content)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
-    toolkit = _toolkit(nvcc, run, work)
+    toolkit = toolkit_of(nvcc, run, work)
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
         runtime = pool.submit(runtime_object, toolkit.include, run, written)
         cuda = [name for name in names if parsed.is_cuda(name)]
         plain = [
-            pool.submit(_host_object, project, name, work / f"host{i}")
+            pool.submit(compile_host, project, name, f"host{i}")
             for i, name in enumerate(name for name in names if not parsed.is_cuda(name))
         ]
-        units = list(pool.map(lambda s: _nvcc(project, s[1], work / f"unit{s[0]}"), enumerate(cuda)))
+        units = list(pool.map(lambda s: compile_unit(project, s[1], f"unit{s[0]}"), enumerate(cuda)))
         objects: list[Future[Path]] = []
         lent: list[Path] = []
         kernels: list[KernelInfo] = []
         findings: list[Finding] = []
         logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
-        infos = [pool.submit(_ptxas, unit, toolkit, run, parsed, target) for unit in units]
+        infos = [pool.submit(read_kernels, project, unit, toolkit.ptxas) for unit in units]
         try:
-            modules = [_parse(unit, i * FILES_PER_UNIT, folder) for i, unit in enumerate(units)]
+            modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
         except Unsupported:
             for info in infos:
                 info.result()  # if ptxas refuses it too, report that instead
@@ -172,7 +153,7 @@ def compile_program(
             logs.append(log)
             kernels += facts
         for i, unit in enumerate(units):
-            objects.append(pool.submit(_rename_registration, unit, f"m{i}", run))
+            objects.append(pool.submit(_rename_registration, unit, f"m{i}", run, work))
         if findings:
             raise Unsupported(findings)
         finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
@@ -190,99 +171,9 @@ def runtime_identity() -> str:
     return digest.hexdigest()
 
 
-# ---- tools --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Toolkit:
-    ptxas: Path
-    include: Path
-
-
-_toolkits: dict[tuple[Path, str | None], _Toolkit] = {}
-
-
-def _toolkit(nvcc: Path, run: Runner, work: Path) -> _Toolkit:
-    """The paths of nvcc's ptxas and headers, as reported by nvcc."""
-    key = (nvcc, os.environ.get("NVCC_CCBIN"))  # with a cross compiler nvcc reports the other processor's headers
-    known = _toolkits.get(key)
-    if known is not None:
-        return known
-    done = run([str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null", "-o", "/dev/null"], work)
-    here = re.search(r"^#\$ _HERE_=(.+)$", done.output, re.M)
-    include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
-    if not here or not include:
-        raise MachineFault(
-            f"{nvcc} does not report the path of its toolkit (nvcc --dryrun printed: {done.output.strip()[:200]})"
-        )
-    found = _Toolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
-    _toolkits[key] = found
-    return found
-
-
-def _checked(done: Completed) -> str:
-    if done.exit_code != 0:
-        raise CompileFailed(done.output)
-    return done.output
-
-
-# ---- nvcc and ptxas -------------------------------------------------------------------------------------------------
-
-
-def _nvcc(project: _Project, source: str, folder: Path) -> _Unit:
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = Path(source).stem
-    out = folder / f"{stem}.o"
-    number = project.target.removeprefix("sm_")
-    command = [
-        str(project.nvcc), *project.flags.compile, "-c", "-lineinfo", "-Xcompiler", ",".join(_host_lines(project.folder)),
-        "--keep", "--keep-dir", str(folder), "-gencode", f"arch=compute_{number},code=compute_{number}",
-        "-x", "cu", source, "-o", str(out),
-    ]  # fmt: skip
-    if project.flags.relocatable:
-        command.insert(1, "-rdc=true")
-    log = _checked(project.run(command, project.folder))
-    return _Unit(source, out, folder / f"{stem}.ptx", log)
-
-
-def _host_object(project: _Project, source: str, folder: Path) -> tuple[Path, str]:
-    """Compile a source without device code, which nvcc passes to gcc or g++, and return (object, log)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    out = folder / f"{Path(source).stem}.o"
-    flags = project.flags.of_c if source.endswith(".c") else project.flags.compile
-    lines = ",".join(_host_lines(project.folder))
-    command = [str(project.nvcc), *flags, "-c", "-Xcompiler", lines, source, "-o", str(out)]
-    return out, _checked(project.run(command, project.folder))
-
-
-def _host_lines(folder: Path) -> Iterator[str]:
-    """g++'s options for line numbers that can be read back, with names relative to `folder`."""
-    yield from HOST_LINES
-    if re.fullmatch(r"[\w./+@-]+", str(folder)):  # nvcc splits at commas, and a shell reads the rest
-        yield f"-fdebug-prefix-map={folder}=."
-
-
-def _ptxas(unit: _Unit, toolkit: _Toolkit, run: Runner, flags: NvccFlags, target: str) -> tuple[list[KernelInfo], str]:
-    command = [
-        str(toolkit.ptxas),
-        *flags.ptxas,
-        "-v",
-        f"-arch={target}",
-        str(unit.ptx),
-        "-o",
-        str(unit.ptx.with_suffix(".cubin")),
-    ]
-    if flags.relocatable:
-        command.insert(1, "-c")
-    done = run(command, unit.ptx.parent.parent)
-    if done.exit_code != 0:
-        raise CompileFailed(done.output)
-    return read_ptxas(done.output), done.output if flags.verbose_ptxas else ""
-
-
-def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
+def _parse(unit: Unit, first_file: int) -> Module:
     """Parse a unit's PTX. This takes about 20 bytes of memory per byte of text, in the grader's own process. nvcc makes
-    the names of source files absolute: those below `folder` become relative to it again."""
+    the names of source files absolute: those of the project become relative to its folder again."""
     try:
         text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MAX_PTX_BYTES)
     except quarantine.Refused as refused:
@@ -295,7 +186,7 @@ def _parse(unit: _Unit, first_file: int, folder: Path) -> Module:
         what = f"the PTX that nvcc made of {unit.source} ({error})"
         raise Unsupported([Finding(what, unit.source, None, "run this program on a GPU (--engine cuda)")]) from error
     for number, file in module.files.items():
-        module.files[number] = file.removeprefix(f"{folder}/")
+        module.files[number] = file.removeprefix(f"{unit.compiled_in}/")
     return module
 
 
@@ -322,29 +213,31 @@ def module_sources(
     yield translation.tables + registration + glue, f"{prefix}_tables", "-O0"
 
 
-def _object_bytes(unit: _Unit) -> bytes:
+def _object_bytes(unit: Unit) -> bytes:
     try:
         return quarantine.read_bytes(unit.object.parent, unit.object.name, MAX_OBJECT_BYTES)
     except quarantine.Refused as refused:
         raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
 
 
-def _rename_registration(unit: _Unit, prefix: str, run: Runner) -> Path:
+def _rename_registration(unit: Unit, prefix: str, run: Runner, work: Path) -> Path:
+    """Copy the unit's object to `work`, with a function of its own that registers its kernels."""
     renamed = [f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name}={name[:-5]}" for name in _per_thread_names(unit)]
-    command = [binutil("objcopy"), *(f"--redefine-sym={pair}" for pair in renamed), str(unit.object)]
-    _checked(run(command, unit.object.parent.parent))
-    return unit.object
+    out = work / f"{prefix}_host.o"
+    options = [f"--redefine-sym={pair}" for pair in renamed]
+    checked(run([binutil("objcopy"), *options, str(unit.object), str(out)], work))
+    return out
 
 
-def _per_thread_names(unit: _Unit) -> list[str]:
+def _per_thread_names(unit: Unit) -> list[str]:
     """The runtime functions that a unit calls under their names for --default-stream per-thread: cudaMemcpyAsync_ptsz,
     cudaMemcpy_ptds."""
     names = re.findall(rb"\b(?:__)?cuda\w+_pt[sd][zs]\b", _object_bytes(unit))
     return sorted({name.decode() for name in names})
 
 
-def _linked_registration(units: Sequence[_Unit]) -> str:
+def _linked_registration(units: Sequence[Unit]) -> str:
     """C text of the functions through which objects register themselves with -rdc=true. nvcc's device linker would
     write them."""
     per_thread = int(any(map(_per_thread_names, units)))

@@ -100,10 +100,8 @@ def test_each_host_thread_has_a_default_stream_of_its_own_when_compiled_so(tmp_p
         '  printf("%d\\n", cudaStreamSynchronize(0));\n}\n'
     )
     done = execute(make(tmp_path, text, "--default-stream=per-thread").path, folder=tmp_path)
-    assert done.output == "0\n" and [k["name"] for k in done.kernels()] == [
-        "raise(int volatile*)",
-        "wait(int volatile*)",
-    ]
+    assert done.output == "0\n"
+    assert {kernel["name"] for kernel in done.kernels()} == {"raise(int volatile*)", "wait(int volatile*)"}
 
 
 def test_ptxas_facts_come_with_the_program(tmp_path: Path) -> None:

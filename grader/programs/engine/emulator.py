@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,12 +70,22 @@ class EmulatorEngine:
                     target=self.target,
                     sanitize=self.sanitize,
                     count=self.count,
+                    content=self._content(folder),
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)
             except (emulator.Unsupported, GraderFault) as fault:
                 return Compiled(Fault.GRADER, str(fault))
         return Compiled(None, program.log)
+
+    def _content(self, folder: Path) -> str:
+        """A hash over everything that nvcc reads: the submission in `folder`, the toolkit, the host's compiler."""
+        digest = hashlib.sha256(f"{self.toolkit.identity}\0{emulator.instruction_set().identity}".encode())
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                content = path.read_bytes()
+                digest.update(f"\0{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
+        return digest.hexdigest()
 
     def problem(self) -> str:
         """The emulator has no hardware or driver that could fail."""

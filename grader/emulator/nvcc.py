@@ -1,0 +1,186 @@
+"""Calls of nvcc and ptxas: from a source file to a host object, PTX, and ptxas's facts.
+
+What they make does not depend on the emulator's checks, and nvcc takes most of a build's time. So it is kept in the
+cache: a build with other checks, such as a closer look, takes it from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.base.errors import MachineFault
+from grader.base.process import Completed, Runner
+from grader.emulator.nvcc_flags import NvccFlags
+from grader.emulator.ptxas import KernelInfo, read_ptxas
+from grader.sandbox import quarantine
+from grader.sandbox.cache import kept
+
+HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
+
+
+class CompileFailed(Exception):
+    """nvcc, the host compiler or the linker rejected the program. `log` holds their messages."""
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log.strip().splitlines()[-1] if log.strip() else "compilation failed")
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Project:
+    """The inputs of every call of nvcc, which runs in `folder`; compilers write below `work`, and only the grader
+    writes to `written`. `content` is a hash over everything that the compilers read, or '' to keep nothing."""
+
+    folder: Path
+    work: Path
+    written: Path
+    nvcc: Path
+    flags: NvccFlags
+    target: str
+    run: Runner
+    content: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One CUDA source compiled by nvcc; `source` is relative to the project's folder. `ptx` names sources below
+    `compiled_in`."""
+
+    source: str
+    object: Path
+    ptx: Path
+    log: str
+    compiled_in: Path
+
+
+@dataclass(frozen=True)
+class NvccToolkit:
+    ptxas: Path
+    include: Path
+
+
+_toolkits: dict[tuple[Path, str | None], NvccToolkit] = {}
+
+
+def toolkit_of(nvcc: Path, run: Runner, work: Path) -> NvccToolkit:
+    """The paths of nvcc's ptxas and headers, as reported by nvcc."""
+    key = (nvcc, os.environ.get("NVCC_CCBIN"))  # with a cross compiler nvcc reports the other processor's headers
+    known = _toolkits.get(key)
+    if known is not None:
+        return known
+    done = run([str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null", "-o", "/dev/null"], work)
+    here = re.search(r"^#\$ _HERE_=(.+)$", done.output, re.M)
+    include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
+    if not here or not include:
+        raise MachineFault(
+            f"{nvcc} does not report the path of its toolkit (nvcc --dryrun printed: {done.output.strip()[:200]})"
+        )
+    found = NvccToolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
+    _toolkits[key] = found
+    return found
+
+
+def _checked(done: Completed) -> str:
+    if done.exit_code != 0:
+        raise CompileFailed(done.output)
+    return done.output
+
+
+# ---- calls --------------------------------------------------------------------------------------------------------
+
+
+def compile_unit(project: Project, source: str, name: str) -> Unit:
+    """Compile a CUDA source with nvcc, in the folder `name` below `work`."""
+    stem = Path(source).stem
+    number = project.target.removeprefix("sm_")
+    work, lines = project.work / name, ",".join(_host_lines(project.folder))
+    command = [
+        str(project.nvcc), *project.flags.compile, "-c", "-lineinfo", "-Xcompiler", lines,
+        "--keep", "--keep-dir", str(work), "-gencode", f"arch=compute_{number},code=compute_{number}",
+        "-x", "cu", source, "-o", str(work / f"{stem}.o"),
+    ]  # fmt: skip
+    if project.flags.relocatable:
+        command.insert(1, "-rdc=true")
+    made = _make(project, command, source, name, f"{stem}.o", f"{stem}.ptx")
+    return Unit(source, made.folder / f"{stem}.o", made.folder / f"{stem}.ptx", made.log, made.compiled_in)
+
+
+def compile_host(project: Project, source: str, name: str) -> tuple[Path, str]:
+    """Compile a source without device code, which nvcc passes to gcc or g++, and return (object, log)."""
+    out = f"{Path(source).stem}.o"
+    flags = project.flags.of_c if source.endswith(".c") else project.flags.compile
+    lines = ",".join(_host_lines(project.folder))
+    command = [str(project.nvcc), *flags, "-c", "-Xcompiler", lines, source, "-o", str(project.work / name / out)]
+    made = _make(project, command, source, name, out)
+    return made.folder / out, made.log
+
+
+def read_kernels(project: Project, unit: Unit, ptxas: Path) -> tuple[list[KernelInfo], str]:
+    """Compile a unit's PTX with ptxas, for its messages alone, and return (facts, log)."""
+    options = ("-c", *project.flags.ptxas) if project.flags.relocatable else project.flags.ptxas
+    command = [str(ptxas), *options, "-v", f"-arch={project.target}", str(unit.ptx), "-o", os.devnull]
+    log = _make(project, command, unit.source, unit.ptx.parent.name).log
+    return read_ptxas(log), log if project.flags.verbose_ptxas else ""
+
+
+def checked(done: Completed) -> str:
+    """The messages of a compiler that succeeded. Raises CompileFailed."""
+    if done.exit_code != 0:
+        raise CompileFailed(done.output)
+    return done.output
+
+
+def _host_lines(folder: Path) -> Iterator[str]:
+    """g++'s options for line numbers that can be read back, with names relative to `folder`."""
+    yield from HOST_LINES
+    if re.fullmatch(r"[\w./+@-]+", str(folder)):  # nvcc splits at commas, and a shell reads the rest
+        yield f"-fdebug-prefix-map={folder}=."
+
+
+@dataclass(frozen=True)
+class _Made:
+    folder: Path
+    log: str
+    compiled_in: Path
+
+
+def _make(project: Project, command: Sequence[str], source: str, name: str, *files: str) -> _Made:
+    """Run a compiler of `source` that writes `files` into the folder `name` below `work`, or take them from the cache.
+    Raises CompileFailed."""
+    work, lent = project.work / name, project.written / name
+    work.mkdir(exist_ok=True)
+    if not project.content:
+        return _Made(work, checked(project.run(command, project.folder)), project.folder)
+    own = (f"{project.folder}/", f"{work}/", f"{lent}/")
+
+    def make(scratch: Path) -> Path:
+        log = _without(own, checked(project.run(command, project.folder)))
+        (scratch / "made").mkdir()
+        for file in files:
+            if not quarantine.claim(work, file, scratch / "made" / file):
+                raise CompileFailed(f"{log}\n{Path(command[0]).name} ended without an error but wrote no {file}.")
+        (scratch / "made/facts.json").write_text(json.dumps({"log": log, "folder": str(project.folder)}))
+        return scratch / "made"
+
+    places = (str(project.folder), str(project.work), str(project.written))
+    words = (project.content, repr(project.flags), source, *(_without(places, word) for word in command))
+    digest = hashlib.sha256("\0".join((*words, os.environ.get("NVCC_CCBIN", ""))).encode()).hexdigest()
+    entry = kept("nvcc", digest[:32], make)
+    lent.mkdir(exist_ok=True)
+    for file in files:
+        shutil.copyfile(entry / file, lent / file)
+    facts = json.loads((entry / "facts.json").read_text())
+    return _Made(lent, facts["log"], Path(facts["folder"]))
+
+
+def _without(folders: Sequence[str], text: str) -> str:
+    for folder in folders:
+        text = text.replace(folder, "")
+    return text
