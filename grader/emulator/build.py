@@ -224,7 +224,7 @@ def _rename_registration(unit: Unit, prefix: str, run: Runner, work: Path) -> Pa
     """Copy the unit's object to `work`, with a function of its own that registers its kernels."""
     renamed = [f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name}={name[:-5]}" for name in _per_thread_names(unit)]
-    out = work / f"{prefix}_host.o"
+    out = work / unit.object.parent.name / unit.object.name  # a linker's messages name it
     options = [f"--redefine-sym={pair}" for pair in renamed]
     checked(run([binutil("objcopy"), *options, str(unit.object), str(out)], work))
     return out
