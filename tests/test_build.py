@@ -19,7 +19,7 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
-from grader.sandbox import build_tools
+from grader.sandbox import Job, Limits, build_tools
 from grader.sanitizers import CHECKS
 from tests.support.batch_engine import PlainC
 from tests.support.timed_engine import GPU
@@ -100,9 +100,14 @@ def test_kernels_that_launch_kernels_are_refused_unless_the_assignment_allows_th
 def test_nvcc_compiles_a_program_again_only_if_a_file_changed(
     tmp_path: Path, rules: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called = []
+    called: list[str] = []
     run = build_tools.run
-    monkeypatch.setattr(build_tools, "run", lambda job, limits: called.append(job.command[0]) or run(job, limits))
+
+    def note(job: Job, limits: Limits) -> object:
+        called.append(job.command[0])
+        return run(job, limits)
+
+    monkeypatch.setattr(build_tools, "run", note)
 
     def build_for(checks: frozenset[str]) -> tuple[Build, bool]:
         called.clear()

@@ -25,6 +25,7 @@ from grader.emulator import DEFAULT_SANITIZERS
 from grader.emulator.isa import RUNTIME, binutil, host_compiler, instruction_set
 from grader.emulator.native import compile_c, runtime_object, template_objects
 from grader.emulator.nvcc import (
+    MAX_OBJECT_BYTES,
     CompileFailed,
     Project,
     Unit,
@@ -44,7 +45,6 @@ from grader.sandbox import quarantine
 FILES_PER_UNIT = 10_000  # range of PTX file numbers per unit, so that those of linked units do not clash
 MAX_PTX_BYTES = 32 << 20
 """Five lines of source can become gigabytes of PTX, because it lists the values of an array one by one."""
-MAX_OBJECT_BYTES = 512 << 20
 PART_BYTES = 120_000  # C text compiled in one go
 
 

@@ -23,6 +23,7 @@ from grader.sandbox import quarantine
 from grader.sandbox.cache import kept
 
 HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
+MAX_OBJECT_BYTES = 512 << 20
 
 
 class CompileFailed(Exception):
@@ -164,8 +165,11 @@ def _make(project: Project, command: Sequence[str], source: str, name: str, *fil
         log = _without(own, checked(project.run(command, project.folder)))
         (scratch / "made").mkdir()
         for file in files:
-            if not quarantine.claim(work, file, scratch / "made" / file):
+            made = scratch / "made" / file
+            if not quarantine.claim(work, file, made):
                 raise CompileFailed(f"{log}\n{Path(command[0]).name} ended without an error but wrote no {file}.")
+            if made.stat().st_size > MAX_OBJECT_BYTES:
+                raise CompileFailed(f"{source}: {file} is larger than {MAX_OBJECT_BYTES >> 20} MB.")
         (scratch / "made/facts.json").write_text(json.dumps({"log": log, "folder": str(project.folder)}))
         return scratch / "made"
 

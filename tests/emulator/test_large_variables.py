@@ -8,6 +8,7 @@ import pytest
 
 from grader.emulator import build
 from grader.emulator.build import Unsupported
+from grader.emulator.nvcc import Unit
 from grader.emulator.ptx import parse
 from grader.emulator.translate import translate_module
 from tests.emulator.programs import HERE, execute
@@ -31,9 +32,9 @@ def test_the_zeros_after_an_arrays_initial_values_are_left_to_the_c_compiler() -
 def test_ptx_of_gigabytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "hw4.ptx").open("wb") as file:
         file.truncate(1 << 40)
-    unit = build._Unit("hw4.cu", tmp_path / "hw4.o", tmp_path / "hw4.ptx", "")
+    unit = Unit("hw4.cu", tmp_path / "hw4.o", tmp_path / "hw4.ptx", "", tmp_path)
     with pytest.raises(Unsupported, match=r"the PTX of hw4\.cu, which is 1,099,511,627,776 bytes"):
-        build._parse(unit, 0, tmp_path)
+        build._parse(unit, 0)
 
 
 @pytest.mark.parametrize("gigabytes", [10, 24])
