@@ -481,6 +481,8 @@ def _factor(samples: list[_Sample]) -> str:
     if not np.isfinite(got).all() or not (right @ right) > 0:
         return ""
     factor = float(got @ right / (right @ right))
+    if np.allclose(right, factor * right, rtol=near.rtol, atol=near.atol):
+        return ""  # a factor of 1 explains nothing
     if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
         return f"Every wrong row is the right one times {factor:.4g}."
     per_row = []

@@ -276,6 +276,24 @@ def test_a_root_mean_square_alone_can_fail_and_says_so(suites, tmp_path) -> None
     assert "root mean square" in found.reason and "that of a plain implementation" in found.reason
 
 
+def test_one_value_that_rounding_took_too_far_looks_like_lost_precision(suites, tmp_path) -> None:
+    """Not like a row that is the right one times 1."""
+    suite, files = suites["half_backward"]
+    case = suite.cases["s04"]
+    tolerance: Any = limits(case, files, BACKWARD.tolerance)
+
+    def compute(tensors, unit):
+        right = case.operator.oracle(case.shape, tensors)
+        far = np.argmax(np.abs(right[2][19]))
+        right[2][19, far] += 1.4 * tolerance["dK"].largest * np.sign(right[2][19, far])
+        return right
+
+    write_output(case, files, tmp_path / "out", compute)
+    found = check_output(case.operator, case.shape, files.expected(case), tmp_path / "out", tolerance)
+    said = diagnose(found, case.operator, files.input(case), files.expected(case), tmp_path / "out")
+    assert said is not None and "lost precision" in said.cause
+
+
 def test_nan_never_passes(suites, tmp_path) -> None:
     suite, files = suites["half"]
     case = suite.cases["s02"]

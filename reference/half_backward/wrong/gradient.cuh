@@ -1,7 +1,9 @@
 // What the wrong programs of this folder share: naive.cu, with a macro at each place where one goes wrong.
 //
 //     CAUSAL(h)                 whether the backward pass hides keys after a query's own
+//     LSE(x)                    the log-sum-exp of a row
 //     D_OF(dot)                 what is subtracted from dP
+//     WEIGHT(p)                 what dO is multiplied with for dV
 //     DQ_SCALE(h)               the factor of dQ
 //     DK_SCALE(h)               that of dK
 //     FIRST_HEAD(first, group)  the first query head that adds to dK and dV
@@ -14,6 +16,12 @@
 
 #ifndef CAUSAL
 #define CAUSAL(h) (h).causal
+#endif
+#ifndef LSE
+#define LSE(x) (x)
+#endif
+#ifndef WEIGHT
+#define WEIGHT(p) (p)
 #endif
 #ifndef D_OF
 #define D_OF(dot) (dot)
@@ -201,7 +209,7 @@ __global__ void attention_forward(Problem a) {
         store(a.output, os.first + i * os.stride + x, h.type, o[x]);
         dot += load(a.input, grad + x, h.type) * o[x];
     }
-    a.lse[number] = m + logf(l);
+    a.lse[number] = LSE(m + logf(l));
     a.dot[number] = dot;
 }
 
@@ -263,7 +271,7 @@ __global__ void attention_backward_keys(Problem a) {
             const float p = expf(s - a.lse[query]), ds = SLOPE(p * (dp - D_OF(a.dot[query]))) * DK_SCALE(h);
             for (int x = 0; x < d; ++x) {
                 dk[x] = DK_SUM(dk[x] + ds * load(a.input, q + x, h.type));
-                dv[x] = DV_SUM(dv[x] + p * load(a.input, grad + x, h.type));
+                dv[x] = DV_SUM(dv[x] + WEIGHT(p) * load(a.input, grad + x, h.type));
             }
         }
     }
