@@ -531,6 +531,7 @@ int rt_stay(struct trip *t, u32 block, u32 m, u32 expected);
 #define TRIP (*(struct trip **)(F + 16))
 
 #include "math.h.inc"
+#include "fp8.h.inc"
 #include "access.h.inc"
 #include "lanes.h.inc"
 #include "steps.h.inc"
