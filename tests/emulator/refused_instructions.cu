@@ -14,8 +14,5 @@ KERNEL(packed_surface_reduction, asm("sured.p.min.2d.b32.trap [%0, {%1, %1}], %2
 KERNEL(multisampled_texture, asm("{ .reg .f32 x, y, z; tex.2dms.v4.f32.s32 {%0, x, y, z}, [%1, {%2, %2, %2, %2}]; }" : "=f"(f[0]) : "l"(q[0]), "r"(a)))
 KERNEL(kind_of_handle, asm("{ .reg .pred p; istypep.texref p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(r) : "l"(q[0])))
 KERNEL(wide_performance_monitor, asm("mov.u64 %0, %%pm1_64;" : "=l"(q[1])))
-KERNEL(rank_of_a_block, asm("getctarank.u64 %0, %1;" : "=r"(r) : "l"(q[0])))
-KERNEL(asynchronous_store, asm("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" : : "r"(a), "r"(b), "r"(a)))
-KERNEL(asynchronous_reduction, asm("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" : : "r"(a), "r"(b), "r"(a)))
 KERNEL(memory_of_several_gpus, asm("multimem.ld_reduce.relaxed.gpu.global.add.u32 %0, [%1];" : "=r"(r) : "l"(p)))
 int main() { return 0; }

@@ -28,7 +28,6 @@ def test_tensor_cores_add_up_products_by_the_rule(isa: str, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_halves_are_multiplied_and_added_with_one_rounding(
-    isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert differences(isa, [HERE / "half_fma.c"], tmp_path, monkeypatch) == ""
+@pytest.mark.parametrize("source", ["half_fma.c", "fp8.c"])
+def test_small_floats_are_rounded_once(isa: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert differences(isa, [HERE / source], tmp_path, monkeypatch) == ""

@@ -52,8 +52,9 @@ cudaError_t cudaDeviceGraphMemTrim(int d) { return API(valid(d) ? cudaSuccess : 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) {
     (void)version, (void)flags;
     *out = NULL;
-    if (strcmp(name, "cuTensorMapEncodeTiled") == 0) {
-        *out = (void *)cuTensorMapEncodeTiled;
+    if (strcmp(name, "cuTensorMapEncodeTiled") == 0) *out = (void *)cuTensorMapEncodeTiled;
+    if (strcmp(name, "cuTensorMapEncodeIm2col") == 0) *out = (void *)cuTensorMapEncodeIm2col;
+    if (*out) {
         if (status) *status = cudaDriverEntryPointSuccess;
         return API(cudaSuccess);
     }

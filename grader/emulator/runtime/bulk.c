@@ -138,15 +138,18 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
     }
 }
 
-void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, int reduction, const u64 *shared, const u64 *map, u32 dimensions, const u32 *at, const u64 *object, const u32 *blocks, u32 m) {
+void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_copy how, const u64 *shared, const u64 *map, const u32 *at, const u64 *object, const u32 *blocks, u32 m) {
     for (u32 todo = m; todo; todo &= todo - 1) {
         const u32 l = lowest_lane(todo), global_site = object ? load_site : store_site, shared_site = object ? store_site : load_site;
         struct box box = {0};
         memcpy(&box.map, quiet_address(w, global_site, SPACE_GENERIC, map[l], l), sizeof box.map);
-        if (box.map.magic != MAP_MAGIC || box.map.rank != dimensions)
+        if (box.map.magic != MAP_MAGIC || box.map.rank != how.dimensions)
             rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy of %u dimensions by memory that is not a tensor map of %u dimensions: pass the CUtensorMap as a const __grid_constant__ parameter",
-                     dimensions, dimensions);
-        for (u32 i = 0; i < dimensions; i++) box.at[i] = (i32)at[32 * i + l];
+                     how.dimensions, how.dimensions);
+        if ((box.map.pixels != 0) != (how.by_pixels != 0))
+            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy in %s mode by a tensor map from cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
+        for (u32 i = 0; i < how.dimensions; i++) box.at[i] = (i32)at[32 * i + l];
+        for (u32 i = 0; i < how.offsets; i++) box.offset[i + 1] = at[32 * (how.dimensions + i) + l];
         const u32 bytes = box_bytes(&box.map);
         if (shared[l] % 128)
             rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, and begins %u after one: declare it __align__(128)",
@@ -161,10 +164,27 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, int reduction
             const u64 place = next_place(shared[l], &left, blocks != NULL), done = object ? next_place(object[l], &same, blocks != NULL) : 0;
             check(w, shared_site, SPACE_SHARED, place, l, bytes);
             struct transfer *t = issue(w, store_site, l, object ? &done : NULL, bytes);
-            t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = reduction;
+            t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction;
             t->from = t->to = quiet_address(w, shared_site, SPACE_SHARED, place, l);
             t->box = memcpy(malloc(sizeof box), &box, sizeof box);
         }
+    }
+}
+
+/* st.async and red.async (PTX ISA): they arrive like a bulk copy, but take their values at once. */
+void rt_send(struct warp *w, u32 site, struct bulk_copy how, u32 size, u32 count, const u64 *to, const u64 *object, const u64 *values, u32 m) {
+    const u64 window = how.to == SPACE_GENERIC ? SHARED_WINDOW : 0;
+    for (u32 todo = m; todo; todo &= todo - 1) {
+        const u32 l = lowest_lane(todo);
+        const u64 place = to[l] - window, done = object[l] - window;
+        rt_address(w, site, SPACE_SHARED, place, l, size * count);
+        if (rank_of_u64_s(place, w->cluster_rank) != rank_of_u64_s(done, w->cluster_rank))
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "an asynchronous store to block %u of the cluster completes at a barrier object of block %u: map both addresses to the same block",
+                     rank_of_u64_s(place, w->cluster_rank), rank_of_u64_s(done, w->cluster_rank));
+        struct transfer *t = issue(w, site, l, &done, size * count);
+        t->to = quiet_address(w, site, SPACE_SHARED, place, l), t->read = malloc(size * count);
+        t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
+        for (u32 c = 0; c < count; c++) memcpy(t->read + c * size, &values[32 * c + l], size);
     }
 }
 

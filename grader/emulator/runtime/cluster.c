@@ -32,7 +32,8 @@ struct block *cluster_leave(struct block *b) {
 
 struct block *cluster_block(struct block *b, u64 address) {
     const u64 rank = (address >> 24) - 1;
-    if (!b->cluster || rank >= b->cluster->size) return NULL;
+    if (!b->cluster) return rank == 0 ? b : NULL;
+    if (rank >= b->cluster->size) return NULL;
     struct block *peer = b->cluster->blocks[rank];
     return peer->done == peer->warp_count ? NULL : peer;
 }

@@ -1,9 +1,13 @@
-/* Tensor maps: cuTensorMapEncodeTiled, and the boxes that cp.async.bulk.tensor moves (PTX ISA, "Tensors", tiled mode; CUDA
- * driver API, "Tensor Map Object Management").
+/* Tensor maps: cuTensorMapEncodeTiled and …Im2col, and the boxes that cp.async.bulk.tensor moves (PTX ISA, "Tensors", tiled
+ * and im2col mode; CUDA driver API, "Tensor Map Object Management").
  *
  * In shared memory the elements of a box follow each other, dimension 0 first. With a swizzle of 2^B chunks of 16 bytes, B
  * address bits from bit 4 on are exclusive-ored with those from bit 7 on, as wgmma's descriptors expect. Elements outside
- * the tensor are read as zeros, or as NaN, and not written. */
+ * the tensor are read as zeros, or as NaN, and not written.
+ *
+ * In im2col mode the rows are pixels, of some channels each (dimension 0). From the copy's coordinates on they follow each
+ * other inside the pixels' box: dimension 1 first, by its element stride, and the last dimension by 1. A load adds its
+ * offsets to the place of each pixel. */
 
 #include "tensor_map.h"
 #include <cuda.h>
@@ -13,27 +17,24 @@ _Static_assert(sizeof(struct tensor_map) <= sizeof(CUtensorMap), "a tensor map i
 static const u8 element_sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
 
 static CUresult refuse_map(const char *why) {
-    diagnose(NULL, ~0u, 0, "error", "api", "The CUDA driver API's page on tensor maps lists the limits.", "cuTensorMapEncodeTiled: %s", why);
+    diagnose(NULL, ~0u, 0, "error", "api", "The CUDA driver API's page on tensor maps lists the limits.", "cuTensorMapEncode: %s", why);
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *size, const cuuint64_t *strides,
-                                const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-    HOST_CALL();
-    (void)promotion;
+static CUresult encode(CUtensorMap *out, struct tensor_map m, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *size, const cuuint64_t *strides,
+                       const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapFloatOOBfill fill) {
     if ((u32)type >= sizeof element_sizes || interleave || swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-        return diagnose(NULL, ~0u, 0, "error", "api", "Run this program on a GPU (--engine cuda).", "cuTensorMapEncodeTiled: the emulator lacks interleaved layouts, packed types and swizzles with larger atoms"), CUDA_ERROR_NOT_SUPPORTED;
+        return diagnose(NULL, ~0u, 0, "error", "api", "Run this program on a GPU (--engine cuda).", "cuTensorMapEncode: the emulator lacks interleaved layouts, packed types and swizzles with larger atoms"), CUDA_ERROR_NOT_SUPPORTED;
     const u32 element = element_sizes[type];
-    struct tensor_map m = {.magic = MAP_MAGIC, .rank = (u8)rank, .type = (u8)type, .element = (u8)element, .swizzle = (u8)(1u << swizzle), .fills_nan = fill != 0, .address = (u64)address};
+    m.magic = MAP_MAGIC, m.rank = (u8)rank, m.type = (u8)type, m.element = (u8)element, m.swizzle = (u8)(1u << swizzle), m.fills_nan = fill != 0, m.address = (u64)address;
     if (rank < 1 || rank > DIMENSIONS) return refuse_map("the rank must be from 1 to 5");
     if ((u64)address % 16) return refuse_map("the tensor's address must be a multiple of 16");
     for (u32 i = 0; i < rank; i++) {
         if (!size[i] || size[i] > 1ull << 32) return refuse_map("each size must be from 1 to 2^32");
-        if (!box[i] || box[i] > 256) return refuse_map("each size of the box must be from 1 to 256");
+        if (!m.pixels && (!box[i] || box[i] > 256)) return refuse_map("each size of the box must be from 1 to 256");
         if (!steps[i] || steps[i] > 8) return refuse_map("each element stride must be from 1 to 8");
         if (i && (strides[i - 1] % 16 || strides[i - 1] >= 1ull << 40)) return refuse_map("each stride must be a multiple of 16 bytes below 2^40");
-        m.last[i] = (u32)(size[i] - 1), m.box[i] = (u16)box[i], m.step[i] = i ? (u8)steps[i] : 1, m.stride[i] = i ? strides[i - 1] : element;
+        m.last[i] = (u32)(size[i] - 1), m.box[i] = m.pixels && i ? 1 : (u16)box[i], m.step[i] = i ? (u8)steps[i] : 1, m.stride[i] = i ? strides[i - 1] : element;
     }
     for (u32 i = rank; i < DIMENSIONS; i++) m.box[i] = m.step[i] = 1;
     if (box[0] * element % 16) return refuse_map("a row of the box must be a multiple of 16 bytes");
@@ -43,20 +44,61 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuui
     return CUDA_SUCCESS;
 }
 
+CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *size, const cuuint64_t *strides,
+                                const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+    HOST_CALL();
+    (void)promotion;
+    return encode(out, (struct tensor_map){0}, type, rank, address, size, strides, box, steps, interleave, swizzle, fill);
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *size, const cuuint64_t *strides,
+                                 const int *low, const int *high, cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+    HOST_CALL();
+    (void)promotion;
+    if (rank < 3 || rank > DIMENSIONS) return refuse_map("the rank must be from 3 to 5");
+    if (!channels || channels > 256) return refuse_map("the channels of a pixel must be from 1 to 256");
+    if (!pixels || pixels > 1024) return refuse_map("the pixels of a column must be from 1 to 1024");
+    struct tensor_map m = {.pixels = (u16)pixels};
+    const int limit = 1 << (rank == 3 ? 15 : rank == 4 ? 7 : 4);
+    for (u32 i = 0; i < rank - 2; i++) {
+        if (low[i] < -limit || low[i] >= limit || high[i] < -limit || high[i] >= limit) return refuse_map("a corner of the pixels' box must be from -2^15 to 2^15 - 1; with 4 dimensions 2^7, with 5 dimensions 2^4");
+        if (low[i] > (i64)size[i + 1] - 1 + high[i]) return refuse_map("the pixels' box is empty: its upper corner, which counts from the tensor's end, is before its lower one");
+        m.low[i] = (i16)low[i], m.high[i] = (i16)high[i];
+    }
+    return encode(out, m, type, rank, address, size, strides, &channels, steps, interleave, swizzle, fill);
+}
+
 /* ---- boxes ---------------------------------------------------------------------------------------------------------- */
 
 static u32 count(const struct tensor_map *m, u32 i) { return (m->box[i] + m->step[i] - 1u) / m->step[i]; }
 
-static u32 rows(const struct tensor_map *m) { return count(m, 1) * count(m, 2) * count(m, 3) * count(m, 4); }
+static u32 rows(const struct tensor_map *m) { return m->pixels ? m->pixels : count(m, 1) * count(m, 2) * count(m, 3) * count(m, 4); }
 
 u32 box_bytes(const struct tensor_map *m) { return m->box[0] * m->element * rows(m); }
+
+/* The index of a row in a dimension; the rest of `row` is for the following dimensions. */
+static i64 index_in(const struct box *b, u32 i, u32 *row) {
+    const struct tensor_map *m = &b->map;
+    const u32 n = count(m, i);
+    if (!m->pixels) {
+        const i64 at = b->at[i] + (i64)(*row % n) * m->step[i];
+        *row /= n;
+        return at;
+    }
+    if (i + 1u >= m->rank) return b->at[i] + (i64)(i + 1u == m->rank ? *row : 0);
+    const i64 low = m->low[i - 1], places = ((i64)m->last[i] + m->high[i - 1] - low) / m->step[i] + 1;
+    const i64 place = (b->at[i] - low) / m->step[i] + *row;
+    *row = (u32)(place / places);
+    return low + place % places * m->step[i] + b->offset[i];
+}
 
 /* The address of element 0 of a row of the box, as if the row were whole; 0 if the row is outside the tensor. */
 static u64 row_address(const struct box *b, u32 row) {
     u64 address = b->map.address + (u64)((i64)b->at[0] * b->map.element);
     for (u32 i = 1; i < DIMENSIONS; i++) {
-        const i64 at = b->at[i] + (i64)(row % count(&b->map, i)) * b->map.step[i];
-        row /= count(&b->map, i);
+        const i64 at = index_in(b, i, &row);
         if (at < 0 || at > (i64)b->map.last[i]) return 0;
         address += (u64)at * b->map.stride[i];
     }

@@ -7,17 +7,20 @@
 #define DIMENSIONS 5u
 #define MAP_MAGIC 0x70616d54u
 
-/* What cuTensorMapEncodeTiled writes into its 128 bytes; only the emulator reads them. Dimension 0 is contiguous. */
+/* What cuTensorMapEncode… writes into its 128 bytes; only the emulator reads them. Dimension 0 is contiguous. In im2col mode
+ * `box` is that of one pixel, all its sizes but the first being 1. */
 struct tensor_map {
     u32 magic;
     u8 rank, type, element, swizzle, fills_nan, step[DIMENSIONS]; /* element: bytes; swizzle: chunks of 16 bytes */
     u16 box[DIMENSIONS];
     u32 last[DIMENSIONS];   /* the largest index */
     u64 address, stride[DIMENSIONS]; /* bytes */
+    u16 pixels;             /* of a column, in im2col mode; else 0 */
+    i16 low[DIMENSIONS - 2], high[DIMENSIONS - 2]; /* corners of the pixels' box: of dimensions 1 to 3, from 0 and from the largest index */
 };
 
 /* One box: the elements from `at` on. */
-struct box { struct tensor_map map; i32 at[DIMENSIONS]; };
+struct box { struct tensor_map map; i32 at[DIMENSIONS]; u32 offset[DIMENSIONS]; };
 
 u32 box_bytes(const struct tensor_map *m);
 /* Moves a box to shared memory at an offset, or the other way: `reduction` is REDUCE_… or 0 for a plain store. */

@@ -262,9 +262,12 @@ void rt_copy_arrive_all(struct warp *w, u32 m); /* including copies without a gr
 enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR };
 struct bulk_copy { int to, from, reduction, type; }; /* spaces; CUtensorMapDataType */
 void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_copy how, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, const u32 *blocks, u32 m);
-/* A box of a tensor, whose map is at `map`; rows of 32 coordinates for each dimension. With `object` NULL from shared to
- * global memory, else the other way. */
-void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, int reduction, const u64 *shared, const u64 *map, u32 dimensions, const u32 *at, const u64 *object, const u32 *blocks, u32 m);
+/* A box of a tensor, or a column of its pixels, whose map is at `map`; rows of 32 coordinates for each dimension, then of the
+ * offsets of pixels. With `object` NULL from shared to global memory, else the other way. */
+struct box_copy { u32 dimensions, by_pixels, offsets; int reduction; };
+void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_copy how, const u64 *shared, const u64 *map, const u32 *at, const u64 *object, const u32 *blocks, u32 m);
+/* st.async and red.async of `count` elements of `size` bytes, of which `values` has a row each. */
+void rt_send(struct warp *w, u32 site, struct bulk_copy how, u32 size, u32 count, const u64 *to, const u64 *object, const u64 *values, u32 m);
 void rt_bulk_commit(struct warp *w, u32 m);
 void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m);
 
@@ -531,6 +534,7 @@ int rt_stay(struct trip *t, u32 block, u32 m, u32 expected);
 #define TRIP (*(struct trip **)(F + 16))
 
 #include "math.h.inc"
+#include "fp8.h.inc"
 #include "access.h.inc"
 #include "lanes.h.inc"
 #include "steps.h.inc"

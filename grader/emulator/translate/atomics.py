@@ -18,19 +18,15 @@ _OPERATIONS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "d
 _TYPES = {"u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64", "f16", "bf16", "f16x2", "bf16x2", "b16"}
 
 
-@handles("atom", "red")
+@handles("atom")
 def atomic(w: Writer, instr: Instr) -> None:
     mods = instr.mods
     how, t = mods.operation, instr.type
     has_result = instr.op == "atom"
     operands = instr.operands[1:] if has_result else instr.operands
     mem = operands[0]
-    if (
-        how not in _OPERATIONS
-        or t not in _TYPES
-        or not isinstance(mem, Mem)
-        or any(m in ("v2", "v4", "v8", "async") for m in mods)
-    ):
+    wide = any(m in ("v2", "v4", "v8") for m in mods)
+    if how not in _OPERATIONS or t not in _TYPES or not isinstance(mem, Mem) or wide:
         raise w.refuse()
     space = mods.space
     bits = BITS[t]

@@ -8,20 +8,9 @@ from grader.emulator.ptx import Instr, Mem, Operand, Reg, Vec
 from grader.emulator.translate.function import Writer
 from grader.emulator.translate.memory import SPACE_CODES, lane_addresses
 
-_TYPES = {
-    "u32": "UINT32", "b32": "UINT32", "s32": "INT32", "u64": "UINT64", "b64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
-    "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64",
+TYPE_NUMBERS = {
+    "u32": 2, "b32": 2, "s32": 3, "u64": 4, "b64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9,
 }  # fmt: skip
-_TYPE_NUMBERS = {
-    "UINT32": 2,
-    "INT32": 3,
-    "UINT64": 4,
-    "INT64": 5,
-    "FLOAT16": 6,
-    "FLOAT32": 7,
-    "FLOAT64": 8,
-    "BFLOAT16": 9,
-}
 """CUtensorMapDataType of cuda.h."""
 
 
@@ -33,7 +22,7 @@ def bulk_copy(w: Writer, instr: Instr) -> None:
         w.line(f"rt_bulk_wait(w, {w.s(instr.operands[0], 'u32')}, {int('read' in mods)}, {w.mask});")
     elif "prefetch" in mods:
         return
-    elif any(m.startswith(("cp_mask", "im2col", "tile__", "cta_group")) for m in mods):
+    elif any(m.startswith(("cp_mask", "im2col__", "tile__", "cta_group")) for m in mods):
         raise w.refuse()
     elif "tensor" in mods:
         _tensor(w, instr)
@@ -82,7 +71,7 @@ def _bytes(w: Writer, instr: Instr) -> None:
     for i in w.pieces("u32"):
         w.line(f"*(VU *)&nn[{i * w.lanes}] = {w.v(size, 'u32', i)};")
     completion = _completion(w, instr, rest)
-    number = _TYPE_NUMBERS[_TYPES[instr.type]] if "reduce" in instr.mods else 0
+    number = TYPE_NUMBERS[instr.type] if "reduce" in instr.mods else 0
     sites = _sites(w, instr, into_shared=spaces[0] == "shared")
     w.line(
         f"rt_bulk_copy(w, {sites}, (struct bulk_copy){{{SPACE_CODES[spaces[0]]}, {SPACE_CODES[spaces[1]]}, "
@@ -91,7 +80,8 @@ def _bytes(w: Writer, instr: Instr) -> None:
 
 
 def _tensor(w: Writer, instr: Instr) -> None:
-    """[shared], [map, {coordinates}], [object], or [map, {coordinates}], [shared] in the other direction."""
+    """[shared], [map, {coordinates}], [object], or [map, {coordinates}], [shared] in the other direction. With im2col, the
+    offsets of a load follow its object."""
     first, second, *rest = instr.operands
     box, shared = (first, second) if isinstance(first, Vec) else (second, first)
     if not (isinstance(box, Vec) and len(box.items) == 2 and isinstance(box.items[1], Vec)):
@@ -99,13 +89,20 @@ def _tensor(w: Writer, instr: Instr) -> None:
     tensor_map, coordinates = box.items
     assert isinstance(coordinates, Vec)
     loads = shared is first
+    by_pixels = any(m in ("im2col", "im2col_no_offs") for m in instr.mods)
+    offsets: tuple[Operand, ...] = ()
+    if by_pixels and loads:
+        found = rest.pop(1)
+        offsets = found.items if isinstance(found, Vec) else (found,)
     _addresses(w, shared, "sa", "shared")
     _addresses(w, tensor_map, "ma", "generic")
     count = len(coordinates.items)
-    w.line(f"u32 at[{32 * count}] __attribute__((aligned(64)));")
-    for k, coordinate in enumerate(coordinates.items):
+    w.line(f"u32 at[{32 * (count + len(offsets))}] __attribute__((aligned(64)));")
+    for k, coordinate in enumerate((*coordinates.items, *offsets)):
         for i in w.pieces("u32"):
-            w.line(f"*(VU *)&at[{32 * k + i * w.lanes}] = {w.v(coordinate, 'u32', i)};")
+            text = w.v(coordinate, "u32" if k < count else "u16", i)
+            w.line(f"*(VU *)&at[{32 * k + i * w.lanes}] = {text};")
     completion = _completion(w, instr, rest)
     sites = _sites(w, instr, into_shared=loads)
-    w.line(f"rt_bulk_tensor(w, {sites}, {_reduction(instr)}, sa, ma, {count}, at, {completion}, {w.mask});")
+    how = f"(struct box_copy){{{count}, {int(by_pixels)}, {len(offsets)}, {_reduction(instr)}}}"
+    w.line(f"rt_bulk_tensor(w, {sites}, {how}, sa, ma, at, {completion}, {w.mask});")

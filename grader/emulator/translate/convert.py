@@ -62,10 +62,13 @@ def cvt(w: Writer, instr: Instr) -> None:
         pack_integers(w, instr)
         return
     types = instr.mods.types
+    if any(t in _BYTE_FLOATS for t in types):
+        _byte_floats(w, instr)
+        return
     if len(instr.operands) == 3:
         cvt_pack(w, instr)
         return
-    if len(types) != 2 or "relu" in instr.mods or any("e4m3" in t or "e5m2" in t for t in types):
+    if len(types) != 2 or "relu" in instr.mods or "satfinite" in instr.mods:
         raise w.refuse()
     dt, st = types
     if is_float(dt) or is_float(st) or dt == "tf32":
@@ -248,7 +251,7 @@ def _float(w: Writer, instr: Instr, dt: str, st: str) -> None:
 
 def cvt_pack(w: Writer, instr: Instr) -> None:
     """cvt.rn.f16x2.f32 d, high, low."""
-    if instr.mods.types not in (("f16x2", "f32"), ("bf16x2", "f32")):
+    if instr.mods.types not in (("f16x2", "f32"), ("bf16x2", "f32")) or "satfinite" in instr.mods:
         raise w.refuse()
     base = instr.mods.types[0].removesuffix("x2")
     mode = instr.mods.rounding or "rn"
@@ -262,6 +265,19 @@ def cvt_pack(w: Writer, instr: Instr) -> None:
         return f"{f}_{s}({low}) | {f}_{s}({high}) << 16"
 
     w.op(instr, "b32", [(instr.operands[1], "f32"), (instr.operands[2], "f32")], make)
+
+
+_BYTE_FLOATS = ("e4m3x2", "e5m2x2")
+
+
+def _byte_floats(w: Writer, instr: Instr) -> None:
+    """Pairs of 8-bit floats, from two f32, from or to two halves (runtime/fp8.h.inc)."""
+    dt, st = instr.mods.types
+    if not (dt == "f16x2" or (dt in _BYTE_FLOATS and st in ("f32", "f16x2"))):
+        raise w.refuse()
+    how = "FP8_RELU" if "relu" in instr.mods else "0"
+    operands = [(source, st) for source in instr.operands[1:]]
+    w.op(instr, dt, operands, lambda s, *x: f"{st}_to_{dt}_{s}({', '.join(x)}, {how})")
 
 
 def pack(w: Writer, instr: Instr, t: str, a: Vec) -> None:

@@ -148,7 +148,7 @@ def _word(instr: Instr) -> _Word | None:
     if instr.op not in ("ld", "st") or instr.guard is not None:
         return None
     space = instr.mods.space
-    if space not in _SPACES or any(m in ("volatile", "relaxed", "acquire", "release") for m in instr.mods):
+    if space not in _SPACES or any(m in ("volatile", "relaxed", "acquire", "release", "async") for m in instr.mods):
         return None
     mem, value = (instr.operands[1], instr.operands[0]) if instr.op == "ld" else instr.operands[:2]
     if not isinstance(mem, Mem) or isinstance(mem.base, Imm) or instr.type not in BITS:

@@ -39,9 +39,6 @@ INSTRUCTIONS = {
     "tcgen05": Lacking("Blackwell's matrix instructions (tcgen05)", f"use mma or wmma, or {_BLACKWELL}"),
     "cp.async.bulk": Lacking("this form of a bulk copy (TMA)", f"copy whole tiles without a mask, or {_HOPPER}"),
     "tensormap": Lacking("a tensor map (TMA)", f"use cp.async, or {_HOPPER}"),
-    "getctarank": Lacking("distributed shared memory", f"go through global memory, or {_HOPPER}"),
-    "st.async": Lacking("an asynchronous store to distributed shared memory", f"go through global memory, or {_HOPPER}"),
-    "red.async": Lacking("an asynchronous reduction in distributed shared memory", f"use atomicAdd, or {_HOPPER}"),
     "multimem": Lacking("memory of several GPUs at one address (multimem)", "copy between the GPUs"),
     "clusterlaunchcontrol": Lacking("work stealing between clusters", f"use an atomic counter, or {_BLACKWELL}"),
 }  # fmt: skip

@@ -401,12 +401,9 @@ def param_rows(w: Writer, name: str) -> str:
     return f"(F + {w.number(w.frame.arguments[name])})"
 
 
-@handles("st")
 def store(w: Writer, instr: Instr) -> None:
     t = instr.type
     check_type(w, t)
-    if len(instr.operands) != 2:  # st.async has three
-        raise w.refuse()
     mem, value = instr.operands
     if not isinstance(mem, Mem):
         raise w.refuse()
@@ -519,6 +516,14 @@ def restore_stack(w: Writer, instr: Instr) -> None:
     w.line("u64 tops[32] __attribute__((aligned(64)));")
     value_lanes(w, instr.operands[0], instr.type, "tops")
     w.line(f"rt_stack_restore(w, {w.mask}, tops[lowest_lane({w.mask})]);")
+
+
+@handles("getctarank")
+def rank_of_address(w: Writer, instr: Instr) -> None:
+    """The rank of the block that a shared memory address is in."""
+    address, t = instr.sources[0], "u32" if BITS[instr.type] == 32 else "u64"
+    own = {"s": "w->cluster_rank", "v": f"{FORMS[t].broadcast}(w->cluster_rank)"}
+    w.op(instr, "u32", [(address, t)], lambda s, a: f"rank_of_{t}_{s}({a}, {own[s]})")
 
 
 @handles("mapa")

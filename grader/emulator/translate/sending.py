@@ -1,0 +1,50 @@
+"""Stores and reductions in memory, asynchronous ones in a cluster's shared memory included."""
+
+from __future__ import annotations
+
+from grader.emulator.ptx import Instr, Mem
+from grader.emulator.translate.atomics import atomic
+from grader.emulator.translate.bulk import TYPE_NUMBERS
+from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.memory import SPACE_CODES, elements, lane_addresses, store, value_lanes
+from grader.emulator.translate.types import BITS
+
+
+@handles("st")
+def any_store(w: Writer, instr: Instr) -> None:
+    if "async" in instr.mods:
+        _send(w, instr)
+    else:
+        store(w, instr)
+
+
+@handles("red")
+def any_reduction(w: Writer, instr: Instr) -> None:
+    if "async" in instr.mods:
+        _send(w, instr)
+    else:
+        atomic(w, instr)
+
+
+def _send(w: Writer, instr: Instr) -> None:
+    """st.async and red.async [target], value, [object] (runtime/bulk.c)."""
+    if "mbarrier__complete_tx__bytes" not in instr.mods:
+        raise w.refuse()
+    target, value, completion = instr.operands
+    assert isinstance(target, Mem)
+    assert isinstance(completion, Mem)
+    space, t, items = instr.mods.space, instr.type, elements(value)
+    read = f"u{BITS[t]}"
+    lane_addresses(w, target, "ta", space)
+    lane_addresses(w, completion, "oa", space)
+    w.line(f"u64 vv[{32 * len(items)}] __attribute__((aligned(64)));")
+    for k, item in enumerate(items):
+        value_lanes(w, item, read, "vv", 32 * k)
+    how, number = (
+        (f"REDUCE_{instr.mods.operation.upper()}", TYPE_NUMBERS[t]) if instr.op == "red" else ("REDUCE_NONE", 0)
+    )
+    size = BITS[t] // 8
+    w.line(
+        f"rt_send(w, {w.site('COPY', size * len(items))}, (struct bulk_copy){{{SPACE_CODES[space]}, SPACE_LOCAL, {how}, "
+        f"{number}}}, {size}, {len(items)}, ta, oa, vv, {w.mask});"
+    )
