@@ -57,7 +57,7 @@ _UNPRINTABLE = re.compile(
 )
 """In JSON: what moves a terminal's cursor or turns the direction of what follows."""
 _WALL_S = 8.0
-_PYTHON_WALL_S = 20.0
+_PYTHON_WALL_S, _PYTHON_BUILD_S = 20.0, 20.0
 _FLOOD_BYTES = 1 << 30
 _MOST_SAID = 20_000
 _RULES = (
@@ -210,6 +210,8 @@ def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Res
 
 
 def _run_on(rules: Assignment, attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
+    if any(attack.path.suffix == ".py" for attack in attacks):
+        rules = rules.model_copy(update={"build": rules.build.model_copy(update={"limit_s": _PYTHON_BUILD_S})})
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles(folder / "testcases")
     ensure(suite.select(",".join(attack.tests for attack in attacks)), suite, files)
