@@ -17,40 +17,21 @@ MODULES = frozenset(
      "dataclasses", "device_arrays", "enum", "fractions", "functools", "heapq", "io", "itertools", "math", "numbers",
      "numpy", "operator", "pathlib", "random", "statistics", "string", "struct", "sys", "textwrap", "time", "triton",
      "triton.language", "triton.language.extra", "triton.language.extra.cuda", "triton.language.extra.libdevice",
-     "typing", "warnings"}
+     "triton.testing", "typing", "warnings"}
 )  # fmt: skip
 """Modules that a submission may import, besides those that the assignment allows."""
 _SYS = frozenset({"argv", "byteorder", "exit", "float_info", "maxsize", "stderr", "stdin", "stdout", "version_info"})
 _BUILT_INS = frozenset(
-    {
-        "__import__",
-        "breakpoint",
-        "compile",
-        "delattr",
-        "eval",
-        "exec",
-        "getattr",
-        "globals",
-        "locals",
-        "setattr",
-        "vars",
-    }
-)
+    {"__import__", "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "setattr",
+     "vars"}
+)  # fmt: skip
+_LEAVES_TRITON = frozenset(
+    {"knobs", "nvsmi", "set_active", "reset_active", "compile", "cublas", "extern", "extern_elementwise",
+     "_unsafe_update_src"}
+)  # fmt: skip
 _ATTRIBUTES = {
-    **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils", "testing"), "reaches beyond numpy's arrays"),
-    **dict.fromkeys(
-        (
-            "knobs",
-            "set_active",
-            "reset_active",
-            "compile",
-            "cublas",
-            "extern",
-            "extern_elementwise",
-            "_unsafe_update_src",
-        ),
-        "changes Triton or leaves it",
-    ),
+    **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils"), "reaches beyond numpy's arrays"),
+    **dict.fromkeys(_LEAVES_TRITON, "changes Triton or leaves it"),
     **dict.fromkeys(("allow_pickle", "load", "fromfunction"), "runs code from data"),
     **dict.fromkeys(
         ("f_back", "f_globals", "f_locals", "f_builtins", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "tb_next"),
@@ -66,7 +47,7 @@ _ARRAY_WORK = frozenset(
 )
 """What numpy computes of arrays, and kernels are meant to."""
 _LIBRARY_KERNEL = re.compile(
-    r"(?:ampere|cub|cudnn|cutlass|flash|gemm|hopper|nvjet|sm\d\d|splitK|turing|volta|xmma)_", re.I
+    r"(?:cub|cublas|cudnn|cutlass|nvjet|sm\d\d|xmma)_|(?:ampere|maxwell|turing|volta)_\w*gemm|gemm(?:k1|SN)|gemv2|splitK"
 )
 """The names of libraries' kernels, which would pass for the submission's own."""
 _NUMPY_LOADERS = frozenset({"allow_pickle", "load", "fromfunction"})
@@ -121,12 +102,12 @@ def _judged(
             yield from _attribute(node.lineno, _root(value) if isinstance(value, ast.Name) else "", name)
             if isinstance(node.ctx, ast.Store | ast.Del) and _root(value) in {*imported, *kernels}:
                 yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
-            if name in _ARRAY_WORK and _root(value) in ("np", "numpy"):
+            if name in _ARRAY_WORK | {"testing"} and _root(value) in ("np", "numpy"):
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
         case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if _root(value) in imported:
             yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
-        case ast.keyword(arg="repr"):
-            yield node.value.lineno, "names a kernel", "a kernel is called like its function"
+        case ast.Call(func=ast.Name(id="jit") | ast.Attribute(attr="jit")) if "repr" in {k.arg for k in node.keywords}:
+            yield node.lineno, "names a kernel", "a kernel is called like its function"
         case ast.keyword(arg="allow_pickle"):
             yield node.value.lineno, "reads pickles", "they run code from data"
         case ast.Global(names=names) | ast.Nonlocal(names=names) if set(names) & _BUILT_INS:

@@ -168,7 +168,7 @@ def hand_in(attack: Attack, submissions: Path) -> Path:
 def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
     """What an attack got."""
     bypasses = list(damage)
-    if attack.refused and not broken_rules(attack.path.read_bytes(), ()):
+    if attack.refused and not _refused(attack.path.read_bytes()):
         bypasses.append("the rules for Python programs do not refuse it")
     for test in record.tests:
         if test.verdict not in attack.verdicts:
@@ -198,6 +198,14 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
     if found := _UNPRINTABLE.search(whole):
         bypasses.append(f"the record holds the control character {found[0]!r}")
     return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
+
+
+def _refused(source: bytes) -> bool:
+    """Whether the course's rules for Python refuse a program, if only because it cannot be read."""
+    try:
+        return bool(broken_rules(source, ()))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
 
 
 def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
