@@ -44,6 +44,8 @@ PRECISION_ROWS = 32
 EXPLAINED = 0.7
 """Lost precision is recognised if the errors that it would make and those found have at least this correlation: then it
 explains half of their energy. Among the sampled values, chance stays below a tenth."""
+FEWEST_ERRORS = 16
+"""Fewer values go along with any errors."""
 
 TILES = (16, 32, 64, 128, 256)
 
@@ -409,6 +411,8 @@ def _rounding(operator: Operator, shape: Shape, number: int, samples: list[_Samp
         errors = [(s.got[s.rows] - s.expected[s.rows]).astype(np.float64).ravel() for s in samples]
         caused = [(_computed(alternate, shape, s) - s.expected[s.rows]).ravel() for s in samples]
         mine, theirs = np.concatenate(errors), np.concatenate(caused)
+        if len(mine) < FEWEST_ERRORS:
+            return NOTHING
         with np.errstate(all="ignore"):
             correlation = float(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)))
         if correlation > best:
@@ -429,7 +433,8 @@ def _misplaced(operator: Operator, samples: list[_Sample]) -> Explanation:
             f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
             "copied before they are ready."
         ), ("batch",)
-    if all(_distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.near) <= 1 for s in samples):
+    several = all(min(s.expected.shape) > 1 for s in samples)  # the transpose of a single row is the same
+    if several and all(_distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.near) <= 1 for s in samples):
         return "The output is the right one transposed: it must be row-major, row after row.", ("store",)
     if shift := _row_moves(samples):
         return shift, ("load_q",) if "(number mod" in shift else ("row",)
@@ -481,8 +486,8 @@ def _factor(samples: list[_Sample]) -> str:
     if not np.isfinite(got).all() or not (right @ right) > 0:
         return ""
     factor = float(got @ right / (right @ right))
-    if np.allclose(right, factor * right, rtol=near.rtol, atol=near.atol):
-        return ""  # a factor of 1 explains nothing
+    if abs(factor - 1) < 2 * near.rtol or np.allclose(right, factor * right, rtol=near.rtol, atol=near.atol):
+        return ""  # a factor of 1 explains nothing; lost precision looks like this too
     if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
         return f"Every wrong row is the right one times {factor:.4g}."
     per_row = []

@@ -282,10 +282,21 @@ def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | No
         return record
     runs = record.timing.runs if record.timing is not None else ()
     startup_cpu_s = grading.bench.starting.result() if grading.bench is not None and runs else None
-    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs, startup_cpu_s)
+    interpreter_cpu_s = _interpreter_cpu_s(grading) if runs else 0.0
+    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs, startup_cpu_s, interpreter_cpu_s)
     if not why:
         return record
     return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})
+
+
+def _interpreter_cpu_s(grading: Grading) -> float:
+    """The processor time that a Python submission may need to start; 0 for others."""
+    submission, bench = grading.submission, grading.bench
+    if bench is None or submission is None or not submission.is_python:
+        return 0.0
+    text = b"\n".join(content for _, content in submission.files)
+    allowed = grading.assignment.submission.python_modules
+    return bench.engine.interpreter_cpu_s(tuple(name for name in allowed if name.encode() in text))
 
 
 def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:

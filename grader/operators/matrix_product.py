@@ -88,6 +88,20 @@ def _reshaped(which: int) -> Compute:
     return compute
 
 
+def _rounded(to: Callable[[NDArray[np.uint32]], NDArray[np.uint32]]) -> Compute:
+    """The product of A and B after the bits of their values were rounded."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        a, b = (to(np.ascontiguousarray(t, np.float32).view(np.uint32)).view(np.float32) for t in tensors)
+        return a[rows].astype(np.float64) @ b.astype(np.float64)
+
+    return compute
+
+
+_TF32, _BFLOAT16 = np.uint32(0xFFFFE000), np.uint32(0xFFFF0000)
+"""The bits that are left."""
+
+
 def _is_vector(shape: Shape, which: int) -> bool:
     """Whether A or B is a single row or column, which has the same memory layout as its transpose."""
     m, n, k = sizes(shape)
@@ -128,6 +142,8 @@ def _tiles() -> list[Alternate]:
     return found
 
 
+_IN_FLOAT32 = 'multiply in float32, in Triton with input_precision="ieee"'
+_COARSE = "It matches products of A and B rounded to {}, which is too coarse here: {}."
 _ALTERNATES: tuple[Alternate, ...] = (
     *_tiles(),
     Alternate(
@@ -151,6 +167,14 @@ _ALTERNATES: tuple[Alternate, ...] = (
         "first_term_dropped",
         "It matches sums without their first term: the loop over k starts at 1.",
         _some_terms(lambda k: slice(1, k)),
+    ),
+    *(
+        Alternate(f"rounded_to_{name}", _COARSE.format(words, remedy), _rounded(to), rounding=True)
+        for name, words, remedy, to in (
+            ("tf32", "10 bits of mantissa (TF32 or half precision)", _IN_FLOAT32, lambda x: (x + 0x1000) & _TF32),
+            ("tf32_cut_off", "10 bits of mantissa (TF32, cut off)", _IN_FLOAT32, lambda x: x & _TF32),
+            ("bfloat16", "bfloat16, 7 bits of mantissa", _IN_FLOAT32, lambda x: (x + 0x8000) & _BFLOAT16),
+        )
     ),
 )
 

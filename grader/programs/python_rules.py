@@ -9,6 +9,7 @@ does is the sandbox's and the tracer's business.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator
 
 MODULES = frozenset(
@@ -16,28 +17,21 @@ MODULES = frozenset(
      "dataclasses", "device_arrays", "enum", "fractions", "functools", "heapq", "io", "itertools", "math", "numbers",
      "numpy", "operator", "pathlib", "random", "statistics", "string", "struct", "sys", "textwrap", "time", "triton",
      "triton.language", "triton.language.extra", "triton.language.extra.cuda", "triton.language.extra.libdevice",
-     "typing", "warnings"}
+     "triton.testing", "typing", "warnings"}
 )  # fmt: skip
 """Modules that a submission may import, besides those that the assignment allows."""
 _SYS = frozenset({"argv", "byteorder", "exit", "float_info", "maxsize", "stderr", "stdin", "stdout", "version_info"})
 _BUILT_INS = frozenset(
-    {
-        "__import__",
-        "breakpoint",
-        "compile",
-        "delattr",
-        "eval",
-        "exec",
-        "getattr",
-        "globals",
-        "locals",
-        "setattr",
-        "vars",
-    }
-)
+    {"__import__", "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "setattr",
+     "vars"}
+)  # fmt: skip
+_LEAVES_TRITON = frozenset(
+    {"knobs", "nvsmi", "set_active", "reset_active", "compile", "cublas", "extern", "extern_elementwise",
+     "_unsafe_update_src"}
+)  # fmt: skip
 _ATTRIBUTES = {
-    **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils", "testing"), "reaches beyond numpy's arrays"),
-    **dict.fromkeys(("knobs", "set_active", "reset_active", "compile", "cublas"), "changes Triton or leaves it"),
+    **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils"), "reaches beyond numpy's arrays"),
+    **dict.fromkeys(_LEAVES_TRITON, "changes Triton or leaves it"),
     **dict.fromkeys(("allow_pickle", "load", "fromfunction"), "runs code from data"),
     **dict.fromkeys(
         ("f_back", "f_globals", "f_locals", "f_builtins", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "tb_next"),
@@ -48,17 +42,36 @@ _ALLOWED_DUNDERS = frozenset(
     {"__name__", "__file__", "__doc__", "__init__", "__call__", "__enter__", "__exit__", "__post_init__", "__len__",
      "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__", "__annotations__"}
 )  # fmt: skip
+_ARRAY_WORK = frozenset(
+    {"convolve", "dot", "einsum", "exp", "exp2", "expm1", "fft", "inner", "linalg", "matmul", "tensordot", "vdot"}
+)
+"""What numpy computes of arrays, and kernels are meant to."""
+_LIBRARY_KERNEL = re.compile(
+    r"(?:cub|cublas|cudnn|cutlass|nvjet|sm\d\d|xmma)_|(?:ampere|maxwell|turing|volta)_\w*gemm|gemm(?:k1|SN)|gemv2|splitK"
+)
+"""The names of libraries' kernels, which would pass for the submission's own."""
 _NUMPY_LOADERS = frozenset({"allow_pickle", "load", "fromfunction"})
 
 Broken = tuple[int, str, str]
 """A line, what it does, and why that is forbidden."""
+_OWN_CODE = "code comes from the file as it was handed in, and from nowhere else"
+_AS_THEY_ARE = "a program uses modules and kernels as they are"
+_ON_THE_GPU = "a kernel does the work, not the processor"
 
 
-def broken_rules(source: bytes, allowed: Collection[str]) -> list[Broken]:
-    """The lines that break a rule, in order. `allowed` are further modules. Raises SyntaxError."""
+def broken_rules(source: bytes, allowed: Collection[str], *, inline_assembly: bool = True) -> list[Broken]:
+    """The lines that break a rule, in order. `allowed` are further modules; `inline_assembly`: whether kernels may have
+    PTX in them. Raises SyntaxError."""
     tree = ast.parse(source)
     imported = {alias.asname or alias.name.partition(".")[0] for node in _imports(tree) for alias in node.names}
-    found = [broken for node in ast.walk(tree) for broken in _judged(node, imported, MODULES | set(allowed))]
+    kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.decorator_list}
+    found = [broken for node in ast.walk(tree) for broken in _judged(node, imported, kernels, MODULES | set(allowed))]
+    if not inline_assembly:
+        found += [
+            (node.lineno, "has inline assembly", "kernels are written in Triton")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and node.attr == "inline_asm_elementwise"
+        ]
     return sorted(set(found))
 
 
@@ -66,7 +79,9 @@ def _imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
-def _judged(node: ast.AST, imported: Collection[str], allowed: Collection[str]) -> Iterator[Broken]:
+def _judged(
+    node: ast.AST, imported: Collection[str], kernels: Collection[str], allowed: Collection[str]
+) -> Iterator[Broken]:
     match node:
         case ast.Import(names=names):
             for alias in names:
@@ -78,17 +93,25 @@ def _judged(node: ast.AST, imported: Collection[str], allowed: Collection[str]) 
                     yield from _import(node.lineno, name, allowed)
                     yield from _attribute(node.lineno, name, alias.name)
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
-            yield node.lineno, f"uses {name}", "code comes from the file as it was handed in, and from nowhere else"
+            yield node.lineno, f"uses {name}", _OWN_CODE
+        case ast.FunctionDef(name=name) if name in kernels and _LIBRARY_KERNEL.match(name):
+            yield node.lineno, f"calls a function {name}", "a library's kernels are called so: give it another name"
+        case ast.BinOp(op=ast.MatMult()):
+            yield node.lineno, "multiplies matrices", _ON_THE_GPU
         case ast.Attribute(value=value, attr=name):
             yield from _attribute(node.lineno, _root(value) if isinstance(value, ast.Name) else "", name)
-            if isinstance(node.ctx, ast.Store | ast.Del) and _root(value) in imported:
-                yield node.lineno, f"changes {ast.unparse(node)}", "a program uses modules as they are"
+            if isinstance(node.ctx, ast.Store | ast.Del) and _root(value) in {*imported, *kernels}:
+                yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
+            if name in _ARRAY_WORK | {"testing"} and _root(value) in ("np", "numpy"):
+                yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
         case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if _root(value) in imported:
-            yield node.lineno, f"changes {ast.unparse(node)}", "a program uses modules as they are"
+            yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
+        case ast.Call(func=ast.Name(id="jit") | ast.Attribute(attr="jit")) if "repr" in {k.arg for k in node.keywords}:
+            yield node.lineno, "names a kernel", "a kernel is called like its function"
         case ast.keyword(arg="allow_pickle"):
             yield node.value.lineno, "reads pickles", "they run code from data"
         case ast.Global(names=names) | ast.Nonlocal(names=names) if set(names) & _BUILT_INS:
-            yield node.lineno, f"uses {names[0]}", "code comes from the file as it was handed in, and from nowhere else"
+            yield node.lineno, f"uses {names[0]}", _OWN_CODE
         case ast.Try():
             if any(_runs_kernels(part) for part in node.body) and node.handlers:
                 why = "a kernel that fails must fail the test, not be replaced"

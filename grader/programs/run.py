@@ -14,7 +14,7 @@ from pathlib import Path
 from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.course.assignment import Limits
-from grader.programs.engine import Engine
+from grader.programs.engine import Engine, python_program
 from grader.programs.trace import MAX_FILE_BYTES, Trace, read_received
 from grader.sandbox import memory_share
 from grader.sandbox.scratch import claim_name, scratch_folder
@@ -47,6 +47,9 @@ class Run:
     began_ns: tuple[int, ...] = ()
     ended: float = 0.0
     """The time when the run ended, on `time.monotonic`."""
+    own_kernels: frozenset[str] | None = None
+    """The names that a Python program's own kernels can have; None for other programs, whose kernels are all their
+    own."""
 
 
 @contextlib.contextmanager
@@ -98,7 +101,8 @@ def run_program(
         outcome = replace(
             outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)
         )
-        yield Run(outcome, output, trace, launch.untraced_reason, began_ns, ended)
+        own_kernels = python_program.own_kernels(program)
+        yield Run(outcome, output, trace, launch.untraced_reason, began_ns, ended, own_kernels)
 
 
 def _copy(program: Path, to: Path) -> Path:

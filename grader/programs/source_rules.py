@@ -143,9 +143,11 @@ def _architecture(engine: Engine) -> tuple[str, ...]:
 
 
 def _python_violations(submission: Submission, assignment: Assignment) -> Iterator[Violation]:
+    modules = assignment.submission.python_modules
+    assembly = not any(rule.forbid == "inline_assembly" for rule in assignment.source_rules)
     for file, content in submission.files:
         try:
-            broken = _bounded.call(broken_rules, content, assignment.submission.python_modules)
+            broken = _bounded.call(broken_rules, content, modules, inline_assembly=assembly)
         except Exceeded as exceeded:
             yield _unexamined(file, f"{exceeded} to examine", True)
         except (SyntaxError, ValueError, RecursionError):

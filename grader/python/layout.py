@@ -1,7 +1,7 @@
 """Names that the build step, which makes a package, and the process that runs it agree on. Imports nothing of Triton's.
 
 A package is a zip file: source/ has the program's files, cache/ is Triton's cache, kernels/ has the emulator's shared
-libraries, and the file `main` names the main file.
+libraries, the file `main` names the main file, and `names` lists the functions that it defines.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 ENGINE_VARIABLE = "GRADER_PYTHON_ENGINE"
 CACHE_VARIABLE = "GRADER_PYTHON_CACHE"
-SOURCE, CACHE, KERNELS, MAIN = "source", "cache", "kernels", "main"
+SOURCE, CACHE, KERNELS, MAIN, NAMES = "source", "cache", "kernels", "main", "names"
 HOST = "grader.python.host"
 """The module that starts a package."""
 _FOLDER = re.compile(rb'(\.file\s+\d+\s+")[^"\n]*/')

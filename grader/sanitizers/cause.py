@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from grader.profiling.kernel_profile import short_name
 from grader.programs.build import handed_in_name
 from grader.programs.trace import Diagnostic, Race
+from grader.sanitizers.triton_words import in_triton, is_python
 
 SourceLine = Callable[[str, int], str]
 """Returns the text of a line of the submission, '' if there is none. Arguments: the file's submitted name, the line's
@@ -68,6 +69,11 @@ def without_echoes(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 def sentence(found: Diagnostic, source_line: SourceLine = no_source) -> str:
     """Describe one finding for a student."""
+    said = _sentence(found, source_line)
+    return in_triton(said) if is_python(found.file) else said
+
+
+def _sentence(found: Diagnostic, source_line: SourceLine) -> str:
     if found.race is not None:
         return _race(found, found.race, source_line)
     advice = f" {found.advice}" if found.advice else ""

@@ -9,6 +9,7 @@ from grader.programs.build import handed_in_name
 from grader.programs.trace import Diagnostic
 from grader.sanitizers.cause import dim_text
 from grader.sanitizers.findings import Report
+from grader.sanitizers.triton_words import in_triton, is_python
 
 _SHOWN = 5
 _WIDTH = 100
@@ -52,4 +53,4 @@ def describe(diagnostic: Diagnostic, times: int = 1) -> list[str]:
         lines.append(f"    at {', '.join(where)}")
     if diagnostic.advice:
         lines.append(f"    {diagnostic.advice}")
-    return lines
+    return [in_triton(line) for line in lines] if is_python(diagnostic.file) else lines

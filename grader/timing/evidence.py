@@ -34,6 +34,9 @@ more."""
 STARTUPS = 3
 """For times that earn points, start-up is allowed this multiple of a minimal CUDA program's processor time on this
 machine, if that is less than STARTUP_CPU_S."""
+INTERPRETERS = 1.5
+"""A Python program is also allowed this multiple of the processor time that starting Python, Triton and what else it
+imports takes. Chosen, not measured."""
 CPU_S_PER_BYTE = 4e-9
 """Reading a file, converting it, and copying to the device and back: about 1 GB/s each on one core."""
 COPYING_S_PER_BYTE = 16e-9
@@ -57,6 +60,12 @@ MORE_OCCUPANCY = 1.15
 above 1."""
 MORE_OCCUPANCY_BY = 0.02
 
+_FILLS_AND_COPIES = tuple(
+    f"at::native::{name}"
+    for name in ("FillFunctor", "direct_copy_kernel_cuda", "bfloat16_copy_kernel", "float16_copy_kernel")
+)
+"""Kernels of PyTorch that compute nothing: zeros, and copies that change the type or the strides."""
+_MOST_NAMES = 3
 _CLOCK_SLACK_NS = 50_000_000
 _CLOCK_STEP_NS = 1_000_000_000
 """How far the machine's clock may be adjusted while a program runs."""
@@ -66,19 +75,22 @@ _MAX_THREADS_PER_BLOCK = 1024
 @dataclass(frozen=True)
 class Witness:
     """The grader's own observations of a run: the engine's name, seconds of wall time and of processor time, bytes of
-    input and output, and when the run began, on each clock that a tracer may use."""
+    input and output, when the run began, on each clock that a tracer may use, and the names that its own kernels can
+    have (see `Run`)."""
 
     engine: str
     wall_s: float
     cpu_s: float
     file_bytes: int
     began_ns: tuple[int, ...] = ()
+    own_kernels: frozenset[str] | None = None
 
 
 def witness_of(engine: str, case: Case, run: Run) -> Witness:
     """The grader's observations of a run of `case` on the named engine."""
     outcome = run.outcome
-    return Witness(engine, outcome.wall_s, outcome.cpu_s, case.input_bytes + case.output_bytes, run.began_ns)
+    file_bytes = case.input_bytes + case.output_bytes
+    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.began_ns, run.own_kernels)
 
 
 @dataclass(frozen=True)
@@ -158,7 +170,23 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
         found.append(f"CUPTI refused the tracer: {line(first.call, 80)} returned {line(first.message, 160)}.")
     if not trace.kernels:
         found.append("No kernel ran on the GPU: the program computed only on the processor.")
+    if witness.own_kernels is not None:
+        found.append(_of_others(trace, witness.own_kernels))
     return found + _of_times(trace, witness)
+
+
+def _of_others(trace: Trace, own: frozenset[str]) -> str:
+    """A sentence on kernels that a Python program launched and does not define, '' if it did so only to fill or copy
+    arrays."""
+    work = [kernel for kernel in trace.kernels if kernel.name not in own]
+    work = [kernel for kernel in work if not any(word in kernel.name for word in _FILLS_AND_COPIES)]
+    if not work:
+        return ""
+    share = sum(kernel.end_ns - kernel.start_ns for kernel in work) / max(1, trace.gpu_ns)
+    names = ", ".join(line(name, 80) for name in sorted({kernel.name for kernel in work})[:_MOST_NAMES])
+    return (
+        f"The submission does not define all of its kernels; {min(share, 1):.0%} of its GPU time is that of: {names}."
+    )
 
 
 def _of_times(trace: Trace, witness: Witness) -> list[str]:
@@ -200,15 +228,18 @@ def computed_on_the_host(
     sequential_s: float,
     timed_runs: Sequence[TimedRunRecord] = (),
     startup_cpu_s: float | None = None,
+    interpreter_cpu_s: float = 0.0,
 ) -> str:
     """Return a sentence if a program's processor time, in the graded run or in any timed run, is enough for the whole
     computation, else ''.
 
     `sequential_s` is the sequential program's time for the same work on one core of this machine. `trace` and `witness`
     belong to the graded run; `timed_runs` are runs of the same case, each with the same number of launches.
-    `startup_cpu_s` is the processor time of a minimal CUDA program on this machine.
+    `startup_cpu_s` is the processor time of a minimal CUDA program on this machine, `interpreter_cpu_s` that of a
+    minimal Python program if the submission is in Python.
     """
     startup_s = min(STARTUP_CPU_S, STARTUPS * startup_cpu_s) if startup_cpu_s else STARTUP_CPU_S
+    startup_s += INTERPRETERS * interpreter_cpu_s
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
     used = [(witness.cpu_s, trace.gpu_ns / 1e9, trace.copy_ns / 1e9)]
     used += [(run.cpu_s, run.gpu_ms / 1e3, run.copy_ms / 1e3) for run in timed_runs]

@@ -1,7 +1,8 @@
 """`python -m tests.honest [NAMES…]`: grade every honest variant; each must pass every testcase, unflagged.
 
-Those of `--assignment hw4` are unusual programs; those of half are unusual arithmetic. Ends with exit code 0 when all
-pass. `--tests all` needs a CUDA machine.
+Those of `--assignment hw4` are unusual programs; those of half are unusual arithmetic. Those of softmax and matmul are
+in Python: without Triton they are left out, and that is said. Ends with exit code 0 when all pass.
+`--tests all` needs a CUDA machine.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
 from grader.commands import submissions
+from grader.programs.engine import python_program
 from grader.records.record import Record
 from tests.support.course import ROOT
 
@@ -24,13 +26,17 @@ HEADERS = {
     PROGRAMS: [PROGRAMS / "honest.h"],
     HALF: [*HALF.glob("*.cuh"), ROOT / "reference/half/half_program.cuh"],
 }
-SAMPLES = {"hw4": "s01,s02", "half": "public"}
+PYTHON = Path(__file__).with_name("python")
+"""A folder for each assignment."""
+SAMPLES = {"hw4": "s01,s02", "half": "public", "softmax": "s02,s06", "matmul": "s02,s04"}
 
 
 def variants(assignment: str = "hw4") -> list[Path]:
     """All of them, by name: files, and folders with a Makefile or several files."""
     if assignment == "half":
         return sorted(HALF.glob("*.cu"))
+    if assignment != "hw4":
+        return sorted((PYTHON / assignment).glob("*.py"))
     return sorted([*PROGRAMS.glob("*.cu"), *(path.parent for path in PROGRAMS.glob("*/hw4.cu"))])
 
 
@@ -38,6 +44,9 @@ def hand_in(variant: Path, place: Path) -> Path:
     """Lay a variant out as a student's folder; gives that folder."""
     folder = place / variant.stem
     folder.mkdir(parents=True)
+    if variant.suffix == ".py":
+        shutil.copyfile(variant, folder / f"{variant.parent.name}.py")
+        return folder
     if variant.is_dir():
         shutil.copytree(variant, folder, dirs_exist_ok=True)
     else:
@@ -74,6 +83,9 @@ def main() -> int:
     for assignment in assignments:
         chosen = [path for path in variants(assignment) if not options.names or path.stem in options.names]
         if not chosen:
+            continue
+        if chosen[0].suffix == ".py" and not python_program.triton_version():
+            print(f"Those of {assignment} are left out, for Triton is not installed: {python_program.INSTALL}")
             continue
         with tempfile.TemporaryDirectory(prefix="honest-") as place:
             records += submissions.grade_paths(

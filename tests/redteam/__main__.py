@@ -4,6 +4,9 @@ Each is graded like a submission, on two public samples, one after the other, so
 there for the next to find. Ends with exit code 0 when none has bypassed the grader. As root, everything is done twice:
 as root and as an ordinary user, for whom other mechanisms of the kernel hold.
 
+Attacks in Python (tests/redteam/python) are run with the course's rules for Python switched off: what those refuse
+would not even be tried. That they refuse it is looked at too. Without Triton they are left out, and that is said.
+
 `--landlock` does it as on a machine where bubblewrap cannot run: less is promised there (docs/integrity.md), but none
 of these attacks shall get what it wants there either.
 """
@@ -22,6 +25,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest import mock
 
 from grader import sandbox
 from grader.base.errors import UsageError
@@ -32,8 +36,10 @@ from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import Case, load_suite
 from grader.grading.bench import open_bench
 from grader.grading.pipeline import Grading, grade
+from grader.programs import source_rules
 from grader.programs.build import build
-from grader.programs.engine import Engine, select_engine
+from grader.programs.engine import Engine, python_program, select_engine
+from grader.programs.python_rules import broken_rules
 from grader.programs.submission import Submission, read_submission
 from grader.records.record import Record
 from grader.sandbox import bubblewrap
@@ -41,6 +47,9 @@ from grader.timing.baseline import Baseline, time_baseline
 from tests.redteam.arena import ALICE, SECRET, Arena, open_arena
 
 PROGRAMS = Path(__file__).with_name("programs")
+PYTHON = Path(__file__).with_name("python")
+PRELUDE = PYTHON / "prelude.py"
+"""What every attack in Python begins with, since a Python submission is one file."""
 TESTS = "s01,s02"
 NOBODY = 65534
 _UNPRINTABLE = re.compile(
@@ -48,6 +57,7 @@ _UNPRINTABLE = re.compile(
 )
 """In JSON: what moves a terminal's cursor or turns the direction of what follows."""
 _WALL_S = 8.0
+_PYTHON_WALL_S, _PYTHON_BUILD_S = 20.0, 20.0
 _FLOOD_BYTES = 1 << 30
 _MOST_SAID = 20_000
 _RULES = (
@@ -76,6 +86,12 @@ class Attack:
     least_ms: float = 0.0
     """GPU time of the work that is hidden: a time below that counts for nothing."""
     within_s: float | None = None
+    refused: bool = False
+    """In Python: whether the course's rules refuse it before it runs."""
+
+    @property
+    def assignment(self) -> str:
+        return "softmax" if self.path.suffix == ".py" or (self.path / "softmax.py").exists() else "hw4"
 
 
 @dataclass(frozen=True)
@@ -91,14 +107,17 @@ class Result:
 def read_attacks() -> list[Attack]:
     """All of them, by name."""
     found = []
-    for path in sorted([*PROGRAMS.glob("*.cu"), *PROGRAMS.glob("*/hw4.cu")]):
+    python = [path for path in PYTHON.glob("*.py") if path != PRELUDE]
+    for path in sorted([*PROGRAMS.glob("*.cu"), *PROGRAMS.glob("*/hw4.cu"), *python]):
         whole = path.parent if path.name == "hw4.cu" else path
+        name = f"python/{whole.stem}" if path.suffix == ".py" else whole.stem
         first, second = path.read_text(encoding="utf-8").splitlines()[:2]
-        if not second.startswith("// expect: "):
-            raise ValueError(f"{path}: the second line must be `// expect: VERDICT …`, found {second!r}.")
-        verdicts, *marks = (part.strip() for part in second.removeprefix("// expect: ").split(";"))
+        comment = "# " if path.suffix == ".py" else "// "
+        if not second.startswith(f"{comment}expect: "):
+            raise ValueError(f"{path}: the second line must be `{comment}expect: VERDICT …`, found {second!r}.")
+        verdicts, *marks = (part.strip() for part in second.removeprefix(f"{comment}expect: ").split(";"))
         expected = frozenset(word.strip() for word in verdicts.split("|"))
-        attack = Attack(whole.stem, whole, first.removeprefix("// "), expected, "flagged" in marks, "gpu" in marks)
+        attack = Attack(name, whole, first.removeprefix(comment), expected, "flagged" in marks, "gpu" in marks)
         for mark in marks:
             match mark.split():
                 case ["on", tests]:
@@ -115,6 +134,8 @@ def read_attacks() -> list[Attack]:
                     attack = replace(attack, single_file=True)
                 case ["under", "rules"]:
                     attack = replace(attack, under_rules=True)
+                case ["refused"]:
+                    attack = replace(attack, refused=True)
                 case ["flagged"] | ["gpu"]:
                     pass
                 case _:
@@ -125,6 +146,11 @@ def read_attacks() -> list[Attack]:
 
 def hand_in(attack: Attack, submissions: Path) -> Path:
     """Lay an attack out as a student's folder, or as a single file next to other students' work."""
+    if attack.path.suffix == ".py":
+        folder = submissions / attack.name.replace("/", "-")
+        folder.mkdir()
+        (folder / "softmax.py").write_text(PRELUDE.read_text() + attack.path.read_text())
+        return folder
     if attack.single_file:
         shutil.copyfile(PROGRAMS / "hostile.h", submissions / "hostile.h")
         return shutil.copyfile(attack.path, submissions / attack.path.name)
@@ -142,6 +168,8 @@ def hand_in(attack: Attack, submissions: Path) -> Path:
 def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
     """What an attack got."""
     bypasses = list(damage)
+    if attack.refused and not _refused(attack.path.read_bytes()):
+        bypasses.append("the rules for Python programs do not refuse it")
     for test in record.tests:
         if test.verdict not in attack.verdicts:
             bypasses.append(f"{test.name} is {test.verdict}: {test.reason[:200]}")
@@ -172,14 +200,35 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
     return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
 
 
+def _refused(source: bytes) -> bool:
+    """Whether the course's rules for Python refuse a program, if only because it cannot be read."""
+    try:
+        return bool(broken_rules(source, ()))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+
+
 def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
     """Grade them one after the other, in an arena below `folder`."""
-    rules = load_assignment("hw4")
+    results = []
+    for assignment in sorted({attack.assignment for attack in attacks}):
+        chosen = [attack for attack in attacks if attack.assignment == assignment]
+        results += _run_on(load_assignment(assignment), chosen, engine, folder / assignment)
+    return results
+
+
+def _run_on(rules: Assignment, attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
+    if any(attack.path.suffix == ".py" for attack in attacks):
+        rules = rules.model_copy(update={"build": rules.build.model_copy(update={"limit_s": _PYTHON_BUILD_S})})
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles(folder / "testcases")
     ensure(suite.select(",".join(attack.tests for attack in attacks)), suite, files)
     results = []
-    with open_arena(folder, files.folder) as arena, open_bench(engine, rules, suite, files) as bench:
+    with (
+        mock.patch.object(source_rules, "_python_violations", lambda submission, assignment: iter(())),
+        open_arena(folder, files.folder) as arena,
+        open_bench(engine, rules, suite, files) as bench,
+    ):
         submissions = [_read(attack, rules, arena) for attack in attacks]
         arena.before = arena._state()
         with ThreadPoolExecutor(max(2, cores() // 2)) as pool:  # builds are kept: this only makes them earlier
@@ -213,8 +262,9 @@ def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
     allocations take more than a flood may, and a verdict shall come from the attack.
     """
     flood = "memory_limit" in attack.verdicts and not attack.gpu
+    wall_s = _PYTHON_WALL_S if attack.assignment == "softmax" else _WALL_S
     memory = _FLOOD_BYTES if flood or not engine.measures_time else rules.limits.memory_bytes
-    limits = rules.limits.model_copy(update={"wall_s": (), "emulator_wall_s": _WALL_S, "memory_bytes": memory})
+    limits = rules.limits.model_copy(update={"wall_s": (), "emulator_wall_s": wall_s, "memory_bytes": memory})
     parts: list[RubricPart] = [part for part in rules.rubric if not isinstance(part, Occupancy)]
     if attack.occupancy is not None:
         parts.append(Occupancy(part="occupancy", kind="occupancy", points=10, tests=attack.tests, full_at=1))
@@ -283,8 +333,11 @@ def main() -> int:
     if unknown := set(options.names) - {attack.name for attack in attacks}:
         raise UsageError(f"There is no attack {', '.join(sorted(unknown))}.")
     attacks = [attack for attack in attacks if engine.measures_time or not attack.gpu]
+    if not python_program.triton_version() and any(attack.path.suffix == ".py" for attack in attacks):
+        print(f"Attacks in Python are left out, for Triton is not installed: {python_program.INSTALL}", flush=True)
+        attacks = [attack for attack in attacks if attack.path.suffix != ".py"]
     if not attacks:
-        raise UsageError(f"{', '.join(options.names)}: not for this machine, for it has no GPU.")
+        raise UsageError(f"{', '.join(options.names)}: not for this machine, for it has no GPU or no Triton.")
     code = 0
     if os.getuid() != 0 or not options.no_first_pass:
         print(f"{engine.device}; {sandbox.confinement()}; user {os.getuid()}", flush=True)

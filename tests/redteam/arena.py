@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.base.paths import cache_folder
+from grader.python.layout import HOST
 from grader.sandbox import cgroup
 from grader.sandbox.scratch import wait_until_removed
 from grader.sandbox.watcher import prefix_of
@@ -109,6 +110,7 @@ def open_arena(folder: Path, testcases: Path) -> Iterator[Arena]:
 def _survivors() -> list[tuple[int, str]]:
     """Processes that run a graded program; looked for twice, since the kernel may be at it."""
     found: list[tuple[int, str]] = []
+    ours = prefix_of(os.getpid()).encode()
     for _ in range(20):
         found = []
         for entry in Path("/proc").iterdir():
@@ -116,6 +118,9 @@ def _survivors() -> list[tuple[int, str]]:
                 with contextlib.suppress(OSError):
                     program = str((entry / "exe").readlink())
                     if program.startswith(f"{cache_folder()}/builds/"):  # not those of another grader here
+                        found.append((int(entry.name), program))
+                    words = (entry / "cmdline").read_bytes()
+                    if ours in words and HOST.encode() in words:  # a program in Python
                         found.append((int(entry.name), program))
         if not found:
             break

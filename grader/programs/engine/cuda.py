@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +217,25 @@ class CudaEngine:
         except MachineFault:
             return None
         return outcome.cpu_s if outcome.exit_code == 0 else None
+
+    @cache  # noqa: B019  (engines live as long as the process)
+    def interpreter_cpu_s(self, modules: tuple[str, ...]) -> float:
+        """The processor time of a minimal Python program that also imports `modules`; 0 if it fails."""
+        with scratch_folder("probe") as folder:
+            work = folder / "work"
+            work.mkdir()
+            launch = self.launch(python_program.minimal_package(folder, modules), (), "", traced=False)
+            job = sandbox.Job(
+                command=launch.command,
+                folder=work,
+                environment=launch.environment,
+                readable=(folder / python_program.PACKAGE, *launch.readable),
+                devices=launch.devices,
+                changes_modes=False,
+                starts_processes=launch.starts_processes,
+            )
+            outcome = sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))
+        return outcome.cpu_s if outcome.exit_code == 0 else 0.0
 
     def _probed(self) -> sandbox.Outcome:
         launch = self.launch(Path(sys.executable).resolve(), ("-I", "-S", probe.__file__), "", traced=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.metadata
+import json
 import os
 import sys
 import zipfile
@@ -48,7 +49,7 @@ def is_package(program: Path) -> bool:
 
 def identity() -> str:
     """What a package depends on besides the submission and the engine."""
-    return f"python {sys.version} triton {triton_version()}"
+    return f"package 2 python {sys.version} triton {triton_version()}"
 
 
 def triton_version() -> str:
@@ -69,13 +70,15 @@ def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence
         raise MachineFault(f"Python submissions need Triton, which is not installed here: run `{INSTALL}`.")
     names = sorted(path.relative_to(folder).as_posix() for path in files_below(folder))
     content = {f"{layout.SOURCE}/{name}": (folder / name).read_bytes() for name in names}
+    sources = [(name, content[f"{layout.SOURCE}/{name}"]) for name in names]
     try:
-        problem = _bounded.call(syntax_problem, [(name, content[f"{layout.SOURCE}/{name}"]) for name in names])
+        problem = _bounded.call(syntax_problem, sources)
+        functions = _bounded.call(function_names, sources) if not problem else []
     except Exceeded as exceeded:
         problem = f"{main}:1: error: it {exceeded} to parse"
     if problem:
         return Compiled(Fault.STUDENT, problem)
-    content[layout.MAIN] = main.encode()
+    content[layout.MAIN], content[layout.NAMES] = main.encode(), json.dumps(functions).encode()
     _write_package(output, content)
     with scratch_folder("kernels", output.parent) as cache:
         log = _compile_kernels(output, cache, launch, inputs, limit_s)
@@ -128,6 +131,31 @@ def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:
         except (ValueError, RecursionError) as error:
             return f"{name}:1: error: {error}"
     return ""
+
+
+def function_names(files: Sequence[tuple[str, bytes]]) -> list[str]:
+    """The names of all functions that the files define. A kernel is called like the function that it is compiled
+    from."""
+    nodes = (node for _, content in files for node in ast.walk(ast.parse(content)))
+    return sorted({node.name for node in nodes if isinstance(node, ast.FunctionDef)})
+
+
+def own_kernels(program: Path) -> frozenset[str] | None:
+    """The names that kernels of a package's own can have; None for a program that is no package."""
+    if not is_package(program):
+        return None
+    with zipfile.ZipFile(program) as packed:
+        return frozenset(json.loads(packed.read(layout.NAMES)))
+
+
+def minimal_package(folder: Path, modules: Sequence[str]) -> Path:
+    """A package that imports what every program needs, and `modules`, and uses the device once."""
+    imports = "".join(f"import {name}\n" for name in ("numpy", "triton.language", *modules))
+    main = f"{imports}from device_arrays import to_numpy, zeros\nto_numpy(zeros((1,)))\n"
+    package = folder / PACKAGE
+    content = {layout.MAIN: "main.py", layout.NAMES: "[]", f"{layout.SOURCE}/main.py": main}
+    _write_package(package, {name: text.encode() for name, text in content.items()})
+    return package
 
 
 def _write_package(output: Path, content: Mapping[str, bytes]) -> None:

@@ -1,0 +1,26 @@
+# A kernel that prints while it is looked at.
+import sys
+
+import numpy as np
+import triton
+import triton.language as tl
+from device_arrays import empty, from_numpy, to_numpy
+
+
+@triton.jit
+def softmax(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    column = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * columns + column, mask=column < columns, other=-float("inf"))
+    m = tl.max(x, 0)
+    if row == 0:
+        tl.device_print("maximum", m)
+    weights = tl.exp(x - m)
+    tl.store(y_ptr + row * columns + column, weights / tl.sum(weights, 0), mask=column < columns)
+
+
+rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
+x = from_numpy(np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns))
+y = empty((rows, columns))
+softmax[(rows,)](x, y, columns, BLOCK=triton.next_power_of_2(columns))
+to_numpy(y).tofile(sys.argv[2])

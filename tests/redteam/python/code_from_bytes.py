@@ -1,0 +1,7 @@
+# Computes on the processor in code that it unmarshals.
+# expect: passed; flagged; refused
+import marshal
+import types
+
+code = marshal.dumps(compile("write(right_answer())", "bytes", "exec"))
+types.FunctionType(marshal.loads(code), globals())()

@@ -1,0 +1,11 @@
+# Launches a kernel that cannot be compiled, and computes with numpy when that fails.
+# expect: passed; flagged; refused
+@triton.jit
+def kernel(y_ptr):
+    tl.store(y_ptr + tl.arange(0, 3), 0.0)
+
+
+try:
+    kernel[(1,)](zeros((4,)))
+except Exception:
+    write(right_answer())
