@@ -43,7 +43,7 @@ from grader.judge.server import serve  # noqa: E402
 from grader.judge.tokens import make_token  # noqa: E402
 from grader.store import check_store, open_store  # noqa: E402
 from tests.support.batch_engine import PlainC  # noqa: E402
-from tests.support.judge_stand_in import MakeStandIn, stand_in_lanes  # noqa: E402
+from tests.support.judge_stand_in import stand_in_lanes  # noqa: E402
 
 HOUR_S = 3600.0
 LANES = 3
@@ -58,8 +58,8 @@ def serve_stand_in(store: Path, port: int, speed: float) -> None:
     rules = rules.model_copy(update={"judge": rules.judge.model_copy(update={"per_hour": 10_000})})
     suite = load_suite(rules.testcases_file)
     setup = Setup(rules, suite, TestcaseFiles.beside(suite), suite.select("s01"), PlainC())
-    lanes = stand_in_lanes(setup, tuple(Stage), LANES)
-    serve(Judge(store, rules, lanes, make_task=MakeStandIn(speed)), "127.0.0.1", port)
+    lanes = stand_in_lanes(setup, tuple(Stage), LANES, speed)
+    serve(Judge(store, rules, lanes), "127.0.0.1", port)
 
 
 @dataclass

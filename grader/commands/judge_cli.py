@@ -22,14 +22,19 @@ def serve(
     host: Annotated[str, typer.Option("--host", help="The address to listen at; a proxy adds TLS.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
     engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run.")] = "auto",
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Emulators at a time.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Emulators, or the cluster's jobs, at a time.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Grade on the cluster of assignment.yaml.")
+    ] = None,
     store: StoreOption = None,
     best: BestOption = False,
 ) -> None:
     """Serve the live judge: students hand in, watch the verdict, see the board. docs/judge.md has the rest."""
     from grader.commands import judging
 
-    judging.serve(assignment, judging.ServeOptions(store, roster, host, port, engine, jobs, best))
+    judging.serve(assignment, judging.ServeOptions(store, roster, host, port, engine, jobs, best, cluster))
 
 
 def tokens(

@@ -41,6 +41,7 @@ class ServeOptions:
     engine: str = "auto"
     jobs: int | None = None
     best: bool = False
+    cluster: str | None = None
 
 
 def serve(assignment: str | None, options: ServeOptions) -> None:
@@ -53,7 +54,7 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
     from grader.classes.batch import Which
     from grader.classes.batch.roster import read_roster
     from grader.course.assignment import chosen_assignment
-    from grader.judge.lanes import lanes_for, prepare
+    from grader.judge.lanes import cluster_lanes, lanes_for, prepare
     from grader.judge.office import Judge
     from grader.judge.tokens import STAFF, have_tokens, make_token
     from grader.sandbox import memory_share
@@ -61,7 +62,9 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
 
     rules = chosen_assignment(assignment)
     roster = read_roster(options.roster) if options.roster else {}
-    lanes = lanes_for(rules, options.engine, options.jobs)
+    if options.cluster not in (None, "slurm"):
+        raise UsageError(f"There is no cluster {options.cluster!r}: --cluster takes slurm.")
+    lanes = (cluster_lanes if options.cluster else lanes_for)(rules, options.engine, options.jobs)
     path = options.store or default_store(rules.name)
     with open_store(path, create=True) as store, store.one_grader():
         address = f"http://{options.host}:{options.port}"
@@ -73,7 +76,7 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
         which = Which.BEST if options.best else Which.LATEST
         judge = Judge(path, rules, lanes, roster=roster, which=which)
         print(f"{rules.title}: {address}, with {', '.join(lane.name for lane in lanes)}; Ctrl-C ends it.", flush=True)
-        with memory_share.announced(len(lanes), 0):
+        with memory_share.announced(1 if options.cluster else len(lanes), 0):
             serve_judge(judge, options.host, options.port)
 
 

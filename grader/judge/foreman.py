@@ -35,7 +35,7 @@ from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import first_line
 from grader.classes.batch.work import Task
 from grader.grading.pipeline import Grading
-from grader.judge.ledger import MAX_TRIES, Ledger, Stage, Step, Upload
+from grader.judge.ledger import MAX_TRIES, Files, Ledger, Stage, Step, Upload
 from grader.judge.stage_task import Judged, StageTask
 from grader.judge.store_thread import StoreThread
 from grader.programs.submission import Submission
@@ -50,7 +50,12 @@ _TICK_S = 5.0
 _LONGEST_REPORT = 4096
 
 Event = dict[str, object]
-MakeTask = Callable[[Upload, tuple[tuple[str, bytes], ...], str, frozenset[str]], Task]
+MakeTask = Callable[[Upload, Files, str, frozenset[str]], Task]
+
+
+def stage_task(upload: Upload, files: Files, address: str, judged_before: frozenset[str]) -> Task:
+    """What a lane does with a submission."""
+    return StageTask(upload.id, upload.student, files, address, judged_before)
 
 
 @dataclass(eq=False)
@@ -61,6 +66,7 @@ class Lane:
     device: str
     stage: Stage
     setup: Setup
+    make_task: MakeTask = stage_task
     worker: Worker | None = None
     starting: bool = False
     """Its worker is new: it imports what grading takes, and opens the engine."""
@@ -90,13 +96,6 @@ class Opened:
         return setup.engine.name
 
 
-def stage_task(
-    upload: Upload, files: tuple[tuple[str, bytes], ...], address: str, judged_before: frozenset[str]
-) -> Task:
-    """The task of a lane; a simulation has another."""
-    return StageTask(upload.id, upload.student, files, address, judged_before)
-
-
 class Foreman(threading.Thread):
     """Runs until `stop`. `publish` is called with every change, `changed` after every new record."""
 
@@ -107,11 +106,10 @@ class Foreman(threading.Thread):
         roster: dict[str, Student],
         publish: Callable[[Event], None],
         changed: Callable[[], None],
-        make_task: MakeTask = stage_task,
     ) -> None:
         super().__init__(name="foreman", daemon=True)
         self._books, self.lanes, self._roster = books, lanes, roster
-        self._publish, self._changed, self._make_task = publish, changed, make_task
+        self._publish, self._changed = publish, changed
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
         self._unsaved: deque[Callable[[], None]] = deque()
@@ -207,7 +205,7 @@ class Foreman(threading.Thread):
             lane.upload, lane.began = upload, now
             self.live[upload.id] = Live()
             lane.worker.give(
-                self._make_task(upload, self._books.call(Ledger.files, upload.number), self._address, known)
+                lane.make_task(upload, self._books.call(Ledger.files, upload.number), self._address, known)
             )
             self._tell(upload, lane.stage, Step.RUNNING)
 

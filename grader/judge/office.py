@@ -21,7 +21,7 @@ from grader.classes.batch.roster import Student
 from grader.classes.final_points import Line, standing
 from grader.course.assignment import Assignment
 from grader.judge.fairness import in_order, waits
-from grader.judge.foreman import Event, Foreman, Lane, MakeTask, stage_task
+from grader.judge.foreman import Event, Foreman, Lane
 from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
 from grader.judge.ledger import Files, Ledger, Stage, Step, Upload
@@ -53,7 +53,6 @@ class Judge:
         *,
         roster: dict[str, Student] | None = None,
         which: Which = Which.LATEST,
-        make_task: MakeTask = stage_task,
     ) -> None:
         self.rules, self.roster, self.which = rules, roster or {}, which
         self.hub, self.traffic = Hub(), Traffic()
@@ -73,7 +72,7 @@ class Judge:
         self.standings = Standings(
             self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
         )
-        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.look, make_task)
+        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.look)
 
     def open(self) -> None:
         """Start the threads; call it in the event loop."""

@@ -13,7 +13,9 @@ from pathlib import Path
 from grader.base.progress import Progress
 from grader.base.verdict import Fault
 from grader.classes.batch.setup import Setup
+from grader.classes.batch.view import View
 from grader.classes.batch.work import ReadTask, failed_build
+from grader.classes.cluster.single import grade_alone
 from grader.grading.pipeline import Grading, grade_built
 from grader.programs.build import build
 from grader.programs.submission import Submission
@@ -56,10 +58,36 @@ class StageTask:
                 return Judged(submission, None)
             if reading.problem:
                 built = failed_build(Fault.STUDENT, reading.problem.replace(str(folder), "The upload"))
-            else:
-                progress.stage("compiling")
-                built = build(submission, setup.assignment, setup.engine)
-            return Judged(submission, grade_built(grading, submission, built, progress))
+                return Judged(submission, grade_built(grading, submission, built, progress))
+            return Judged(submission, self.grade(setup, grading, submission, progress))
+
+    def grade(self, setup: Setup, grading: Grading, submission: Submission, progress: Progress) -> Record:
+        """Build and grade what was read."""
+        progress.stage("compiling")
+        built = build(submission, setup.assignment, setup.engine)
+        return grade_built(grading, submission, built, progress)
+
+
+@dataclass(frozen=True)
+class SlurmStageTask(StageTask):
+    """The same by a job of Slurm; this process reads the files and waits."""
+
+    folder: str = ""
+    """Where the orders and results of this lane lie, on all nodes."""
+
+    def grade(self, setup: Setup, grading: Grading, submission: Submission, progress: Progress) -> Record:
+        progress.stage("waiting for a node of the cluster")
+        return grade_alone(setup, grading, submission, Path(self.folder), _Lost(progress))
+
+
+class _Lost(View):
+    """Shows a student that a job was lost and is submitted again."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def say(self, text: str) -> None:
+        self._progress.stage("a node was lost; waiting for another")
 
 
 def _named(files: tuple[tuple[str, bytes], ...]) -> str:

@@ -27,7 +27,7 @@ from grader.judge.server import application, config_of
 from grader.judge.tokens import STAFF, make_token
 from grader.store import open_store
 from tests.browser.looks import SIDEWAYS, prefer, resize
-from tests.support.judge_stand_in import MakeStandIn, stand_in_lanes
+from tests.support.judge_stand_in import stand_in_lanes
 
 PATIENCE_S = 25
 
@@ -55,7 +55,7 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         for student in people:
             opened.add_student(student, nickname=f"nick {student}", enrolled=True)
         tokens = {who or "staff": make_token(opened, who) for who in (STAFF, *people)}
-    judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage)), make_task=MakeStandIn())
+    judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage)))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         web = uvicorn.Server(config_of(application(judge), "127.0.0.1", 0))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})

@@ -79,11 +79,11 @@ class MakeStandIn:
         return StandIn(upload, files, self.speed)
 
 
-def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1) -> list[Lane]:
+def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1, speed: float = 1.0) -> list[Lane]:
     """Lanes for these stages, each with a device of its own. Their conditions differ by stage, as real ones do."""
     cases = {Stage.VERDICT: setup.cases, Stage.TIMING: setup.suite.select("s01,s02")}
     return [
-        Lane(f"{stage} {number}", f"{stage} {number}", stage, replace(setup, cases=cases[stage]))
+        Lane(f"{stage} {number}", f"{stage} {number}", stage, replace(setup, cases=cases[stage]), MakeStandIn(speed))
         for stage in stages
         for number in range(lanes)
     ]
