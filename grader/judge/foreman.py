@@ -219,7 +219,8 @@ class Foreman(threading.Thread):
             if live is None:
                 continue
             if "test" in content:
-                live.tests[content["test"]] = content["ended"]
+                # A new dictionary: pages draw the one that they have in another thread.
+                live.tests = {**live.tests, content["test"]: content["ended"]}
             else:
                 live.stage, live.total = content["stage"], content["total"]
             lane = next((one for one in self.lanes if one.upload and one.upload.id == content["upload"]), None)

@@ -16,9 +16,10 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
+from grader.classes.attention import Concern, Why, by_reason, needs_attention
 from grader.classes.batch.policy import Which
 from grader.classes.batch.roster import Student
-from grader.classes.final_points import Line, standing
+from grader.classes.final_points import Line, absent, standing
 from grader.course.assignment import Assignment
 from grader.judge.fairness import in_order, waits
 from grader.judge.foreman import Event, Foreman, Lane
@@ -104,11 +105,11 @@ class Judge:
             self._known.pop(digest, None)
         return person
 
-    # ---- handing in ----
+    # ---- receiving ----
 
     async def receive(self, who: Person, read: Callable[[], Any], repeat_key: str) -> Upload:
         """Take an upload, whose files `read` reads. Raises Problem when it is refused."""
-        student = who.hands_in_as
+        student = who.submits_as
         await self.ask(self._refuse, who)
         if sum(self._uploading.values()) >= _UPLOADS_AT_ONCE or self._uploading.get(student, 0) >= _OF_ONE_STUDENT:
             raise Problem(429, "Too many uploads at once: try again in a moment.", {"retry-after": "2"})
@@ -130,13 +131,13 @@ class Judge:
         """Raise Problem if this student's upload is not taken now."""
         if ledger.switch("draining"):
             raise Problem(503, "The judge takes no submissions now: it finishes what it has.", {"retry-after": "60"})
-        if ledger.switch(f"banned:{who.hands_in_as}"):
+        if ledger.switch(f"banned:{who.submits_as}"):
             raise Problem(403, "The staff has stopped your submissions: talk to them.")
-        recent = [] if who.is_staff else ledger.received_since(who.hands_in_as, time.time() - _HOUR_S)
+        recent = [] if who.is_staff else ledger.received_since(who.submits_as, time.time() - _HOUR_S)
         most = self.rules.judge.per_hour
         if len(recent) >= most:
             wait_s = int(recent[-most] + _HOUR_S - time.time()) + 1
-            said = f"You handed in {len(recent)} times within an hour, and the limit is {most}"
+            said = f"You submitted {len(recent)} times within an hour, and the limit is {most}"
             raise Problem(429, f"{said}: wait {ago(wait_s)}.", {"retry-after": str(wait_s)})
 
     # ---- looking ----
@@ -179,6 +180,10 @@ class Judge:
             "practice": result and result.practice,
             "url": f"/submissions/{upload.id}",
         }
+
+    def concerns(self, ledger: Ledger) -> list[tuple[Why, list[Concern]]]:
+        """Who needs the staff's attention, by reason."""
+        return by_reason(needs_attention(list(self.standings.lines.values()), absent(ledger.store, self.rules.name)))
 
     # ---- pages ----
 

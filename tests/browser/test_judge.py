@@ -40,7 +40,7 @@ class Served:
     tokens: dict[str, str]
 
     def hand_in(self, who: str, source: str) -> None:
-        """Hand in without a browser."""
+        """Submit without a browser."""
         headers = {"Authorization": f"Bearer {self.tokens[who]}", "Content-Type": "application/octet-stream"}
         urllib.request.urlopen(
             urllib.request.Request(f"{self.url}/api/v1/submissions", source.encode(), headers)
@@ -123,7 +123,7 @@ def test_a_students_evening_by_keyboard(browser: webdriver.Chrome, served: Serve
         program.write_text(source)
         browser.get(served.url)
         browser.find_element(By.ID, "files").send_keys(str(program))
-        press(browser, "Hand in")
+        press(browser, "Submit")
         see(browser, result)
     look(browser, "submission")
     browser.get(served.url)

@@ -241,10 +241,10 @@ def test_the_judge_grades_on_slurm_and_a_lost_job_or_a_killed_judge_gives_no_sec
     try:
         end = time.time() + DISTURBED_S / 2
         lost = judge.ask("", UNTIL % ("lost", end))["id"]
-        cluster.slurm("scancel", _job_with_a_program(cluster))
+        cluster.slurm("scancel", _job(cluster))
         assert [test["verdict"] for test in judge.settled(lost)["tests"]] == ["no_output"] * 3
         slow = judge.ask("", SLEEPY % 5)["id"]
-        _job_with_a_program(cluster)
+        _job(cluster)
         judge.process.kill()  # type: ignore[union-attr]
         judge.process.wait()  # type: ignore[union-attr]
         judge.start()
@@ -258,11 +258,11 @@ def test_the_judge_grades_on_slurm_and_a_lost_job_or_a_killed_judge_gives_no_sec
     assert not cluster.slurm("squeue", "-h", "-t", "R").strip()
 
 
-def _job_with_a_program(cluster: Cluster) -> str:
-    """The only job, once it runs its submission's program."""
-    while not _programs():
+def _job(cluster: Cluster) -> str:
+    """The only job, once it runs."""
+    while not (running := cluster.slurm("squeue", "-h", "-t", "R", "-o", "%i").split()):
         time.sleep(0.2)
-    return cluster.slurm("squeue", "-h", "-t", "R", "-o", "%i").split()[0]
+    return running[0]
 
 
 def _results(cluster: Cluster) -> set[Path]:
