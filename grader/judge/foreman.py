@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from grader.base.errors import GraderFault, MachineFault
+from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import printable_name
 from grader.base.verdict import Fault
 from grader.base.workers import cores
@@ -170,7 +170,7 @@ class Foreman(threading.Thread):
                 self._unsaved.popleft()
             self._give_out()
             self.problem = ""
-        except MachineFault as fault:  # the disk is full, or locked
+        except (MachineFault, UsageError, GraderFault) as fault:  # the disk is full, or locked, or read-only
             self.problem, wait_s = str(fault), _DISK_RETRY_S
         busy = {lane.worker.fileno(): lane for lane in self.lanes if lane.worker and (lane.upload or lane.starting)}
         watched = [self._bell, self._reports.fileno(), *busy]

@@ -119,6 +119,29 @@ def test_events_tell_a_student_of_their_own_and_everybody_of_the_board(served: S
     assert len(hub) == 0
 
 
+def test_a_full_disk_refuses_new_submissions_loses_none_and_goes_on_when_there_is_room(served: Served) -> None:
+    def room(pages: int) -> None:  # SQLite's own way to be full
+        async def limit() -> None:
+            await served.judge.ask(lambda ledger: ledger.store.execute(f"PRAGMA max_page_count = {pages}"))
+
+        served.client.portal.call(limit)  # type: ignore[union-attr]
+
+    taken = served.hand_in("bob", f"// seconds: 0.2\n{GOOD}// taken")
+    room(1)
+    big = GOOD + "".join(f"// {number * number}\n" for number in range(4000))
+    refused = served.ask("carol", "POST", "/api/v1/submissions", content=big.encode())
+    assert refused.status_code == 507 and "try again in a few minutes" in refused.json()["detail"]
+    assert str(served.store) not in refused.text and int(refused.headers["retry-after"]) > 0
+    until = time.monotonic() + PATIENCE_S
+    while not (why := served.ask("staff", "GET", "/api/v1/staff/queue").json()["problem"]) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert "is full" in why
+    assert served.ask("bob", "GET", f"/api/v1/submissions/{taken['id']}").json()["state"] in ("waiting", "running")
+    room(2**30)
+    assert served.settled("bob", taken["id"])["state"] == "done"
+    assert served.ask("carol", "POST", "/api/v1/submissions", content=big.encode()).status_code == 201
+
+
 def test_the_store_is_sound_after_the_evening_and_a_batch_would_go_on_with_it(served: Served) -> None:
     with open_store(served.store) as store:
         assert check_store(store) == []

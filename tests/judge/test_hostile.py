@@ -296,7 +296,7 @@ def test_the_command_line_does_what_the_staffs_page_does(served: Served, address
     assert "banned" in judge("ban", "bob").out and "bob is banned." in judge("queue").out
     assert judge("unban", "bob").code == judge("resume").code == 0
     shown = judge("show", "bob").out
-    assert waiting["id"] in shown and "attempt" in shown
+    assert waiting["id"] in shown and "GPU time" in shown
     assert judge("gradebook").out.startswith("id,") and "judge_uploads" in judge("metrics").out
     for words, reason in (
         (("pause",), "This is for the staff."),

@@ -242,7 +242,7 @@ def test_the_judge_grades_on_slurm_and_a_lost_job_or_a_killed_judge_gives_no_sec
         end = time.time() + DISTURBED_S / 2
         lost = judge.ask("", UNTIL % ("lost", end))["id"]
         cluster.slurm("scancel", _job(cluster))
-        assert [test["verdict"] for test in judge.settled(lost)["tests"]] == ["no_output"] * 3
+        assert {test["verdict"] for test in judge.settled(lost)["tests"]} == {"no_output"}
         slow = judge.ask("", SLEEPY % 5)["id"]
         _job(cluster)
         judge.process.kill()  # type: ignore[union-attr]
