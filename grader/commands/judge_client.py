@@ -122,7 +122,7 @@ def _queue(client: _Client, _: str) -> str:
         (
             lane["name"],
             lane["stage"],
-            lane["student"] or ("rests: " + lane["last_fault"] if lane["resting"] else "idle"),
+            _lane(lane),
             lane["finished"],
         )
         for lane in found["lanes"]
@@ -132,6 +132,12 @@ def _queue(client: _Client, _: str) -> str:
     attention += [f"{student} is banned." for student in found["banned"]]
     attention += [f"{why}: {', '.join(students)}" for why, students in found["attention"].items()]
     return "\n".join([*lines, "", "Needs attention:", *(attention or ["Nobody."])]) + "\n"
+
+
+def _lane(lane: dict[str, Any]) -> str:
+    if lane["resting"]:
+        return f"rests after faults: {lane['last_fault']}"
+    return lane["student"] or (f"rechecks {lane['rechecking']}" if lane["rechecking"] else "idle")
 
 
 def _show(client: _Client, student: str) -> str:

@@ -22,9 +22,10 @@ from grader.classes.batch.roster import Student
 from grader.classes.final_points import Line, absent, standing
 from grader.course.assignment import Assignment
 from grader.judge.fairness import in_order, waits
-from grader.judge.foreman import Event, Foreman, Lane
+from grader.judge.foreman import Event, Foreman
 from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
+from grader.judge.lanes import Lane
 from grader.judge.ledger import Files, Ledger, Stage, Step, Upload
 from grader.judge.problems import Problem
 from grader.judge.standings import Standings
@@ -73,7 +74,9 @@ class Judge:
         self.standings = Standings(
             self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
         )
-        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.look)
+        self.foreman = Foreman(
+            self._books, lanes, self.roster, self.hub.publish, self.standings.look, self.standings.candidate
+        )
 
     def open(self) -> None:
         """Start the threads; call it in the event loop."""
@@ -260,6 +263,7 @@ def lane_of(lane: Lane) -> Event:
         "stage": str(lane.stage),
         "upload": lane.upload.id if lane.upload else "",
         "student": lane.upload.student if lane.upload else "",
+        "rechecking": lane.rechecking.student.id if lane.rechecking else "",
         "since": lane.began if lane.upload else None,
         "busy_s": lane.busy_s,
         "finished": lane.finished,

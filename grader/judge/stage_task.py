@@ -17,6 +17,7 @@ from grader.classes.batch.view import View
 from grader.classes.batch.work import ReadTask, failed_build
 from grader.classes.cluster.single import grade_alone
 from grader.grading.pipeline import Grading, grade_built
+from grader.judge.ledger import Files
 from grader.programs.build import build
 from grader.programs.submission import Submission
 from grader.records.record import Record
@@ -39,18 +40,13 @@ class StageTask:
 
     upload: str
     student: str
-    files: tuple[tuple[str, bytes], ...]
+    files: Files
     address: str
     judged_before: frozenset[str] = frozenset()
     """The SHA-256 of this student's submissions that need no second grading under these conditions."""
 
     def __call__(self, setup: Setup, grading: Grading) -> Judged:
-        with scratch_folder("judge") as scratch, _reporting(self.upload, self.address) as progress:
-            folder = scratch / _FOLDER
-            for name, content in self.files:
-                target = folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+        with laid_out(self.files) as folder, _reporting(self.upload, self.address) as progress:
             progress.stage("reading")
             reading = ReadTask(self.student, folder)(setup, grading)
             submission = replace(reading.submission, path=Path(_named(self.files)))
@@ -90,7 +86,19 @@ class _Lost(View):
         self._progress.stage("a node was lost; waiting for another")
 
 
-def _named(files: tuple[tuple[str, bytes], ...]) -> str:
+@contextlib.contextmanager
+def laid_out(files: Files) -> Iterator[Path]:
+    """A folder that holds these files while the block runs."""
+    with scratch_folder("judge") as scratch:
+        folder = scratch / _FOLDER
+        for name, content in files:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        yield folder
+
+
+def _named(files: Files) -> str:
     return files[0][0] if len(files) == 1 else _FOLDER
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
@@ -14,8 +14,10 @@ from grader.classes.final_points import Line, gradebook, students_only
 from grader.course.assignment import Assignment, FailedTests
 from grader.judge.ledger import Ledger
 from grader.judge.prepared import Prepared, prepared
+from grader.judge.rechecks import candidate
 from grader.judge.store_thread import StoreThread
 from grader.report.leaderboard import Board, Names, leaderboard, render
+from grader.store import Attempt
 
 log = logging.getLogger(__name__)
 _AT_MOST_EVERY_S = 2.0
@@ -55,6 +57,10 @@ class Standings(threading.Thread):
     def look(self) -> None:
         """There may be a new record."""
         self._bell.set()
+
+    def candidate(self, tried: Container[int]) -> Attempt | None:
+        """The attempt that is rechecked next."""
+        return candidate(self.shown.board, self.lines, tried)
 
     def stop(self) -> None:
         """End after the current step."""

@@ -9,11 +9,13 @@ import time
 import zipfile
 from pathlib import Path
 
+import pytest
 from starlette.testclient import TestClient
 
 from grader.base.paths import course_root
 from grader.classes.batch import Setup, find_class, grade_class
-from grader.judge.foreman import Lane
+from grader.judge import foreman
+from grader.judge.lanes import Lane
 from grader.judge.ledger import Stage
 from grader.judge.office import Judge
 from grader.judge.server import application
@@ -21,6 +23,7 @@ from grader.judge.tokens import make_token
 from grader.store import check_store, open_store
 from tests.judge.conftest import PATIENCE_S, Served
 from tests.support.batch_engine import PlainC
+from tests.support.command_line import grader
 
 GOOD, BAD = "// speedup: 40\nint main() {}\n", "// fails: s02\nint main() { return 0; }\n"
 
@@ -117,6 +120,28 @@ def test_events_tell_a_student_of_their_own_and_everybody_of_the_board(served: S
     for watcher, _ in seen.values():
         served.client.portal.call(watcher.aclose)  # type: ignore[attr-defined, call-arg, union-attr]
     assert len(hub) == 0
+
+
+def test_when_nobody_waits_results_are_rechecked_and_get_the_ranks_that_the_command_gives(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.settled("alice", served.hand_in("alice", GOOD)["id"])
+    rows = served.client.get("/api/v1/board").json()["rows"]
+    assert {row["rank"] for row in rows} == {None}, "times have no rank before a recheck"
+    monkeypatch.setattr(foreman, "IDLE_S", 0.0)
+    served.judge.foreman.ring()
+    until = time.monotonic() + PATIENCE_S
+    while {row["rank"] for row in rows} == {None} and time.monotonic() < until:
+        served.judge.foreman.ring()
+        time.sleep(0.05)
+        rows = served.client.get("/api/v1/board").json()["rows"]
+    monkeypatch.undo()
+    served.settled("alice", served.hand_in("alice", f"{GOOD}// again")["id"])  # a lane that rechecked grades as before
+    served.judge.standings.look()
+    by_command = json.loads(grader("leaderboard", "--store", served.store, "--format", "json").out)
+    while (board := served.client.get("/api/v1/board").json()) != by_command and time.monotonic() < until:
+        time.sleep(0.05)
+    assert board == by_command
 
 
 def test_a_full_disk_refuses_new_submissions_loses_none_and_goes_on_when_there_is_room(served: Served) -> None:
