@@ -1,4 +1,4 @@
-"""A deadline hour of the live judge: 200 students hand in 1,200 times while 200 boards are open, and the judge or one of
+"""A deadline hour of the live judge: 200 students submit 1,200 times while 200 boards are open, and the judge or one of
 its workers is killed with SIGKILL ten times each. A stand-in takes the place of grading (tests/support): each stage of a
 submission takes a known time, and its result is written in the source. Time is compressed: with --speed 12 the hour
 takes five minutes, and every duration is a twelfth; requests and pages are not compressed.
@@ -43,7 +43,7 @@ from grader.judge.server import serve  # noqa: E402
 from grader.judge.tokens import make_token  # noqa: E402
 from grader.store import check_store, open_store  # noqa: E402
 from tests.support.batch_engine import PlainC  # noqa: E402
-from tests.support.judge_stand_in import MakeStandIn, stand_in_lanes  # noqa: E402
+from tests.support.judge_stand_in import stand_in_lanes  # noqa: E402
 
 HOUR_S = 3600.0
 LANES = 3
@@ -58,8 +58,10 @@ def serve_stand_in(store: Path, port: int, speed: float) -> None:
     rules = rules.model_copy(update={"judge": rules.judge.model_copy(update={"per_hour": 10_000})})
     suite = load_suite(rules.testcases_file)
     setup = Setup(rules, suite, TestcaseFiles.beside(suite), suite.select("s01"), PlainC())
-    lanes = stand_in_lanes(setup, tuple(Stage), LANES)
-    serve(Judge(store, rules, lanes, make_task=MakeStandIn(speed)), "127.0.0.1", port)
+    lanes = stand_in_lanes(setup, tuple(Stage), LANES, speed)
+    for lane in lanes:
+        lane.recheck = None  # the records of two runs are compared
+    serve(Judge(store, rules, lanes), "127.0.0.1", port)
 
 
 @dataclass
@@ -104,12 +106,12 @@ class Hour:
     # ---- who is there ----
 
     async def student(self, name: str, moments: Sequence[float], sources: Sequence[bytes]) -> None:
-        """Hand in at these moments, or when the submission before is done."""
+        """Submit at these moments, or when the submission before is done."""
         began = time.monotonic()
         for number, (moment, source) in enumerate(zip(moments, sources, strict=True)):
             await asyncio.sleep(max(0.0, began + moment / self.speed - time.monotonic()))
             key = {"Idempotency-Key": f"{name}-{number}"}
-            status, content = await self.ask("hand in", "POST", "/api/v1/submissions", name, source, **key)
+            status, content = await self.ask("submit", "POST", "/api/v1/submissions", name, source, **key)
             assert status == 201, content
             found = json.loads(content)
             self.acknowledged[found["id"]] = found["predicted_wait_s"]
@@ -200,7 +202,7 @@ async def run_hour(
 
 
 def planned(students: int, each: int, seed: int) -> dict[str, tuple[list[float], list[bytes]]]:
-    """When each student hands in what: ever more often as the hour ends. Every tenth student hands in twice as much
+    """When each student submits what: ever more often as the hour ends. Every tenth student submits twice as much
     as planned, early on."""
     chosen, plan = random.Random(seed), {}
     for number in range(students):

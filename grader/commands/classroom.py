@@ -24,10 +24,11 @@ from grader.classes.cluster.elsewhere import engine_of_jobs
 from grader.classes.comparable import mixed
 from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook, students_only
 from grader.classes.points_file import read_points
+from grader.classes.second_draw import second_draw
 from grader.commands import complaints, report_files
 from grader.commands.emulated import emulating
 from grader.commands.handout import build_handout
-from grader.commands.second_draw import recheck_leaders, second_draw
+from grader.commands.rechecking import recheck_leaders
 from grader.commands.submissions import grade_paths
 from grader.course.assignment import Assignment, assignment_names, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles

@@ -22,14 +22,19 @@ def serve(
     host: Annotated[str, typer.Option("--host", help="The address to listen at; a proxy adds TLS.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
     engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run.")] = "auto",
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Emulators at a time.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Emulators, or the cluster's jobs, at a time.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Grade on the cluster of assignment.yaml.")
+    ] = None,
     store: StoreOption = None,
     best: BestOption = False,
 ) -> None:
-    """Serve the live judge: students hand in, watch the verdict, see the board. docs/judge.md has the rest."""
+    """Serve the live judge: students submit, watch the verdict, see the board. docs/judge.md has the rest."""
     from grader.commands import judging
 
-    judging.serve(assignment, judging.ServeOptions(store, roster, host, port, engine, jobs, best))
+    judging.serve(assignment, judging.ServeOptions(store, roster, host, port, engine, jobs, best, cluster))
 
 
 def tokens(
@@ -57,15 +62,41 @@ def submit(
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the result; exit 1 when a test fails.")] = False,
 ) -> None:
-    """Hand in to a judge."""
-    from grader.commands import judging
+    """Submit to a judge."""
+    from grader.commands import judge_client
 
-    if not judging.submit(file, server, token, wait=wait):
+    if not judge_client.submit(file, server, token, wait=wait):
         raise typer.Exit(1)
+
+
+def judge(
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="ACTION",
+            help="queue, show STUDENT, gradebook, metrics; pause, resume, drain, accept; rerun, priority or withdraw "
+            "SUBMISSION; ban or unban STUDENT.",
+            show_default=False,
+        ),
+    ],
+    target: Annotated[str, typer.Argument(metavar="[TARGET]", help="The submission or the student.")] = "",
+    server: Annotated[
+        str, typer.Option("--server", metavar="URL", help="The judge's address.")
+    ] = "http://127.0.0.1:8000",
+    token: Annotated[
+        str | None, typer.Option("--token", metavar="T", help="The staff's token; by default GRADER_TOKEN.")
+    ] = None,
+    value: Annotated[int, typer.Option("--value", metavar="N", help="The priority; above 0 goes first.")] = 1,
+) -> None:
+    """Do what the judge's staff page does."""
+    from grader.commands import judge_client
+
+    print(judge_client.staff(action, target, server, token, value), end="")
 
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `grader`."""
     app.command()(serve)
     app.command()(submit)
+    app.command()(judge)
     app.command()(tokens)

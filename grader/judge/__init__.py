@@ -1,4 +1,4 @@
-"""The live judge: students hand in, watch the verdict and see the board; docs/judge.md explains how it works.
+"""The live judge: students submit, watch the verdict and see the board; docs/judge.md explains how it works.
 
 `ledger` keeps what was received and what became of it, in the class's store; `foreman` gives it to worker processes,
 which run the same pipeline as a batch; `app` and the modules of its routes are what browsers and clients talk to.

@@ -76,7 +76,7 @@ def accepted(files: list[tuple[str, bytes]], rules: Assignment) -> list[tuple[st
     if any(other.startswith(f"{name}/") for name in map(str.casefold, names) for other in map(str.casefold, names)):
         raise Problem(422, "A file and a folder of the upload have the same name: rename one.")
     if not any(content for _, content in taken.values()):
-        raise Problem(422, f"The upload is empty: hand in {main}, a zip or a folder.")
+        raise Problem(422, f"The upload is empty: submit {main}, a zip or a folder.")
     if not any(name.endswith(tuple(SOURCES)) or archive.is_archive(name) for name in names):
         raise Problem(422, f"The upload holds no program: expected {main}, a zip or a folder that holds it.")
     return list(taken.values())

@@ -46,20 +46,20 @@ def judge_of(request: Request) -> Judge:
 def own(ledger: Ledger, id: str, who: Person) -> Upload:
     """An upload that this person may see. Raises Problem 404, also for what belongs to others."""
     upload = ledger.upload(id)
-    if upload is None or not (who.is_staff or upload.student == who.hands_in_as):
+    if upload is None or not (who.is_staff or upload.student == who.submits_as):
         raise Problem(404, "There is no such submission of yours.")
     return upload
 
 
 @router.post("/api/v1/submissions", status_code=201, openapi_extra=_UPLOAD)
-async def hand_in(
+async def submit(
     request: Request,
     response: Response,
     who: Known,
     idempotency_key: Annotated[str, Header(max_length=80)] = "",
 ) -> dict[str, Any]:
-    """Hand in: one file, a zip or several files. 201 means that the submission is on the judge's disk. A request that
-    is repeated with the same Idempotency-Key hands in once."""
+    """Submit one file, a zip or several files. 201 means that the submission is on the judge's disk. A request that
+    is repeated with the same Idempotency-Key makes one submission."""
     judge = judge_of(request)
     upload = await judge.receive(who, lambda: files_of(request, judge.rules), idempotency_key)
     response.headers["location"] = f"/api/v1/submissions/{upload.id}"
@@ -74,7 +74,7 @@ async def submissions(
     judge = judge_of(request)
 
     def found(ledger: Ledger) -> list[dict[str, Any]]:
-        return [judge.status(ledger, upload) for upload in ledger.of_student(who.hands_in_as)[:limit]]
+        return [judge.status(ledger, upload) for upload in ledger.of_student(who.submits_as)[:limit]]
 
     return await judge.ask(found)
 
@@ -113,7 +113,7 @@ async def record(request: Request, id: Id, who: Known) -> Response:
 @router.get("/api/v1/worklog.csv")
 async def work_log(request: Request, who: Known) -> Response:
     """All of one's submissions with what came of them, as CSV."""
-    text = await judge_of(request).ask(lambda ledger: history.work_log(history.entries_of(ledger, who.hands_in_as)))
+    text = await judge_of(request).ask(lambda ledger: history.work_log(history.entries_of(ledger, who.submits_as)))
     return Response(text, media_type="text/csv", headers={"content-disposition": "attachment; filename=worklog.csv"})
 
 
@@ -145,7 +145,21 @@ async def queue(request: Request, who: Staff) -> dict[str, Any]:
             "problem": judge.foreman.problem,
             "lanes": [lane_of(lane) for lane in judge.foreman.lanes],
             "uploads": [judge.status(ledger, upload, in_line=line.get(upload.number)) for upload in ledger.unsettled()],
+            "failed": [judge.status(ledger, upload) for upload in ledger.failed()],
+            "attention": {why: [one.student.id for one in group] for why, group in judge.concerns(ledger)},
         }
+
+    return await judge.ask(found)
+
+
+@router.get("/api/v1/staff/students/{student}")
+async def student(request: Request, student: str, who: Staff) -> dict[str, Any]:
+    """A student's submissions, newest first, and every number of the latest result traced back to its inputs."""
+    judge = judge_of(request)
+
+    def found(ledger: Ledger) -> dict[str, Any]:
+        entries, explained = history.explained(ledger, student)
+        return {"submissions": [judge.status(ledger, entry.upload) for entry in entries], "explained": explained}
 
     return await judge.ask(found)
 

@@ -13,6 +13,7 @@ killed judge was running leaves no trace, and `Ledger.recover` puts it back.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import select
 import socket
@@ -23,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from grader.base.errors import GraderFault, MachineFault
+from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import printable_name
 from grader.base.verdict import Fault
 from grader.base.workers import cores
@@ -33,44 +34,28 @@ from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import first_line
-from grader.classes.batch.work import Task
 from grader.grading.pipeline import Grading
+from grader.judge.lanes import Lane
 from grader.judge.ledger import MAX_TRIES, Ledger, Stage, Step, Upload
-from grader.judge.stage_task import Judged, StageTask
+from grader.judge.rechecks import store_recheck
+from grader.judge.stage_task import Judged
 from grader.judge.store_thread import StoreThread
 from grader.programs.submission import Submission
-from grader.records.record import Record
+from grader.records.record import RecheckRecord, Record
 from grader.sandbox.scratch import scratch_folder
-from grader.store import HandIn
+from grader.store import Attempt, HandIn
 
 _FAULTS_TO_REST = 3
 _REST_S = 60.0
 _DISK_RETRY_S = 3.0
 _TICK_S = 5.0
 _LONGEST_REPORT = 4096
+IDLE_S = 30.0
+"""Rechecks begin when nobody has waited for so long."""
+log = logging.getLogger(__name__)
 
 Event = dict[str, object]
-MakeTask = Callable[[Upload, tuple[tuple[str, bytes], ...], str, frozenset[str]], Task]
-
-
-@dataclass(eq=False)
-class Lane:
-    """One engine for one stage. Lanes of one `device` never run at the same time."""
-
-    name: str
-    device: str
-    stage: Stage
-    setup: Setup
-    worker: Worker | None = None
-    starting: bool = False
-    """Its worker is new: it imports what grading takes, and opens the engine."""
-    upload: Upload | None = None
-    began: float = 0.0
-    busy_s: float = 0.0
-    finished: int = 0
-    faults_in_a_row: int = 0
-    rests_until: float = 0.0
-    last_fault: str = ""
+Candidate = Callable[[set[int]], Attempt | None]
 
 
 @dataclass(eq=False)
@@ -90,13 +75,6 @@ class Opened:
         return setup.engine.name
 
 
-def stage_task(
-    upload: Upload, files: tuple[tuple[str, bytes], ...], address: str, judged_before: frozenset[str]
-) -> Task:
-    """The task of a lane; a simulation has another."""
-    return StageTask(upload.id, upload.student, files, address, judged_before)
-
-
 class Foreman(threading.Thread):
     """Runs until `stop`. `publish` is called with every change, `changed` after every new record."""
 
@@ -107,11 +85,14 @@ class Foreman(threading.Thread):
         roster: dict[str, Student],
         publish: Callable[[Event], None],
         changed: Callable[[], None],
-        make_task: MakeTask = stage_task,
+        candidate: Candidate = lambda tried: None,
     ) -> None:
         super().__init__(name="foreman", daemon=True)
         self._books, self.lanes, self._roster = books, lanes, roster
-        self._publish, self._changed, self._make_task = publish, changed, make_task
+        self._publish, self._changed, self._candidate = publish, changed, candidate
+        self._rechecked: set[int] = set()
+        """The records that were given to a lane for a recheck: each is tried once in the life of a judge."""
+        self._idle_since: float | None = None
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
         self._unsaved: deque[Callable[[], None]] = deque()
@@ -172,9 +153,13 @@ class Foreman(threading.Thread):
                 self._unsaved.popleft()
             self._give_out()
             self.problem = ""
-        except MachineFault as fault:  # the disk is full, or locked
+        except (MachineFault, UsageError, GraderFault) as fault:  # the disk is full, or locked, or read-only
             self.problem, wait_s = str(fault), _DISK_RETRY_S
-        busy = {lane.worker.fileno(): lane for lane in self.lanes if lane.worker and (lane.upload or lane.starting)}
+        busy = {
+            lane.worker.fileno(): lane
+            for lane in self.lanes
+            if lane.worker and (lane.upload or lane.starting or lane.rechecking)
+        }
         watched = [self._bell, self._reports.fileno(), *busy]
         ready = select.select(watched, [], [], wait_s)[0]
         if self._bell in ready:
@@ -186,8 +171,10 @@ class Foreman(threading.Thread):
                 self._take(lane)
 
     def _give_out(self) -> None:
-        """Start the next submission on every free lane."""
+        """Start the next submission on every free lane, or rechecks while nobody waits."""
         now = time.time()
+        if waiting := any(self._books.call(Ledger.places, stage) for stage in Stage):
+            self._end_rechecks()
         for lane in sorted(self.lanes, key=lambda lane: lane.stage is Stage.TIMING):
             devices = {other.device for other in self.lanes if other.upload is not None}
             if lane.device in devices or lane.rests_until > now:
@@ -207,9 +194,35 @@ class Foreman(threading.Thread):
             lane.upload, lane.began = upload, now
             self.live[upload.id] = Live()
             lane.worker.give(
-                self._make_task(upload, self._books.call(Ledger.files, upload.number), self._address, known)
+                lane.make_task(upload, self._books.call(Ledger.files, upload.number), self._address, known)
             )
             self._tell(upload, lane.stage, Step.RUNNING)
+
+        if waiting or any(lane.upload for lane in self.lanes) or self._books.call(Ledger.switch, "paused"):
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = now
+        elif now - self._idle_since >= IDLE_S:
+            self._begin_rechecks()
+
+    def _begin_rechecks(self) -> None:
+        for lane in self.lanes:
+            ready = lane.recheck and lane.worker and not lane.starting and not lane.rechecking
+            attempt = self._candidate(self._rechecked) if ready else None
+            if attempt is not None and lane.recheck and lane.worker:
+                self._rechecked.add(attempt.record_id)
+                lane.rechecking = attempt
+                files = self._books.call(lambda ledger, of: ledger.store.sources(of), attempt.submission)
+                lane.worker.give(lane.recheck(attempt.record, files))
+
+    def _end_rechecks(self) -> None:
+        """Free the devices for a submission; what was rechecked comes again later."""
+        for lane in self.lanes:
+            if lane.rechecking is not None and lane.worker is not None:
+                self._rechecked.discard(lane.rechecking.record_id)
+                lane.worker.end()
+                lane.worker.join()
+                lane.worker = lane.rechecking = None
 
     def _take_reports(self) -> None:
         while True:
@@ -221,7 +234,8 @@ class Foreman(threading.Thread):
             if live is None:
                 continue
             if "test" in content:
-                live.tests[content["test"]] = content["ended"]
+                # A new dictionary: pages draw the one that they have in another thread.
+                live.tests = {**live.tests, content["test"]: content["ended"]}
             else:
                 live.stage, live.total = content["stage"], content["total"]
             lane = next((one for one in self.lanes if one.upload and one.upload.id == content["upload"]), None)
@@ -239,6 +253,14 @@ class Foreman(threading.Thread):
         if lane.starting:
             lane.starting = False
             self._count_fault(lane, "" if isinstance(answer, str) else str(answer))
+            return
+        if (attempt := lane.rechecking) is not None:
+            lane.rechecking = None
+            if isinstance(answer, RecheckRecord):
+                self._unsaved.append(lambda: self._books.call(store_recheck, attempt, answer))
+                self._unsaved.append(self._changed)
+            else:
+                log.warning("%s could not be rechecked: %s", attempt.student.id, answer)
             return
         assert upload is not None
         lane.upload = None

@@ -102,7 +102,7 @@ def too_large(most: int) -> Problem:
     """The refusal of a body."""
     return Problem(
         413,
-        f"This is more than the {most:,} bytes that the judge takes: hand in source code only.",
+        f"This is more than the {most:,} bytes that the judge takes: submit source code only.",
         {"connection": "close"},
     )
 

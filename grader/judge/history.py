@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 from grader.base.csv_table import csv_text
 from grader.base.names import spelled_out
 from grader.judge.ledger import Ledger, Upload
+from grader.judge.problems import Problem
 from grader.judge.results import Result
+from grader.report.explain import explain
 from grader.sandbox.bounded import Bounded, Exceeded
 
 _differ = Bounded(wall_s=20, memory_bytes=1 << 30)
@@ -33,6 +35,17 @@ class Entry:
 def entries_of(ledger: Ledger, student: str) -> list[Entry]:
     """A student's uploads, newest first. Uploads of the same files share their result."""
     return [Entry(upload, ledger.results.of(upload.submission)) for upload in ledger.of_student(student)]
+
+
+def explained(ledger: Ledger, student: str) -> tuple[list[Entry], str]:
+    """A student's uploads, newest first, and every number of the latest result traced back to its inputs, '' without a
+    result. Raises Problem 404."""
+    entries = entries_of(ledger, student)
+    if not entries:
+        raise Problem(404, "There is no such student here.")
+    latest = next((entry.upload.submission for entry in entries if entry.result), None)
+    record = ledger.store.record_that_counts(latest) if latest is not None else None
+    return entries, explain(record) if record else ""
 
 
 def work_log(entries: Sequence[Entry]) -> str:

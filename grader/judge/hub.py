@@ -99,4 +99,4 @@ def may_see(person: Person | None, event: Event) -> bool:
     """Whether a person may know of an event."""
     if event["kind"] == "board":
         return True
-    return person is not None and (person.is_staff or event.get("student") == person.hands_in_as)
+    return person is not None and (person.is_staff or event.get("student") == person.submits_as)

@@ -1,20 +1,71 @@
-"""Which lanes a machine has: each GPU verdicts and times in turn, and the emulator gives verdicts next to them."""
+"""Lanes: what grades, one submission at a time. Each GPU has one for verdicts and one for times, which take turns, and
+the emulator gives verdicts next to them; on a cluster a lane waits for a job."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from grader.base.errors import UsageError
 from grader.base.progress import Progress
 from grader.base.workers import cores
+from grader.classes.batch.crew import Worker
 from grader.classes.batch.setup import Setup
-from grader.course.assignment import Assignment
+from grader.classes.batch.work import Task
+from grader.classes.cluster.elsewhere import Elsewhere, engine_of_jobs
+from grader.course.assignment import Assignment, Cluster
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.judge.foreman import Lane
-from grader.judge.ledger import Stage
+from grader.judge.ledger import Files, Stage, Upload
+from grader.judge.rechecks import RecheckTask
+from grader.judge.stage_task import SlurmStageTask, StageTask
 from grader.programs.engine import Engine, select_engine, select_engines
 from grader.programs.oracle import ensure
+from grader.records.record import Record
+from grader.store import Attempt
+
+MakeTask = Callable[[Upload, Files, str, frozenset[str]], Task]
+MakeRecheck = Callable[[Record, Files], Task]
+
+
+def stage_task(upload: Upload, files: Files, address: str, judged_before: frozenset[str]) -> Task:
+    """What a lane does with a submission."""
+    return StageTask(upload.id, upload.student, files, address, judged_before)
+
+
+@dataclass(eq=False)
+class Lane:
+    """One engine for one stage. Lanes of one `device` never run at the same time."""
+
+    name: str
+    device: str
+    stage: Stage
+    setup: Setup
+    make_task: MakeTask = stage_task
+    recheck: MakeRecheck | None = None
+    """How it rechecks results while nobody waits, if it does."""
+    worker: Worker | None = None
+    starting: bool = False
+    """Its worker is new: it imports what grading takes, and opens the engine."""
+    upload: Upload | None = None
+    rechecking: Attempt | None = None
+    began: float = 0.0
+    busy_s: float = 0.0
+    finished: int = 0
+    faults_in_a_row: int = 0
+    rests_until: float = 0.0
+    last_fault: str = ""
+
+    @property
+    def has_a_task(self) -> bool:
+        """Whether its worker is expected to answer."""
+        return self.starting or self.upload is not None or self.rechecking is not None
+
+
+_JOBS = 8
+"""Jobs of a cluster at a time, where --jobs does not say; each has a process here that waits for it."""
 
 
 def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
@@ -38,11 +89,33 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
     lanes = []
     for number, gpu in enumerate(engines):
         name = f"GPU {number}"
-        lanes += [Lane(name, name, stage, setup(gpu, stage is Stage.TIMING)) for stage in Stage]
+        lanes.append(Lane(name, name, Stage.VERDICT, setup(gpu, False)))
+        lanes.append(Lane(name, name, Stage.TIMING, setup(gpu, True), recheck=RecheckTask))
     if engine == "auto":
         emulator = select_engine("emulator", rules.build.emulator_target)
         lanes.append(Lane("emulator", "emulator", Stage.VERDICT, setup(emulator, False)))
     return lanes
+
+
+def cluster_lanes(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
+    """Lanes whose work is done by jobs of Slurm, `jobs` of them at a time; their workers here only wait."""
+    cluster = rules.cluster or Cluster()
+    elsewhere, folder = engine_of_jobs(engine), Path(cluster.folder).expanduser().resolve() / "judge"
+    suite = suite_of(rules)
+    files = TestcaseFiles.beside(suite)
+    cases = {Stage.VERDICT: suite.select("public"), Stage.TIMING: suite.select("all")}
+    stages = tuple(Stage) if elsewhere.measures_time else (Stage.VERDICT,)
+    lanes = []
+    for number in range(jobs or min(_JOBS, cluster.at_once)):
+        for stage in stages:
+            setup = Setup(rules, suite, files, cases[stage], elsewhere)
+            task = partial(_slurm_task, str(folder / f"{rules.name}-{number}-{stage}"))
+            lanes.append(Lane(f"slurm {number}", f"slurm {number}", stage, setup, task))
+    return lanes
+
+
+def _slurm_task(folder: str, upload: Upload, files: Files, address: str, judged_before: frozenset[str]) -> Task:
+    return SlurmStageTask(upload.id, upload.student, files, address, judged_before, folder)
 
 
 def prepare(rules: Assignment, lanes: Sequence[Lane], progress: Progress) -> None:
@@ -50,7 +123,7 @@ def prepare(rules: Assignment, lanes: Sequence[Lane], progress: Progress) -> Non
     for setup in {lane.stage: lane.setup for lane in lanes}.values():
         ensure(setup.cases, setup.suite, setup.files, progress)
     timing = next((lane.setup for lane in lanes if lane.stage is Stage.TIMING), None)
-    if timing is not None:
+    if timing is not None and not isinstance(timing.engine, Elsewhere):  # a job times it on its own node
         with timing.grading() as grading:
             if grading.baseline is not None:
                 progress.stage("Timing the sequential program, where this machine has not timed it yet")

@@ -21,7 +21,6 @@ from grader.judge.fairness import Place, next_place, typical_s
 from grader.judge.results import Results
 from grader.records.record import Record
 from grader.store import HandIn, Store
-from grader.store.faults import translate_sqlite_errors
 
 MAX_TRIES = 2
 """How often a submission is run before a fault of the machine is reported."""
@@ -99,13 +98,12 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with translate_sqlite_errors(self.store.path), self.store.transaction():
+        with self.store.transaction():
             yield
 
     def _rows(self, rest: str, *parameters: object) -> list[Upload]:
         query = f"SELECT {_COLUMNS} FROM judge_uploads WHERE assignment = ? AND {rest}"
-        with translate_sqlite_errors(self.store.path):
-            rows = self.store.execute(query, (self.assignment, *parameters)).fetchall()
+        rows = self.store.execute(query, (self.assignment, *parameters)).fetchall()
         return [_upload(row) for row in rows]
 
     # ---- receiving ----
@@ -181,8 +179,7 @@ class Ledger:
             "AND state = 'waiting' AND student NOT IN (SELECT substr(name, 8) FROM judge_switches WHERE name LIKE "
             "'banned:%')"
         )
-        with translate_sqlite_errors(self.store.path):
-            return [Place(*row) for row in self.store.execute(query, (self.assignment, stage))]
+        return [Place(*row) for row in self.store.execute(query, (self.assignment, stage))]
 
     def running(self, stage: Stage) -> list[Upload]:
         """What runs now."""
@@ -209,8 +206,7 @@ class Ledger:
     def files(self, number: int) -> Files:
         """The files of an upload, as they came."""
         query = "SELECT name, content FROM judge_files WHERE upload = ? ORDER BY name"
-        with translate_sqlite_errors(self.store.path):
-            return tuple((row[0], zlib.decompress(row[1])) for row in self.store.execute(query, (number,)))
+        return tuple((row[0], zlib.decompress(row[1])) for row in self.store.execute(query, (number,)))
 
     def judged_before(self, student: str, conditions: str) -> frozenset[str]:
         """The SHA-256 of a student's submissions that have a record without a fault under these conditions."""
@@ -218,8 +214,7 @@ class Ledger:
             "SELECT sha256 FROM submissions AS s JOIN records AS r ON r.submission = s.id WHERE s.assignment = ? AND "
             "s.student = ? AND r.conditions = ? AND NOT r.faulted"
         )
-        with translate_sqlite_errors(self.store.path):
-            return frozenset(row[0] for row in self.store.execute(query, (self.assignment, student, conditions)))
+        return frozenset(row[0] for row in self.store.execute(query, (self.assignment, student, conditions)))
 
     def requeue(self, upload: Upload, note: str) -> None:
         """Give a submission that a fault of the machine spoilt another try, at its old place."""
@@ -279,8 +274,7 @@ class Ledger:
             "WHERE s.assignment = ?1 AND s.student = ?2), (SELECT group_concat(json_array(part, points, comment)) FROM "
             "manual_points WHERE assignment = ?1 AND student = ?2) FROM submissions WHERE id = ?3"
         )
-        with translate_sqlite_errors(self.store.path):
-            return self.store.execute(query, (self.assignment, upload.student, upload.submission)).fetchone()
+        return self.store.execute(query, (self.assignment, upload.student, upload.submission)).fetchone()
 
     def unsettled(self) -> list[Upload]:
         """What waits or runs, oldest first."""
@@ -293,14 +287,12 @@ class Ledger:
     def counts(self) -> dict[tuple[str, str], int]:
         """How many uploads there are, by stage and state."""
         query = "SELECT stage, state, count(*) FROM judge_uploads WHERE assignment = ? GROUP BY 1, 2"
-        with translate_sqlite_errors(self.store.path):
-            return {(row[0], row[1]): row[2] for row in self.store.execute(query, (self.assignment,))}
+        return {(row[0], row[1]): row[2] for row in self.store.execute(query, (self.assignment,))}
 
     def typical_s(self, stage: Stage) -> float:
         """What a run of a stage takes, by the latest ones."""
         query = f"SELECT {stage}_s FROM judge_uploads WHERE {stage}_s > 0 ORDER BY number DESC LIMIT {_MEASURED}"
-        with translate_sqlite_errors(self.store.path):
-            return typical_s([row[0] for row in self.store.execute(query)], _GUESS_S[stage])
+        return typical_s([row[0] for row in self.store.execute(query)], _GUESS_S[stage])
 
     # ---- the staff's hand ----
 

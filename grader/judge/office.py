@@ -16,14 +16,16 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
+from grader.classes.attention import Concern, Why, by_reason, needs_attention
 from grader.classes.batch.policy import Which
 from grader.classes.batch.roster import Student
-from grader.classes.final_points import Line, standing
+from grader.classes.final_points import Line, absent, standing
 from grader.course.assignment import Assignment
 from grader.judge.fairness import in_order, waits
-from grader.judge.foreman import Event, Foreman, Lane, MakeTask, stage_task
+from grader.judge.foreman import Event, Foreman
 from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
+from grader.judge.lanes import Lane
 from grader.judge.ledger import Files, Ledger, Stage, Step, Upload
 from grader.judge.problems import Problem
 from grader.judge.standings import Standings
@@ -53,7 +55,6 @@ class Judge:
         *,
         roster: dict[str, Student] | None = None,
         which: Which = Which.LATEST,
-        make_task: MakeTask = stage_task,
     ) -> None:
         self.rules, self.roster, self.which = rules, roster or {}, which
         self.hub, self.traffic = Hub(), Traffic()
@@ -73,7 +74,9 @@ class Judge:
         self.standings = Standings(
             self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
         )
-        self.foreman = Foreman(self._books, lanes, self.roster, self.hub.publish, self.standings.look, make_task)
+        self.foreman = Foreman(
+            self._books, lanes, self.roster, self.hub.publish, self.standings.look, self.standings.candidate
+        )
 
     def open(self) -> None:
         """Start the threads; call it in the event loop."""
@@ -105,11 +108,11 @@ class Judge:
             self._known.pop(digest, None)
         return person
 
-    # ---- handing in ----
+    # ---- receiving ----
 
     async def receive(self, who: Person, read: Callable[[], Any], repeat_key: str) -> Upload:
         """Take an upload, whose files `read` reads. Raises Problem when it is refused."""
-        student = who.hands_in_as
+        student = who.submits_as
         await self.ask(self._refuse, who)
         if sum(self._uploading.values()) >= _UPLOADS_AT_ONCE or self._uploading.get(student, 0) >= _OF_ONE_STUDENT:
             raise Problem(429, "Too many uploads at once: try again in a moment.", {"retry-after": "2"})
@@ -131,13 +134,13 @@ class Judge:
         """Raise Problem if this student's upload is not taken now."""
         if ledger.switch("draining"):
             raise Problem(503, "The judge takes no submissions now: it finishes what it has.", {"retry-after": "60"})
-        if ledger.switch(f"banned:{who.hands_in_as}"):
+        if ledger.switch(f"banned:{who.submits_as}"):
             raise Problem(403, "The staff has stopped your submissions: talk to them.")
-        recent = [] if who.is_staff else ledger.received_since(who.hands_in_as, time.time() - _HOUR_S)
+        recent = [] if who.is_staff else ledger.received_since(who.submits_as, time.time() - _HOUR_S)
         most = self.rules.judge.per_hour
         if len(recent) >= most:
             wait_s = int(recent[-most] + _HOUR_S - time.time()) + 1
-            said = f"You handed in {len(recent)} times within an hour, and the limit is {most}"
+            said = f"You submitted {len(recent)} times within an hour, and the limit is {most}"
             raise Problem(429, f"{said}: wait {ago(wait_s)}.", {"retry-after": str(wait_s)})
 
     # ---- looking ----
@@ -180,6 +183,10 @@ class Judge:
             "practice": result and result.practice,
             "url": f"/submissions/{upload.id}",
         }
+
+    def concerns(self, ledger: Ledger) -> list[tuple[Why, list[Concern]]]:
+        """Who needs the staff's attention, by reason."""
+        return by_reason(needs_attention(list(self.standings.lines.values()), absent(ledger.store, self.rules.name)))
 
     # ---- pages ----
 
@@ -256,6 +263,7 @@ def lane_of(lane: Lane) -> Event:
         "stage": str(lane.stage),
         "upload": lane.upload.id if lane.upload else "",
         "student": lane.upload.student if lane.upload else "",
+        "rechecking": lane.rechecking.student.id if lane.rechecking else "",
         "since": lane.began if lane.upload else None,
         "busy_s": lane.busy_s,
         "finished": lane.finished,

@@ -13,8 +13,6 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
-from grader.classes.attention import by_reason, needs_attention
-from grader.classes.final_points import absent
 from grader.judge import history
 from grader.judge.admission import COOKIE, files_of
 from grader.judge.api import Anyone, Id, Known, Staff, judge_of, own
@@ -26,7 +24,7 @@ from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action
 from grader.judge.tokens import Person
 from grader.records.record import Record
-from grader.report.explain import compare, explain
+from grader.report.explain import compare
 from grader.site.record_page import asset
 
 router = APIRouter(include_in_schema=False)
@@ -97,7 +95,7 @@ async def _uploads(request: Request, who: Person) -> dict[str, Any]:
     judge = judge_of(request)
 
     def found(ledger: Ledger) -> dict[str, Any]:
-        entries, line = history.entries_of(ledger, who.hands_in_as), judge.line_of(ledger)
+        entries, line = history.entries_of(ledger, who.submits_as), judge.line_of(ledger)
         return {
             "who": who,
             "entries": entries,
@@ -112,7 +110,7 @@ async def _uploads(request: Request, who: Person) -> dict[str, Any]:
 
 
 @router.post("/submissions")
-async def hand_in(request: Request, who: Known) -> Response:
+async def submit(request: Request, who: Known) -> Response:
     judge = judge_of(request)
     upload = await judge.receive(who, lambda: files_of(request, judge.rules), "")
     return RedirectResponse(f"/submissions/{upload.id}", 303)
@@ -153,7 +151,7 @@ async def difference(request: Request, id: Id, before: Id, who: Known) -> Respon
     """What changed between two submissions: the sources, and the numbers of their records."""
 
     def files_of_upload(ledger: Ledger, one: Upload) -> tuple[tuple[str, bytes], ...]:
-        """What was unpacked, or what was handed in where nothing was."""
+        """What was unpacked, or the upload itself where nothing was."""
         unpacked = ledger.store.sources(one.submission) if one.submission is not None else ()
         return unpacked or ledger.files(one.number)
 
@@ -211,7 +209,6 @@ async def staff_part(request: Request, who: Staff) -> Response:
 
 async def _staff(judge: Judge, who: Person) -> dict[str, Any]:
     def found(ledger: Ledger) -> dict[str, Any]:
-        lines = list(judge.standings.lines.values())
         return {
             "who": who,
             "uploads": ledger.unsettled(),
@@ -222,7 +219,7 @@ async def _staff(judge: Judge, who: Person) -> dict[str, Any]:
             "paused": bool(ledger.switch("paused")),
             "draining": bool(ledger.switch("draining")),
             "banned": ledger.banned(),
-            "concerns": by_reason(needs_attention(lines, absent(ledger.store, judge.rules.name))),
+            "concerns": judge.concerns(ledger),
             "counts": ledger.counts(),
         }
 
@@ -245,13 +242,7 @@ async def staff_action(
 async def complaint(request: Request, student: str, who: Staff) -> Response:
     """A student's uploads, and every number of their latest record traced back to its inputs."""
     judge = judge_of(request)
-
-    def found(ledger: Ledger) -> dict[str, Any]:
-        entries = history.entries_of(ledger, student)
-        if not entries:
-            raise Problem(404, "There is no such student here.")
-        latest = next((entry.upload.submission for entry in entries if entry.result), None)
-        record = ledger.store.record_that_counts(latest) if latest is not None else None
-        return {"entries": entries, "explained": explain(record) if record else ""}
-
-    return judge.page(request, "student_of_staff.html.j2", student=student, who=who, **await judge.ask(found))
+    entries, explained = await judge.ask(history.explained, student)
+    return judge.page(
+        request, "student_of_staff.html.j2", student=student, who=who, entries=entries, explained=explained
+    )

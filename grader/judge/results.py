@@ -12,7 +12,6 @@ from grader.records import measured_times
 from grader.records.record import Record
 from grader.records.score import geometric_mean
 from grader.store import Store
-from grader.store.faults import translate_sqlite_errors
 
 _SHOWN = {"name", "verdict", "fault", "reason", "max_error", "wall_s", "gpu_ms", "speedup"}
 _KEPT = 2000
@@ -65,8 +64,7 @@ class Results:
         if submission is None:
             return None
         query = "SELECT max(id) FROM records WHERE submission = ?"
-        with translate_sqlite_errors(self._store.path):
-            (newest,) = self._store.execute(query, (submission,)).fetchone()
+        (newest,) = self._store.execute(query, (submission,)).fetchone()
         if newest is None:
             return None
         stamp, kept = self._kept.get(submission, (None, None))

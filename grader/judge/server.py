@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -26,6 +27,7 @@ from grader.judge.problems import Problem, show_problem
 HEADERS_S = 15.0
 """A connection whose request has not begun to run after this is closed."""
 _CONNECTIONS = 4000
+log = logging.getLogger(__name__)
 _SWITCH_S = 0.0005
 """How long a thread may keep the others from running: Python's default delays an answer by 5 ms for each thread."""
 _LAST_WORDS_S = 5
@@ -71,9 +73,15 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _machine(request: Request, error: Exception) -> Response:
-    return await show_problem(
-        request, Problem(507, f"Nothing was accepted: the judge's store cannot be used now. {error}")
+    """The disk is full, say: who asks learns what to do, the log and the staff's page say why."""
+    log.warning("%s was not answered: %s", request.method, error)
+    done = (
+        "The judge cannot use its disk now"
+        if request.method in ("GET", "HEAD")
+        else "The judge's disk takes nothing now"
     )
+    said = f"{done}: try again in a few minutes. What was submitted before is safe."
+    return await show_problem(request, Problem(507, said, {"retry-after": "60"}))
 
 
 class _Server(uvicorn.Server):

@@ -13,8 +13,11 @@ from pathlib import Path
 from grader.base.progress import Progress
 from grader.base.verdict import Fault
 from grader.classes.batch.setup import Setup
+from grader.classes.batch.view import View
 from grader.classes.batch.work import ReadTask, failed_build
+from grader.classes.cluster.single import grade_alone
 from grader.grading.pipeline import Grading, grade_built
+from grader.judge.ledger import Files
 from grader.programs.build import build
 from grader.programs.submission import Submission
 from grader.records.record import Record
@@ -37,18 +40,13 @@ class StageTask:
 
     upload: str
     student: str
-    files: tuple[tuple[str, bytes], ...]
+    files: Files
     address: str
     judged_before: frozenset[str] = frozenset()
     """The SHA-256 of this student's submissions that need no second grading under these conditions."""
 
     def __call__(self, setup: Setup, grading: Grading) -> Judged:
-        with scratch_folder("judge") as scratch, _reporting(self.upload, self.address) as progress:
-            folder = scratch / _FOLDER
-            for name, content in self.files:
-                target = folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+        with laid_out(self.files) as folder, _reporting(self.upload, self.address) as progress:
             progress.stage("reading")
             reading = ReadTask(self.student, folder)(setup, grading)
             submission = replace(reading.submission, path=Path(_named(self.files)))
@@ -56,13 +54,51 @@ class StageTask:
                 return Judged(submission, None)
             if reading.problem:
                 built = failed_build(Fault.STUDENT, reading.problem.replace(str(folder), "The upload"))
-            else:
-                progress.stage("compiling")
-                built = build(submission, setup.assignment, setup.engine)
-            return Judged(submission, grade_built(grading, submission, built, progress))
+                return Judged(submission, grade_built(grading, submission, built, progress))
+            return Judged(submission, self.grade(setup, grading, submission, progress))
+
+    def grade(self, setup: Setup, grading: Grading, submission: Submission, progress: Progress) -> Record:
+        """Build and grade what was read."""
+        progress.stage("compiling")
+        built = build(submission, setup.assignment, setup.engine)
+        return grade_built(grading, submission, built, progress)
 
 
-def _named(files: tuple[tuple[str, bytes], ...]) -> str:
+@dataclass(frozen=True)
+class SlurmStageTask(StageTask):
+    """The same by a job of Slurm; this process reads the files and waits."""
+
+    folder: str = ""
+    """Where the orders and results of this lane lie, on all nodes."""
+
+    def grade(self, setup: Setup, grading: Grading, submission: Submission, progress: Progress) -> Record:
+        progress.stage("waiting for a node of the cluster")
+        return grade_alone(setup, grading, submission, Path(self.folder), _Lost(progress))
+
+
+class _Lost(View):
+    """Shows a student that a job was lost and is submitted again."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def say(self, text: str) -> None:
+        self._progress.stage("a node was lost; waiting for another")
+
+
+@contextlib.contextmanager
+def laid_out(files: Files) -> Iterator[Path]:
+    """A folder that holds these files while the block runs."""
+    with scratch_folder("judge") as scratch:
+        folder = scratch / _FOLDER
+        for name, content in files:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        yield folder
+
+
+def _named(files: Files) -> str:
     return files[0][0] if len(files) == 1 else _FOLDER
 
 

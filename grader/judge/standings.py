@@ -3,19 +3,23 @@ only for students with a new record. One thread does that at most every two seco
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
-from grader.base.errors import UsageError
+from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.classes.batch.policy import Which
 from grader.classes.final_points import Line, gradebook, students_only
 from grader.course.assignment import Assignment, FailedTests
 from grader.judge.ledger import Ledger
 from grader.judge.prepared import Prepared, prepared
+from grader.judge.rechecks import candidate
 from grader.judge.store_thread import StoreThread
 from grader.report.leaderboard import Board, Names, leaderboard, render
+from grader.store import Attempt
 
+log = logging.getLogger(__name__)
 _AT_MOST_EVERY_S = 2.0
 _AT_LEAST_EVERY_S = 20.0
 """Rechecks and other commands add records, too, and do not say so."""
@@ -54,6 +58,10 @@ class Standings(threading.Thread):
         """There may be a new record."""
         self._bell.set()
 
+    def candidate(self, tried: Container[int]) -> Attempt | None:
+        """The attempt that is rechecked next."""
+        return candidate(self.shown.board, self.lines, tried)
+
     def stop(self) -> None:
         """End after the current step."""
         self._ending = True
@@ -61,10 +69,14 @@ class Standings(threading.Thread):
 
     def run(self) -> None:
         while not self._ending:
-            students, self._seen = self._books.call(_graded_since, self._rules.name, self._seen)
-            if students:
-                self._refresh(students)
-                threading.Event().wait(_AT_MOST_EVERY_S)
+            try:
+                students, seen = self._books.call(_graded_since, self._rules.name, self._seen)
+                if students:
+                    self._refresh(students)
+                    self._seen = seen
+                    threading.Event().wait(_AT_MOST_EVERY_S)
+            except (MachineFault, UsageError, GraderFault) as fault:
+                log.warning("The board stays as it is: %s", fault)
             self._bell.wait(_AT_LEAST_EVERY_S)
             self._bell.clear()
 

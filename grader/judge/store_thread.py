@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from grader.judge.ledger import Ledger
 from grader.store import Store
+from grader.store.faults import translate_sqlite_errors
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -20,6 +22,7 @@ class StoreThread:
     """Calls functions of the ledger in the thread that owns it."""
 
     def __init__(self, path: Path, assignment: str) -> None:
+        self._path = path
         self._thread = ThreadPoolExecutor(1, "store")
         self._ledger = self._thread.submit(lambda: Ledger(Store(path), assignment)).result()
 
@@ -29,8 +32,9 @@ class StoreThread:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Result:
-        """Call a function, and wait for its result."""
-        return self._thread.submit(function, self._ledger, *arguments, **named).result()
+        """Call a function, and wait for its result. Raises MachineFault where the disk is full or fails, and UsageError
+        or GraderFault where the file is not what it should be."""
+        return self._thread.submit(self._translated, partial(function, self._ledger, *arguments, **named)).result()
 
     async def ask(
         self,
@@ -39,7 +43,12 @@ class StoreThread:
         **named: Arguments.kwargs,
     ) -> Result:
         """The same in an event loop."""
-        return await asyncio.wrap_future(self._thread.submit(function, self._ledger, *arguments, **named))
+        call = partial(function, self._ledger, *arguments, **named)
+        return await asyncio.wrap_future(self._thread.submit(self._translated, call))
+
+    def _translated(self, call: Callable[[], Result]) -> Result:
+        with translate_sqlite_errors(self._path):
+            return call()
 
     def close(self) -> None:
         """Close the store, after the calls that were made."""

@@ -36,7 +36,7 @@ class Person:
         return self.student == STAFF
 
     @property
-    def hands_in_as(self) -> str:
+    def submits_as(self) -> str:
         """The id of this person's submissions; the staff's are model solutions, which get no grade."""
         return "model:staff" if self.is_staff else self.student
 

@@ -27,7 +27,7 @@ from grader.judge.server import application, config_of
 from grader.judge.tokens import STAFF, make_token
 from grader.store import open_store
 from tests.browser.looks import SIDEWAYS, prefer, resize
-from tests.support.judge_stand_in import MakeStandIn, stand_in_lanes
+from tests.support.judge_stand_in import stand_in_lanes
 
 PATIENCE_S = 25
 
@@ -40,7 +40,7 @@ class Served:
     tokens: dict[str, str]
 
     def hand_in(self, who: str, source: str) -> None:
-        """Hand in without a browser."""
+        """Submit without a browser."""
         headers = {"Authorization": f"Bearer {self.tokens[who]}", "Content-Type": "application/octet-stream"}
         urllib.request.urlopen(
             urllib.request.Request(f"{self.url}/api/v1/submissions", source.encode(), headers)
@@ -55,7 +55,7 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         for student in people:
             opened.add_student(student, nickname=f"nick {student}", enrolled=True)
         tokens = {who or "staff": make_token(opened, who) for who in (STAFF, *people)}
-    judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage)), make_task=MakeStandIn())
+    judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage)))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         web = uvicorn.Server(config_of(application(judge), "127.0.0.1", 0))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
@@ -123,7 +123,7 @@ def test_a_students_evening_by_keyboard(browser: webdriver.Chrome, served: Serve
         program.write_text(source)
         browser.get(served.url)
         browser.find_element(By.ID, "files").send_keys(str(program))
-        press(browser, "Hand in")
+        press(browser, "Submit")
         see(browser, result)
     look(browser, "submission")
     browser.get(served.url)

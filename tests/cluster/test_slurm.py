@@ -16,10 +16,9 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.verdict import Verdict
 from grader.classes.batch import Policy
 from grader.classes.batch.desk import Desk
-from grader.classes.batch.handins import Found
 from grader.classes.batch.view import View
 from grader.classes.cluster import job_states as queue
-from grader.classes.cluster import slurm, task
+from grader.classes.cluster import single, slurm, task
 from grader.classes.cluster.elsewhere import engine_of_jobs
 from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import JobState
@@ -70,11 +69,10 @@ class Scene:
         monkeypatch.setattr(slurm, "cancel", self.cancelled.extend)
         desk = Desk(setup, None, Policy(), {}, view)  # type: ignore[arg-type]
         rules = slurm.Cluster(retries=2)
-        self.cluster = slurm._Cluster(desk, setup, rules, RunFiles(folder), None)  # type: ignore[arg-type]
+        self.cluster = slurm.SlurmRun(desk, setup, rules, RunFiles(folder), None)  # type: ignore[arg-type]
         monkeypatch.setattr(self.cluster, "submit", lambda tasks: self.submitted.extend(t.number for t in tasks))
         submission = Submission("alice", folder, (), (), (), "", (), "0")
-        found = Found("alice", folder, None)  # type: ignore[arg-type]
-        self.task = slurm._Task(0, found, submission, 1, job="12_0")
+        self.task = slurm.SlurmTask(0, "alice", submission, 1, job="12_0")
         self.files = RunFiles(folder)
 
     def beat(self, ago_s: float) -> None:
@@ -168,6 +166,25 @@ def test_a_hand_in_that_fails_by_itself_has_its_result(job: RunFiles, monkeypatc
     record = job.read_result(0)
     assert record is not None and record.tests[0].verdict is Verdict.RUNTIME_ERROR
     assert waited == [task.SETTLE_S], "a signal that came a moment later would have been seen"
+
+
+def test_a_lane_of_the_judge_gets_one_record_and_cancels_what_a_killed_one_left(
+    setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, cancelled = RunFiles(tmp_path / "left"), list[str]()
+    left.folder.mkdir()
+    left.note_job("7")
+    monkeypatch.setattr(single, "cancel", cancelled.extend)
+
+    def submit(run: slurm.SlurmRun, tasks: list[slurm.SlurmTask]) -> None:
+        order = run.files.read_order(0)
+        run.files.write_result(0, made_record(order.submission.id))
+
+    monkeypatch.setattr(slurm.SlurmRun, "submit", submit)
+    submission = Submission("alice", tmp_path, (), (), (), "", (), "0")
+    record = single.grade_alone(setup, None, submission, tmp_path, View())  # type: ignore[arg-type]
+    assert record == made_record("alice")
+    assert (cancelled, list(tmp_path.iterdir())) == (["7"], [])
 
 
 def test_on_a_cluster_auto_means_the_gpu_that_each_job_asks_for() -> None:

@@ -18,7 +18,7 @@ from grader.judge.office import Judge
 from grader.judge.server import application
 from grader.judge.tokens import STAFF, make_token
 from grader.store import open_store
-from tests.support.judge_stand_in import MakeStandIn, stand_in_lanes
+from tests.support.judge_stand_in import stand_in_lanes
 
 STUDENTS = ("alice", "bob", "carol", "mallory")
 PATIENCE_S = 60.0
@@ -68,6 +68,6 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     rules = setup.assignment.model_copy(
         update={"judge": setup.assignment.judge.model_copy(update={"max_upload_bytes": 64 << 10, "per_hour": 25})}
     )
-    judge = Judge(store, rules, stand_in_lanes(setup, tuple(Stage)), make_task=MakeStandIn())
+    judge = Judge(store, rules, stand_in_lanes(setup, tuple(Stage)))
     with TestClient(application(judge), follow_redirects=False) as client:
         yield Served(client, store, tokens, judge)

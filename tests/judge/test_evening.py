@@ -9,11 +9,13 @@ import time
 import zipfile
 from pathlib import Path
 
+import pytest
 from starlette.testclient import TestClient
 
 from grader.base.paths import course_root
 from grader.classes.batch import Setup, find_class, grade_class
-from grader.judge.foreman import Lane
+from grader.judge import foreman
+from grader.judge.lanes import Lane
 from grader.judge.ledger import Stage
 from grader.judge.office import Judge
 from grader.judge.server import application
@@ -21,6 +23,7 @@ from grader.judge.tokens import make_token
 from grader.store import check_store, open_store
 from tests.judge.conftest import PATIENCE_S, Served
 from tests.support.batch_engine import PlainC
+from tests.support.command_line import grader
 
 GOOD, BAD = "// speedup: 40\nint main() {}\n", "// fails: s02\nint main() { return 0; }\n"
 
@@ -117,6 +120,51 @@ def test_events_tell_a_student_of_their_own_and_everybody_of_the_board(served: S
     for watcher, _ in seen.values():
         served.client.portal.call(watcher.aclose)  # type: ignore[attr-defined, call-arg, union-attr]
     assert len(hub) == 0
+
+
+def test_when_nobody_waits_results_are_rechecked_and_get_the_ranks_that_the_command_gives(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.settled("alice", served.hand_in("alice", GOOD)["id"])
+    rows = served.client.get("/api/v1/board").json()["rows"]
+    assert {row["rank"] for row in rows} == {None}, "times have no rank before a recheck"
+    monkeypatch.setattr(foreman, "IDLE_S", 0.0)
+    served.judge.foreman.ring()
+    until = time.monotonic() + PATIENCE_S
+    while {row["rank"] for row in rows} == {None} and time.monotonic() < until:
+        served.judge.foreman.ring()
+        time.sleep(0.05)
+        rows = served.client.get("/api/v1/board").json()["rows"]
+    monkeypatch.undo()
+    served.settled("alice", served.hand_in("alice", f"{GOOD}// again")["id"])  # a lane that rechecked grades as before
+    served.judge.standings.look()
+    by_command = json.loads(grader("leaderboard", "--store", served.store, "--format", "json").out)
+    while (board := served.client.get("/api/v1/board").json()) != by_command and time.monotonic() < until:
+        time.sleep(0.05)
+    assert board == by_command
+
+
+def test_a_full_disk_refuses_new_submissions_loses_none_and_goes_on_when_there_is_room(served: Served) -> None:
+    def room(pages: int) -> None:  # SQLite's own way to be full
+        async def limit() -> None:
+            await served.judge.ask(lambda ledger: ledger.store.execute(f"PRAGMA max_page_count = {pages}"))
+
+        served.client.portal.call(limit)  # type: ignore[union-attr]
+
+    taken = served.hand_in("bob", f"// seconds: 0.2\n{GOOD}// taken")
+    room(1)
+    big = GOOD + "".join(f"// {number * number}\n" for number in range(4000))
+    refused = served.ask("carol", "POST", "/api/v1/submissions", content=big.encode())
+    assert refused.status_code == 507 and "try again in a few minutes" in refused.json()["detail"]
+    assert str(served.store) not in refused.text and int(refused.headers["retry-after"]) > 0
+    until = time.monotonic() + PATIENCE_S
+    while not (why := served.ask("staff", "GET", "/api/v1/staff/queue").json()["problem"]) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert "is full" in why
+    assert served.ask("bob", "GET", f"/api/v1/submissions/{taken['id']}").json()["state"] in ("waiting", "running")
+    room(2**30)
+    assert served.settled("bob", taken["id"])["state"] == "done"
+    assert served.ask("carol", "POST", "/api/v1/submissions", content=big.encode()).status_code == 201
 
 
 def test_the_store_is_sound_after_the_evening_and_a_batch_would_go_on_with_it(served: Served) -> None:

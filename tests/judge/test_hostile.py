@@ -20,7 +20,7 @@ from grader.judge.hub import Hub
 from grader.judge.problems import Problem
 from grader.judge.tokens import Person
 from tests.judge.conftest import Served
-from tests.support.command_line import grader
+from tests.support.command_line import Said, grader
 
 SECRET = "int main() { /* alice's own */ }"
 SCRIPT = "<script>alert(1)</script>"
@@ -281,6 +281,31 @@ def test_submit_waits_for_the_result_and_exits_with_it(
     assert grader("submit", folder, *common, "--wait").code == 0
     refused = grader("submit", folder / "hw4.cu", "--server", url, "--token", "x.y")
     assert refused.code == 2 and "does not know this token" in refused.err
+
+
+def test_the_command_line_does_what_the_staffs_page_does(served: Served, address: tuple[str, int]) -> None:
+    def judge(*words: str, who: str = "staff") -> Said:
+        return grader("judge", *words, "--server", "http://{}:{}".format(*address), "--token", served.tokens[who])
+
+    assert "Nothing new is started" in judge("pause").out
+    waiting = served.hand_in("bob", "int main() {} // waits")
+    queue = judge("queue").out
+    assert "The queue is paused." in queue and waiting["id"] in queue and "Needs attention" in queue
+    assert "priority 7" in judge("priority", waiting["id"], "--value", "7").out
+    assert "withdrawn" in judge("withdraw", waiting["id"]).out
+    assert "banned" in judge("ban", "bob").out and "bob is banned." in judge("queue").out
+    assert judge("unban", "bob").code == judge("resume").code == 0
+    shown = judge("show", "bob").out
+    assert waiting["id"] in shown and "GPU time" in shown
+    assert judge("gradebook").out.startswith("id,") and "judge_uploads" in judge("metrics").out
+    for words, reason in (
+        (("pause",), "This is for the staff."),
+        (("ban",), "takes a student after it"),
+        (("sudo",), "choose one of"),
+        (("ban", "nobody"), "no student"),
+    ):
+        refused = judge(*words, who="bob" if words == ("pause",) else "staff")
+        assert refused.code == 2 and reason in refused.err
 
 
 BOMBS = {

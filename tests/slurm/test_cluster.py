@@ -3,19 +3,24 @@ with Debian's slurmctld, slurmd, slurm-client and munge. Jobs are cancelled by s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from grader.judge.tokens import make_token
 from grader.records.record import Record
 from grader.store import check_store, open_store
 
@@ -187,6 +192,77 @@ def test_after_a_killed_submitting_side_the_next_run_takes_in_what_its_jobs_made
     assert "interrupted run" in output
     assert verdicts(tmp_path / "r.sqlite") == {"quick": "no_output", "slow": "no_output"}
     assert cluster.running() == {}, "the slow job of the killed run was cancelled"
+
+
+@dataclass
+class LiveJudge:
+    """`grader serve --cluster slurm`."""
+
+    cluster: Cluster
+    store: Path
+    token: str
+    port: int = 0
+    process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        command = [sys.executable, "-m", "grader", "serve", "--cluster", "slurm", "--engine", "emulator", "--jobs", "2"]
+        command += ["--store", str(self.store), "--port", str(self.port)]
+        environment = self.cluster.environment
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, text=True, cwd=CHECKOUT)
+        while True:
+            assert self.process.poll() is None
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            time.sleep(0.2)
+
+    def ask(self, place: str, source: str | None = None) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/octet-stream"}
+        url = f"http://127.0.0.1:{self.port}/api/v1/submissions{place}"
+        request = urllib.request.Request(url, source.encode() if source else None, headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+    def settled(self, id: str) -> dict[str, Any]:
+        while (status := self.ask(f"/{id}"))["state"] in ("waiting", "running"):
+            time.sleep(0.3)
+        return status
+
+
+def test_the_judge_grades_on_slurm_and_a_lost_job_or_a_killed_judge_gives_no_second_result(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with open_store(tmp_path / "j.sqlite", create=True) as store:
+        store.add_student("alice")
+        judge = LiveJudge(cluster, tmp_path / "j.sqlite", make_token(store, "alice"))
+    judge.start()
+    try:
+        end = time.time() + DISTURBED_S / 2
+        lost = judge.ask("", UNTIL % ("lost", end))["id"]
+        cluster.slurm("scancel", _job(cluster))
+        assert {test["verdict"] for test in judge.settled(lost)["tests"]} == {"no_output"}
+        slow = judge.ask("", SLEEPY % 5)["id"]
+        _job(cluster)
+        judge.process.kill()  # type: ignore[union-attr]
+        judge.process.wait()  # type: ignore[union-attr]
+        judge.start()
+        assert judge.settled(slow)["state"] == "done"
+    finally:
+        judge.process.terminate()  # type: ignore[union-attr]
+        judge.process.wait()  # type: ignore[union-attr]
+    with open_store(tmp_path / "j.sqlite") as store:
+        assert check_store(store) == []
+        assert store.counts()["records"] == 2
+    assert not cluster.slurm("squeue", "-h", "-t", "R").strip()
+
+
+def _job(cluster: Cluster) -> str:
+    """The only job, once it runs."""
+    while not (running := cluster.slurm("squeue", "-h", "-t", "R", "-o", "%i").split()):
+        time.sleep(0.2)
+    return running[0]
 
 
 def _results(cluster: Cluster) -> set[Path]:

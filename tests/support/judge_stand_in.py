@@ -21,12 +21,12 @@ from grader.base.verdict import Verdict
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.work import Task
 from grader.grading.pipeline import Grading
-from grader.judge.foreman import Lane
-from grader.judge.ledger import Stage, Upload
+from grader.judge.lanes import Lane
+from grader.judge.ledger import Files, Stage, Upload
 from grader.judge.stage_task import Judged
 from grader.programs.submission import Submission
-from grader.records.record import Record, SubmissionRecord
-from tests.support.records import made_record, made_test
+from grader.records.record import RecheckRecord, Record, SubmissionRecord
+from tests.support.records import made_recheck, made_record, made_test
 
 TESTS = ("s01", "s02", "s03")
 
@@ -64,7 +64,7 @@ def _record(upload: Upload, sha256: str, names: tuple[str, ...], said: dict[str,
         tests = [test.model_copy(update={"gpu_ms": 1000 / speedup, "speedup": speedup}) for test in tests]
     record = made_record(upload.student, tests=tests, practice=not timed, total=60.0 if timed else None)
     submission = SubmissionRecord(id=upload.student, path=names[0], sha256=sha256, files=names)
-    return record.model_copy(update={"submission": submission})
+    return record.model_copy(update={"submission": submission, "recheck": None})
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,22 @@ class MakeStandIn:
         return StandIn(upload, files, self.speed)
 
 
-def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1) -> list[Lane]:
+@dataclass(frozen=True)
+class RecheckStandIn:
+    """Finds that a record's times repeat."""
+
+    record: Record
+    files: Files
+
+    def __call__(self, setup: Setup, grading: Grading) -> RecheckRecord:
+        return made_recheck([test.name for test in self.record.tests if test.gpu_ms is not None])
+
+
+def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1, speed: float = 1.0) -> list[Lane]:
     """Lanes for these stages, each with a device of its own. Their conditions differ by stage, as real ones do."""
     cases = {Stage.VERDICT: setup.cases, Stage.TIMING: setup.suite.select("s01,s02")}
     return [
-        Lane(f"{stage} {number}", f"{stage} {number}", stage, replace(setup, cases=cases[stage]))
+        Lane(name, name, stage, replace(setup, cases=cases[stage]), MakeStandIn(speed), RecheckStandIn)
         for stage in stages
-        for number in range(lanes)
+        for name in (f"{stage} {number}" for number in range(lanes))
     ]

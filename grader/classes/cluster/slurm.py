@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
@@ -61,11 +61,11 @@ _ARRAY = 500
 
 
 @dataclass(eq=False)
-class _Task:
+class SlurmTask:
     """A submission on its way through the cluster. `job` is its current array task."""
 
     number: int
-    found: Found
+    student: str
     submission: Submission
     stored_as: int
     job: str = ""
@@ -74,36 +74,39 @@ class _Task:
     lost: list[str] = field(default_factory=list)
 
 
+class Books(Protocol):
+    """Where records go."""
+
+    @property
+    def view(self) -> View: ...
+
+    def keep(self, number: int, record: Record) -> None:
+        """Store a record of the submission with this number in the store."""
+
+    def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
+        """Count a submission that needs no further try."""
+
+
 @dataclass(eq=False)
-class _Cluster:
-    desk: Desk
+class SlurmRun:
+    """The submissions of one run, and where they are."""
+
+    desk: Books
     setup: Setup
     rules: Cluster
     files: RunFiles
     grading: Grading
-    tasks: dict[int, _Task] = field(default_factory=dict)
+    tasks: dict[int, SlurmTask] = field(default_factory=dict)
     nodes: dict[str, float] = field(default_factory=dict)
 
     # ---- submitting ----
 
-    def take(self, found: Found) -> None:
-        """Read a submission and, if it is to be graded, make it a task."""
-        try:
-            reading = ReadTask(found.student, found.path)(self.setup, self.grading)
-            submission, problem, whose = reading.submission, reading.problem, Fault.STUDENT
-        except MachineFault as fault:
-            submission, problem, whose = unreadable(found.student, found.path, str(fault)), str(fault), Fault.MACHINE
-        stored_as = self.desk.register(found, submission)
-        if not self.desk.wants(stored_as):
-            return
-        task = _Task(len(self.tasks), found, submission, stored_as)
-        if problem:
-            self._finish_without_running(task, whose, problem)
-            return
+    def add(self, task: SlurmTask) -> None:
+        """Write a task's order."""
         self.tasks[task.number] = task
-        self.files.write_order(task.number, Order(self.setup, self.setup.engine.name, submission))
+        self.files.write_order(task.number, Order(self.setup, self.setup.engine.name, task.submission))
 
-    def submit(self, tasks: Sequence[_Task]) -> None:
+    def submit(self, tasks: Sequence[SlurmTask]) -> None:
         """Submit tasks as arrays."""
         for start in range(0, len(tasks), _ARRAY):
             part = tasks[start : start + _ARRAY]
@@ -165,7 +168,7 @@ class _Cluster:
                     ) from fault
             time.sleep(POLL_S)
 
-    def _collect(self, waiting: dict[int, _Task]) -> None:
+    def _collect(self, waiting: dict[int, SlurmTask]) -> None:
         """Store the records that have arrived."""
         for task in list(waiting.values()):
             record = self.files.read_result(task.number)
@@ -179,12 +182,12 @@ class _Cluster:
                     continue
                 seconds = time.monotonic() - task.began
                 self.nodes[record.machine.host] = self.nodes.get(record.machine.host, 0) + 1
-                self.desk.finish(task.found.student, record, f"job {task.job}, {record.engine.device}", seconds)
+                self.desk.finish(task.student, record, f"job {task.job}, {record.engine.device}", seconds)
                 del waiting[task.number]
             elif fault is not None and self._lose(task, fault):
                 del waiting[task.number]
 
-    def _look_for_lost(self, waiting: dict[int, _Task], known: dict[str, JobState]) -> None:
+    def _look_for_lost(self, waiting: dict[int, SlurmTask], known: dict[str, JobState]) -> None:
         now = time.monotonic()
         for task in list(waiting.values()):
             job = known.get(task.job)
@@ -208,21 +211,22 @@ class _Cluster:
             if self._lose(task, why):
                 del waiting[task.number]
 
-    def _lose(self, task: _Task, why: str) -> bool:
+    def _lose(self, task: SlurmTask, why: str) -> bool:
         """Note that a job is lost. Submit it again or, after enough tries, record the fault and return True."""
         task.lost.append(f"job {task.job}: {why}")
         if len(task.lost) <= self.rules.retries:
-            self.desk.view.say(f"{task.found.student}, job {task.job}: {first_line(why)}. It will be submitted again.")
+            self.desk.view.say(f"{task.student}, job {task.job}: {first_line(why)}. It will be submitted again.")
             self.submit([task])
             return False
         problem = f"Slurm lost it {len(task.lost)} times: {'; '.join(task.lost)}."
-        self._finish_without_running(task, Fault.MACHINE, problem)
+        self.finish_without_running(task, Fault.MACHINE, problem)
         return True
 
-    def _finish_without_running(self, task: _Task, whose: Fault, problem: str) -> None:
+    def finish_without_running(self, task: SlurmTask, whose: Fault, problem: str) -> None:
+        """Record that no job can grade a task."""
         record = grade_built(self.grading, task.submission, failed_build(whose, problem), Progress())
         self.desk.keep(task.stored_as, record)
-        self.desk.finish(task.found.student, record, "the submitting machine", 0.0)
+        self.desk.finish(task.student, record, "the submitting machine", 0.0)
 
 
 def _ending(job: JobState | None) -> str:
@@ -270,9 +274,9 @@ def grade_on_slurm(
             "assignment.yaml to a folder that all nodes share."
         ) from error
     with setup.grading() as grading:
-        cluster = _Cluster(desk, setup, rules, files, grading)
+        cluster = SlurmRun(desk, setup, rules, files, grading)
         for one in desk.open(found):
-            cluster.take(one)
+            _take(cluster, desk, one)
         try:
             cluster.submit(list(cluster.tasks.values()))
             if cluster.tasks:
@@ -286,6 +290,23 @@ def grade_on_slurm(
     elapsed = duration(time.monotonic() - began)
     shares = [f"{host}: {count:g} graded in {elapsed}." for host, count in sorted(cluster.nodes.items())]
     return Outcome(desk.tally, tuple(desk.faulted.items()), {}, (*shares, *desk.notes(found)))
+
+
+def _take(run: SlurmRun, desk: Desk, found: Found) -> None:
+    """Read a submission and, if it is to be graded, make it a task."""
+    try:
+        reading = ReadTask(found.student, found.path)(run.setup, run.grading)
+        submission, problem, whose = reading.submission, reading.problem, Fault.STUDENT
+    except MachineFault as fault:
+        submission, problem, whose = unreadable(found.student, found.path, str(fault)), str(fault), Fault.MACHINE
+    stored_as = desk.register(found, submission)
+    if not desk.wants(stored_as):
+        return
+    task = SlurmTask(len(run.tasks), found.student, submission, stored_as)
+    if problem:
+        run.finish_without_running(task, whose, problem)
+    else:
+        run.add(task)
 
 
 def take_in(base: Path, store: Store) -> list[str]:

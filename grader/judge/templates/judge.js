@@ -1,5 +1,5 @@
 // Keeps the moving parts of a page up to date, and takes dropped files. Without this script every page still works: it
-// shows what was true when it was loaded, and the form hands in.
+// shows what was true when it was loaded, and the form submits.
 "use strict";
 const parts = [...document.querySelectorAll("[data-part]")];
 const OFTEN_MS = 700, POLL_MS = 5000, SPREAD_MS = 1500;
@@ -44,9 +44,9 @@ if (parts.length) {
   source.onerror = () => { polling ||= setInterval(all, POLL_MS); };
 }
 
-const form = document.querySelector("#hand-in");
+const form = document.querySelector("#submit");
 if (form) {
-  const said = form.querySelector("#hand-in-said"), chosen = form.querySelector("#files"), folder = form.querySelector("#folder");
+  const said = form.querySelector("#submit-said"), chosen = form.querySelector("#files"), folder = form.querySelector("#folder");
   const send = async (files) => {
     const data = new FormData();
     for (const [name, file] of files) if (!name.split("/").some((part) => part.startsWith("."))) data.append("file", file, name);

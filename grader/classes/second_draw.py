@@ -1,8 +1,7 @@
-"""Rechecks a class's candidates for a place on the leaderboard (see `grader.classes.recheck`), best first.
+"""The graded testcases with newly drawn values, on which results are rechecked (see `recheck`).
 
-All candidates share one draw, which every record names and which cannot be known before it is made. Its files are
-made when they are needed, next to the usual ones, and removed at the end. Each recheck is stored at once.
-"""
+Every record of a recheck names its draw, which cannot be known before it is made. Its files are made when they are
+needed, next to the usual ones, and removed at the end."""
 
 from __future__ import annotations
 
@@ -12,10 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.base.errors import MachineFault, UsageError
+from grader.base.errors import MachineFault
 from grader.base.progress import Progress
-from grader.classes.recheck import Recheck, recheck, rests_on
-from grader.commands.complaints import unpacked
 from grader.course.assignment import Assignment, HiddenInputs
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -27,9 +24,7 @@ from grader.programs.engine.cuda import CudaEngine
 from grader.programs.oracle import ensure
 from grader.programs.submission import read_submission
 from grader.records.record import Record
-from grader.report.leaderboard import Board
 from grader.sandbox.scratch import scratch_folder
-from grader.store import Attempt, Store
 from grader.timing.baseline import baselines_of
 
 
@@ -78,51 +73,3 @@ def second_draw(rules: Assignment, engine: Engine, progress: Progress) -> Iterat
         ) from error
     with scratch_folder("recheck", place) as folder:
         yield SecondDraw(once, suite, TestcaseFiles(folder), engine, progress)
-
-
-def recheck_leaders(
-    store: Store,
-    attempts: Sequence[Attempt],
-    board: Board,
-    top: int | None,
-    draw: SecondDraw,
-) -> None:
-    """Recheck `attempts` in the order of `board`, until `top` students have a place or no attempt is left. An attempt
-    that cannot be rechecked now gets a line of explanation and is skipped. Raises UsageError on a different kind of
-    machine than the one that graded."""
-    by_student = {attempt.student.id: attempt for attempt in attempts}
-    waiting = sum(row.recheck is Recheck.MISSING for row in board.rows)
-    placed = done = 0
-    for row in board.rows:
-        if row.mark or placed == (top or len(board.rows)):
-            continue
-        if row.recheck is not Recheck.MISSING:
-            placed += 1
-            continue
-        done += 1
-        draw.progress.stage(f"recheck {done} of {waiting}: {row.id}")
-        placed += _recheck_one(store, by_student[row.id], board.tests, draw)
-
-
-def _recheck_one(
-    store: Store,
-    attempt: Attempt,
-    tests: Sequence[str],
-    draw: SecondDraw,
-) -> bool:
-    """Recheck an attempt and store the result. Return whether it passed."""
-    record, student = attempt.record, attempt.student.id
-    if record.engine.name != draw.engine.name:
-        raise UsageError(
-            f"{student} was graded on {record.engine.name}, and this machine has {draw.engine.name}: recheck on a "
-            "machine like the one that graded."
-        )
-    needed = rests_on(record, tests)
-    try:
-        with unpacked(store, attempt) as folder:
-            found = recheck(record, needed, draw.name, lambda names: draw.grade(folder, names))
-    except (MachineFault, UsageError) as problem:
-        draw.progress.line(f"{student} could not be rechecked: {problem}")
-        return False
-    store.add_recheck(attempt, found)
-    return found.passed

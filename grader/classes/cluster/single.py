@@ -1,0 +1,62 @@
+"""Grades one submission on Slurm, and waits for it: what a lane of the live judge does. Each caller has a folder of its
+own; what is in it belongs to an earlier caller that was killed, whose jobs are cancelled first."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.base.errors import MachineFault
+from grader.classes.batch.setup import Setup
+from grader.classes.batch.view import View
+from grader.classes.cluster.job_files import RunFiles
+from grader.classes.cluster.job_states import cancel
+from grader.classes.cluster.slurm import SlurmRun, SlurmTask
+from grader.course.assignment import Cluster
+from grader.grading.pipeline import Grading
+from grader.programs.submission import Submission
+from grader.records.record import Record
+
+
+@dataclass(eq=False)
+class _OneRecord:
+    """The books of such a run."""
+
+    view: View
+    record: Record | None = None
+
+    def keep(self, number: int, record: Record) -> None:
+        """Only the record that ends the run counts."""
+
+    def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
+        self.record = record
+
+
+def grade_alone(setup: Setup, grading: Grading, submission: Submission, folder: Path, view: View) -> Record:
+    """The record of a submission, graded by a job of Slurm; lost jobs are submitted again, and `view` is notified.
+    Raises MachineFault when Slurm or the folder, which all nodes must share, cannot be used."""
+    try:
+        for left in folder.glob("*/"):
+            cancel(RunFiles(left).noted_jobs())
+            shutil.rmtree(left)
+        files = RunFiles(folder / f"{time.time_ns()}")
+        files.logs.mkdir(parents=True)
+    except OSError as error:
+        raise MachineFault(f"The cluster's folder {folder} cannot be used: {error.strerror}.") from error
+    books = _OneRecord(view)
+    run = SlurmRun(books, setup, setup.assignment.cluster or Cluster(), files, grading)
+    run.add(SlurmTask(0, submission.id, submission, 0))
+    try:
+        run.submit(list(run.tasks.values()))
+        run.wait()
+    except BaseException:
+        with suppress(Exception):
+            cancel(files.noted_jobs())
+        raise
+    finally:
+        shutil.rmtree(files.folder, ignore_errors=True)
+    assert books.record is not None
+    return books.record

@@ -1,0 +1,207 @@
+"""The commands that talk to a live judge: `submit` for students, `judge` for the staff."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import secrets
+import sys
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from tabulate import tabulate
+
+from grader.base.errors import MachineFault, UsageError
+from grader.base.paths import shown
+
+_POLL_S = 1.0
+_ANSWER_S = 60.0
+_AGAIN_FOR_S = 120.0
+"""How long `submit` goes on asking a judge that does not answer: it may be restarting."""
+_SKIPPED = {".git", ".venv", "__pycache__"}
+
+
+def submit(path: Path, server: str, token: str | None, *, wait: bool) -> bool:
+    """Submit to a judge, and with `wait` print each test as it ends. Return whether nothing failed."""
+    client = _client(server, token)
+    name, content = _packed(path)
+    # The key makes it safe to send again after an answer that was lost.
+    status = client.ask(
+        f"/api/v1/submissions?{urlencode({'name': name})}", content, {"Idempotency-Key": secrets.token_hex(12)}
+    )
+    print(f"{client.server}{status['url']}: {_words(status)}", flush=True)
+    if not wait:
+        return True
+    said = set[str]()
+    while status["state"] in ("waiting", "running"):
+        for test, ended in ((status["running"] or {}).get("tests") or {}).items():
+            if test not in said:
+                print(f"{test} {ended}", flush=True)
+                said.add(test)
+        time.sleep(_POLL_S)
+        status = client.ask(f"/api/v1/submissions/{status['id']}")
+    for test in status["tests"]:
+        words = f"{test['name']} {test['verdict'].replace('_', ' ')}{': ' + test['reason'] if test['reason'] else ''}"
+        print(
+            words if test["reason"] or test["name"] not in said else "",
+            end="\n" if test["reason"] or test["name"] not in said else "",
+        )
+    print(_words(status))
+    return status["state"] == "done" and all(test["verdict"] == "passed" for test in status["tests"])
+
+
+def _words(status: dict[str, Any]) -> str:
+    if status["state"] == "waiting":
+        wait_s = status["predicted_wait_s"]
+        return f"place {status['place']} in the queue" + (f", about {wait_s:.0f} s" if wait_s is not None else "")
+    passed = sum(test["verdict"] == "passed" for test in status["tests"])
+    result = f", {passed} of {len(status['tests'])} tests passed" if status["tests"] else ""
+    return f"{status['state']}{result}{'. ' + status['note'] if status['note'] else ''}"
+
+
+def _packed(path: Path) -> tuple[str, bytes]:
+    """The name and the content to send: a folder is packed."""
+    try:
+        if path.is_file():
+            return path.name, path.read_bytes()
+        files = [one for one in sorted(path.rglob("*")) if one.is_file() and not _SKIPPED & set(one.parts)]
+        if not path.is_dir() or not files:
+            raise UsageError(f"{shown(path)} is neither a file nor a folder with files: give your program.")
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+            for one in files:
+                packed.write(one, one.relative_to(path).as_posix())
+        return f"{path.resolve().name}.zip", out.getvalue()
+    except OSError as error:
+        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
+
+
+# ---- the staff ---------------------------------------------------------------------------------------------------
+
+_API = "/api/v1/staff"
+ON_A_SUBMISSION, ON_A_STUDENT = ("rerun", "priority", "withdraw"), ("ban", "unban")
+ON_THE_JUDGE = ("pause", "resume", "drain", "accept")
+
+
+def staff(words: str, target: str, server: str, token: str | None, value: int) -> str:
+    """Do what the staff's page does; return what to print."""
+    client = _client(server, token)
+    needed = "a submission" if words in ON_A_SUBMISSION else "a student" if words in (*ON_A_STUDENT, "show") else ""
+    if bool(target) != bool(needed):
+        raise UsageError(f"`grader judge {words}` takes {needed or 'nothing'} after it, found {target!r}.")
+    if words in _LOOKS:
+        return _LOOKS[words](client, target)
+    if words not in ON_A_SUBMISSION + ON_A_STUDENT + ON_THE_JUDGE:
+        known = ", ".join((*_LOOKS, *ON_THE_JUDGE, *ON_A_SUBMISSION, *ON_A_STUDENT))
+        raise UsageError(f"There is no action {words!r}: choose one of {known}.")
+    asked = json.dumps({"action": words, "target": target, "value": value}).encode()
+    said: dict[str, str] = json.loads(client.text(f"{_API}/actions", asked, {"Content-Type": "application/json"}))
+    return said["said"] + "\n"
+
+
+def _queue(client: _Client, _: str) -> str:
+    found = json.loads(client.text(f"{_API}/queue"))
+    lines = [f"Nothing is started: {found['problem']}"] if found["problem"] else []
+    lines += [
+        words
+        for key, words in (("paused", "The queue is paused."), ("draining", "Submissions are refused."))
+        if found[key]
+    ]
+    rows = [(one["id"], one["student"], one["received"], _words(one)) for one in found["uploads"]]
+    lines.append(tabulate(rows, ("submission", "student", "received", "state")) if rows else "Nothing waits.")
+    lanes = [
+        (
+            lane["name"],
+            lane["stage"],
+            _lane(lane),
+            lane["finished"],
+        )
+        for lane in found["lanes"]
+    ]
+    lines += ["", tabulate(lanes, ("lane", "for", "now", "finished"))]
+    attention = [*(f"{one['student']}, {one['id']}: could not be judged: {one['note']}" for one in found["failed"])]
+    attention += [f"{student} is banned." for student in found["banned"]]
+    attention += [f"{why}: {', '.join(students)}" for why, students in found["attention"].items()]
+    return "\n".join([*lines, "", "Needs attention:", *(attention or ["Nobody."])]) + "\n"
+
+
+def _lane(lane: dict[str, Any]) -> str:
+    if lane["resting"]:
+        return f"rests after faults: {lane['last_fault']}"
+    return lane["student"] or (f"rechecks {lane['rechecking']}" if lane["rechecking"] else "idle")
+
+
+def _show(client: _Client, student: str) -> str:
+    found = json.loads(client.text(f"{_API}/students/{quote(student, safe='')}"))
+    rows = [(one["id"], one["received"], _words(one)) for one in found["submissions"]]
+    return tabulate(rows, ("submission", "received", "state")) + f"\n\n{found['explained']}\n"
+
+
+_LOOKS: dict[str, Callable[[_Client, str], str]] = {
+    "queue": _queue,
+    "show": _show,
+    "gradebook": lambda client, _: client.text(f"{_API}/gradebook.csv"),
+    "metrics": lambda client, _: client.text("/metrics"),
+}
+
+
+# ---- the connection ----------------------------------------------------------------------------------------------
+
+
+def _client(server: str, token: str | None) -> _Client:
+    """Raises UsageError without a token or a proper address."""
+    token = token or os.environ.get("GRADER_TOKEN", "")
+    if not token:
+        raise UsageError("A token is needed: give --token, or put it into the environment variable GRADER_TOKEN.")
+    if urlsplit(server).scheme not in ("http", "https"):
+        raise UsageError(f"--server {server!r} is not an address: give one such as https://judge.example.org.")
+    return _Client(server.rstrip("/"), token)
+
+
+@dataclass(frozen=True)
+class _Client:
+    server: str
+    token: str
+
+    def ask(self, place: str, content: bytes | None = None, headers: dict[str, str] | None = None) -> dict[str, Any]:
+        """The judge's answer about a submission."""
+        return json.loads(self.text(place, content, headers))  # type: ignore[no-any-return]
+
+    def text(self, place: str, content: bytes | None = None, headers: dict[str, str] | None = None) -> str:
+        """Ask the judge; while it does not answer, ask again for a while."""
+        all_headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/octet-stream"} | (
+            headers or {}
+        )
+        request = urllib.request.Request(self.server + place, content, all_headers)
+        until = time.monotonic() + _AGAIN_FOR_S
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=_ANSWER_S) as answer:
+                    return str(answer.read().decode())
+            except urllib.error.HTTPError as error:
+                soon_s = int(error.headers.get("Retry-After", _AGAIN_FOR_S + 1))
+                if error.code in (429, 503) and time.monotonic() + soon_s < until:
+                    time.sleep(soon_s)
+                    continue
+                raise UsageError(f"The judge refused ({error.code}): {_detail(error)}") from error
+            except (OSError, ValueError) as error:
+                if time.monotonic() > until:
+                    raise MachineFault(f"{self.server} does not answer: {error}.") from error
+                print(f"grader: {self.server} does not answer, asking again ...", file=sys.stderr)
+                time.sleep(_POLL_S * random.uniform(0.5, 1.5))  # not all at the same moment after a restart
+
+
+def _detail(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.loads(error.read(10_000))["detail"])
+    except (ValueError, KeyError, OSError):
+        return error.reason

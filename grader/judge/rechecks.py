@@ -1,0 +1,59 @@
+"""Rechecks while nobody waits: a lane of the timing stage runs the results that are up for a place on the board again,
+best first (see `classes.recheck`). It stops as soon as a submission wants its device."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+from grader.base.progress import Progress
+from grader.classes.batch.setup import Setup
+from grader.classes.final_points import Line
+from grader.classes.recheck import Recheck, recheck, rests_on
+from grader.classes.second_draw import SecondDraw, second_draw
+from grader.grading.pipeline import Grading
+from grader.judge.ledger import Files, Ledger
+from grader.judge.stage_task import laid_out
+from grader.records.record import RecheckRecord, Record
+from grader.report.leaderboard import Board
+from grader.store import Attempt
+
+
+def candidate(board: Board | None, lines: Mapping[str, Line], tried: Container[int]) -> Attempt | None:
+    """The attempt that is rechecked next: the best on the board without a recheck, except for records in `tried`."""
+    for row in board.rows if board is not None else ():
+        if row.recheck is Recheck.MISSING and not row.mark and row.id in lines:
+            attempt = lines[row.id].attempt
+            if attempt.record_id not in tried:
+                return attempt
+    return None
+
+
+def store_recheck(ledger: Ledger, attempt: Attempt, found: RecheckRecord) -> None:
+    """Store a recheck, unless its attempt has another record by now."""
+    for now in ledger.store.attempts(ledger.assignment, attempt.student.id, only=attempt.submission):
+        if now.record_id == attempt.record_id:
+            ledger.store.add_recheck(now, found)
+
+
+@dataclass(frozen=True)
+class RecheckTask:
+    """Recheck a record, in a worker process."""
+
+    record: Record
+    files: Files
+
+    def __call__(self, setup: Setup, grading: Grading) -> RecheckRecord:
+        if not _opened:
+            until_the_end = contextlib.ExitStack()
+            atexit.register(until_the_end.close)
+            _opened.append(until_the_end.enter_context(second_draw(setup.assignment, setup.engine, Progress())))
+        draw = _opened[0]
+        with laid_out(self.files) as folder:
+            return recheck(self.record, rests_on(self.record), draw.name, lambda names: draw.grade(folder, names))
+
+
+_opened: list[SecondDraw] = []
+"""The draw of this worker: all of its rechecks share it."""
