@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.base.paths import cache_folder
 from grader.records.record import Record
 from grader.store import check_store, open_store
 
@@ -88,6 +89,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             "folder": str(folder / "shared"),
         }
         rules.write(f"\ncluster: {json.dumps(cluster)}\n")
+    (folder / "cache").mkdir()
+    (folder / "cache/native").symlink_to(cache_folder() / "native")
     try:
         subprocess.run([HERE / "cluster.sh", "start", folder], check=True, timeout=100)
         yield Cluster(folder, course)
