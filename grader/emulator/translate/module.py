@@ -22,6 +22,7 @@ from grader.emulator.translate import (
     logic,
     memory,
     selection,
+    sending,
     tensor,
     textures,
     video,
@@ -42,7 +43,7 @@ from grader.emulator.translate.template import Template, Templates
 # fast this way; both products of each of flash2.cu's three kernels have 1,700.
 COMPILED_INSTRUCTIONS = 2000
 _FAMILIES = (
-    arith, atomics, barriers, calls, convert, floats, logic, memory, selection, tensor, textures, video, warp_ops,
+    arith, atomics, barriers, calls, convert, floats, logic, memory, selection, sending, tensor, textures, video, warp_ops,
     wgmma,
 )  # fmt: skip
 
