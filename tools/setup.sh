@@ -9,6 +9,11 @@ python=${PYTHON:-python3}
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
+apt_install() { # PACKAGES...: two targets of make may want to at once
+    flock tools/setup.sh sh -c '
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null' apt "$@"
+}
+
 debian() { # PACKAGES COMMAND...: the packages are there once the commands are
     packages=$1; shift
     for command; do
@@ -16,7 +21,7 @@ debian() { # PACKAGES COMMAND...: the packages are there once the commands are
         [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
             fail "$command was not found: apt install $packages (as root), then run this again"
         echo "setup: installing $packages ..." >&2
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $packages >/dev/null ||
+        apt_install $packages ||
             fail "apt-get install $packages failed, see above"
         command -v "$command" >/dev/null || fail "$command is still missing after apt-get install $packages"
     done
@@ -35,7 +40,7 @@ if [ ! -x .venv/bin/pip ]; then
         # Debian and Ubuntu keep ensurepip in a package of its own.
         rm -rf .venv
         if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-            apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null || fail "apt-get install python3-venv failed"
+            apt_install python3-venv || fail "apt-get install python3-venv failed"
             "$python" -m venv .venv || fail "$python -m venv .venv failed, see above"
         else
             fail "$python cannot make a virtual environment: apt install python3-venv (as root), then run this again"
@@ -43,32 +48,38 @@ if [ ! -x .venv/bin/pip ]; then
     fi
 fi
 pip() { .venv/bin/pip --disable-pip-version-check --quiet "$@" || fail "pip $* failed, see above: is a package index reachable?"; }
+extra() { # NAME: what an extra of pyproject.toml lists; the grader itself is installed already
+    .venv/bin/python -c 'import sys, tomllib
+extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]
+print(*extras[sys.argv[1]], sep="\n")' "$1" > ".venv/$1.txt"
+    pip install -r ".venv/$1.txt"
+}
 
 case ${1:-} in
     test)
         echo "setup: installing what the tests need ..." >&2
-        pip install -e '.[test]'
+        extra test
         touch .venv/.ready-test
         exit ;;
     test-slurm)
         debian "slurmctld slurmd slurm-client munge" slurmctld slurmd sbatch munged
-        pip install -e '.[slurm]'
+        extra slurm
         exit ;;
     test-isa)
         debian "qemu-user gcc-aarch64-linux-gnu g++-aarch64-linux-gnu" qemu-aarch64 qemu-x86_64 aarch64-linux-gnu-gcc aarch64-linux-gnu-g++
         exit ;;
     test-triton)
-        pip install -e '.[triton]'
+        extra triton
         exit ;;
     test-site)
         debian "chromium chromium-driver" chromium chromedriver
-        pip install -e '.[test-site]'
+        extra test-site
         exit ;;
 esac
 
 # bubblewrap confines submissions; without it grading works, less confined, and every record says so.
 if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; } 2>/dev/null ||
+    apt_install bubblewrap 2>/dev/null ||
         echo "setup: bubblewrap could not be installed; submissions will be less confined." >&2
 fi
 

@@ -57,7 +57,7 @@ def build(
     settings = repr((tuple(flags), sorted(sanitize), count, target))
     content = _content(sources)
     digest = hashlib.sha256((runtime_identity() + settings + content).encode())
-    output = _folder() / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
+    output = kept_programs() / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
     with _only_one(output):
         if not output.exists():
             work = output.with_suffix(".work")
@@ -72,7 +72,8 @@ def build(
     return output
 
 
-def _folder() -> Path:
+def kept_programs() -> Path:
+    """The folder of what these tests keep between runs."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader" / "test-programs"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -96,7 +97,7 @@ def _only_one(made: Path) -> Iterator[None]:
 def _alone_for_the_runtime() -> AbstractContextManager[None]:
     """The first build compiles the runtime as well: the others wait, and take it from the cache."""
     there = any(cache_folder().glob("native/emulator-runtime-*"))
-    return nullcontext() if there else _only_one(_folder() / "runtime")
+    return nullcontext() if there else _only_one(kept_programs() / "runtime")
 
 
 def _keeping_what_nvcc_makes(content: str) -> Runner:
@@ -108,7 +109,7 @@ def _keeping_what_nvcc_makes(content: str) -> Runner:
             return run(command, folder)
         made = Path(command[command.index("--keep-dir") + 1])
         words = repr([word.replace(str(made), "") for word in command]) + os.environ.get("NVCC_CCBIN", "")
-        kept = _folder() / f"nvcc-{hashlib.sha256((content + words).encode()).hexdigest()[:20]}"
+        kept = kept_programs() / f"nvcc-{hashlib.sha256((content + words).encode()).hexdigest()[:20]}"
         with _only_one(kept):
             if not kept.exists():
                 done = run(command, folder)
@@ -152,11 +153,6 @@ def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60,
     )  # fmt: skip
     lines = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
     return Execution(done.returncode, done.stdout, done.stderr, lines)
-
-
-def is_default(source: Path) -> bool:
-    """Whether it runs without GRADER_TEST_EVERYTHING=1: to build one of hopper_*.cu takes 17 s of CPU."""
-    return target_of(source) == "sm_80" or os.environ.get("GRADER_TEST_EVERYTHING") == "1"
 
 
 def target_of(source: Path) -> str:

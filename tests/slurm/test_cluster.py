@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from grader.base.paths import cache_folder
 from grader.judge.tokens import make_token
 from grader.records.record import Record
 from grader.store import check_store, open_store
@@ -93,6 +94,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             "folder": str(folder / "shared"),
         }
         rules.write(f"\ncluster: {json.dumps(cluster)}\n")
+    (folder / "cache").mkdir()
+    (folder / "cache/native").symlink_to(cache_folder() / "native")
     try:
         subprocess.run([HERE / "cluster.sh", "start", folder], check=True, timeout=100)
         yield Cluster(folder, course)
