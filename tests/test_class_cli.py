@@ -160,6 +160,12 @@ def test_the_bundle_holds_what_gradescope_starts_and_no_secret_unless_it_is_give
     assert "names hidden testcases (t01" in capsys.readouterr().err
 
 
+def test_the_bundle_holds_a_reference_solution_of_another_assignment() -> None:
+    run("gradescope", "build", "backward.zip", "--assignment", "half_backward")
+    with zipfile.ZipFile("backward.zip") as bundle:
+        assert "reference/half/backward_mma.cu" in bundle.namelist()
+
+
 def test_a_bundle_that_cannot_be_written_leaves_the_older_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -389,6 +389,13 @@ class Assignment(StrictModel):
         """The file that the rubric calls `name`."""
         return (self.reference_folder.parent if "/" in name else self.reference_folder) / name
 
+    @property
+    def reference_folders(self) -> tuple[Path, ...]:
+        """Those of the baseline and of the reference solution."""
+        parts = [part for part in self.rubric if isinstance(part, ReferenceRatio)]
+        others = {self.reference_file(part.reference).parent for part in parts} - {self.reference_folder}
+        return (self.reference_folder, *sorted(others))
+
 
 def load_assignment_file(path: Path) -> Assignment:
     """Read one assignment.yaml. Raises UsageError with the file, the key, the value and what is allowed."""

@@ -54,8 +54,8 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
 
 
 def _course_files(root: Path, assignment: Assignment) -> Iterator[Path]:
-    trees = [*_TREES, f"assignment/{assignment.name}", f"reference/{assignment.name}"]
+    trees = [*(root / tree for tree in _TREES), root / "assignment" / assignment.name, *assignment.reference_folders]
     for tree in trees:
-        yield from files_below(root / tree)
+        yield from files_below(tree)
     yield assignment.testcases_file
     yield from (root / name for name in _TOP if (root / name).is_file())
