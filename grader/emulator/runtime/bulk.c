@@ -7,6 +7,7 @@
  * source. Sources are read as late as that, so a source that is overwritten too early is a wrong result too. */
 
 #include "async.h"
+#include "counters.h"
 #include "tensor_map.h"
 #include <stdlib.h>
 
@@ -110,6 +111,26 @@ static struct transfer *issue(struct warp *w, u32 site, u32 lane, const u64 *obj
     return t;
 }
 
+static i64 object_place(const struct transfer *t) { return t->object ? (u8 *)t->object - t->target->shared : -1; }
+
+/* Copies between global and shared memory; `blocks` get the bytes. */
+static void count_copy(struct warp *w, int loads, u32 blocks, u32 bytes) {
+    if (!w->counters) return;
+    if (!loads) {
+        count_async(w, ASYNC_STORE_BYTES, bytes);
+        return;
+    }
+    const struct bulk *q = bulk_of(w->block);
+    u32 stages = 0;
+    for (u32 i = 0; i < q->count; i++) {
+        u32 j = 0;
+        while (object_place(&q->in_flight[j]) != object_place(&q->in_flight[i])) j++;
+        stages += q->in_flight[i].object && i == j;
+    }
+    count_async(w, ASYNC_STAGES, stages), count_async(w, ASYNC_LOADS, 1), count_async(w, ASYNC_LOAD_BYTES, bytes);
+    count_async(w, ASYNC_MULTICAST_BYTES, (u64)bytes * (blocks - 1));
+}
+
 /* The same place in each block of a multicast, whose bits of `blocks` are taken one by one; else only the place itself. */
 static u64 next_place(u64 address, u32 *blocks, int multicast) {
     const u64 rank = multicast ? lowest_lane(*blocks) + 1u : 0;
@@ -135,6 +156,8 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
             t->to = quiet_address(w, store_site, how.to, place, l), t->from = quiet_address(w, load_site, how.from, from[l], l);
             t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
         }
+        const u32 targets = blocks ? (u32)__builtin_popcount(blocks[l] & 0xffff) : 1;
+        if (how.from == SPACE_GLOBAL || how.to == SPACE_GLOBAL) count_copy(w, how.from == SPACE_GLOBAL, targets, n);
     }
 }
 
@@ -168,6 +191,7 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
             t->from = t->to = quiet_address(w, shared_site, SPACE_SHARED, place, l);
             t->box = memcpy(malloc(sizeof box), &box, sizeof box);
         }
+        count_copy(w, object != NULL, blocks ? (u32)__builtin_popcount(blocks[l] & 0xffff) : 1, bytes);
     }
 }
 
