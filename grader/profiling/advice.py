@@ -182,10 +182,10 @@ def _one_stage(events: Iterable[KernelEvent]) -> Iterator[str]:
         loads, stages = event.counters.get("bulk_loads", 0), event.counters.get("bulk_stages", 0)
         if stages == 1 and loads >= _LEAST_LOADS * prod(event.grid):
             yield (
-                f"Each block makes about {_number(loads / prod(event.grid))} bulk copies to shared memory, and at most one "
-                "barrier object of a block has copies under way: a block waits for each tile right after it asked for "
-                "it. Keep two or more tiles, each with a barrier object, and start the copy of the next before working "
-                "on this one."
+                f"Each block makes about {_number(loads / prod(event.grid))} bulk copies to shared memory, and at most "
+                "one barrier object of a block has copies under way: a block waits for each tile right after it asked "
+                "for it. Keep two or more tiles, each with a barrier object, and start the copy of the next before "
+                "working on this one."
             )
             return
 
