@@ -141,6 +141,14 @@ _COUNTED = (
         "flop_count_hp", f"{EMULATOR}flop_hp.sum", counted=("flop_hp_add", "flop_hp_mul", "flop_hp_fma", "flop_hp_fma")
     ),
     Metric("flop_count_tensor", f"{EMULATOR}flop_tensor.sum", counted=("flop_tensor",)),
+    Metric("inst_wgmma", "smsp__inst_executed_pipe_tensor_op_gmma.sum", counted=("wgmma",)),
+    Metric("inst_wgmma_from_registers", f"{EMULATOR}wgmma_from_registers.sum", counted=("wgmma_from_registers",)),
+    Metric("bulk_load_bytes", f"{EMULATOR}bulk_load_bytes.sum", "B", counted=("bulk_load_bytes",)),
+    Metric("bulk_store_bytes", f"{EMULATOR}bulk_store_bytes.sum", "B", counted=("bulk_store_bytes",)),
+    Metric("bulk_multicast_bytes", f"{EMULATOR}bulk_multicast_bytes.sum", "B", counted=("bulk_multicast_bytes",)),
+    Metric("bulk_stages", f"{EMULATOR}bulk_stages.max", counted=("bulk_stages",)),
+    Metric("barrier_object_waits", f"{EMULATOR}barrier_object_waits.sum", counted=("barrier_object_waits",)),
+    Metric("cluster_blocks", f"{EMULATOR}cluster_blocks.max", counted=("cluster_blocks",)),
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in (*_ALL, *_COUNTED)}

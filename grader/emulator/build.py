@@ -12,11 +12,13 @@ nvcc.py calls nvcc and ptxas. nvcc runs in the project's folder and gets names r
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,14 +132,15 @@ def compile_program(
             modules = [link_modules(modules)]
         for i, module in enumerate(modules):
             prefix = f"m{i}"
-            translation, found = translate_module(
-                module,
-                prefix=prefix,
-                lanes=instruction_set().lanes,
-                registers=registers,
-                sanitize=sanitize,
-                count=count,
-            )
+            with _objects_stay():
+                translation, found = translate_module(
+                    module,
+                    prefix=prefix,
+                    lanes=instruction_set().lanes,
+                    registers=registers,
+                    sanitize=sanitize,
+                    count=count,
+                )
             findings += found
             if found:
                 continue
@@ -159,6 +162,19 @@ def compile_program(
         finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
         logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
     return EmulatedProgram(output, "".join(logs), tuple(kernels))
+
+
+@contextmanager
+def _objects_stay() -> Iterator[None]:
+    """Parsing and translating make millions of objects that stay until the end. Python's search for cycles among them
+    takes a fifth of the time (reference/hw4/hopper.cu), so it waits."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def runtime_identity() -> str:

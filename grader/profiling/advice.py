@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from math import prod
 
 from grader.programs.trace import AccessEvent, BranchEvent, KernelEvent, Trace
 
@@ -18,6 +19,8 @@ _POOR = 1.1
 _MOST_LINES = 3
 _LEAST_EFFICIENCY = 0.9
 """If at least this share of a warp's lanes works on average, divergent branches cost little."""
+_LEAST_LOADS = 4
+"""Bulk copies of a block from which a pipeline pays."""
 _SAME_ADDRESS = 4
 """An atomic gets a sentence if on average at least this many lanes of a warp wait for others."""
 
@@ -36,6 +39,7 @@ def advice(trace: Trace, kernel: str, named: Named) -> tuple[str, ...]:
         *_atomics(accesses, named),
         *_local(accesses, named),
         *_divergence(branches, events, named),
+        *_one_stage(events),
     )
 
 
@@ -170,6 +174,20 @@ def _divergence(branches: Iterable[BranchEvent], events: Iterable[KernelEvent], 
                 f"on average {lanes / instructions:.1f} of 32 lanes work. Let whole warps take the same branch: decide "
                 "by threadIdx.x / 32, or sort the work."
             )
+
+
+def _one_stage(events: Iterable[KernelEvent]) -> Iterator[str]:
+    """Bulk copies of which a block never has those of two barrier objects under way."""
+    for event in events:
+        loads, stages = event.counters.get("bulk_loads", 0), event.counters.get("bulk_stages", 0)
+        if stages == 1 and loads >= _LEAST_LOADS * prod(event.grid):
+            yield (
+                f"Each block makes about {_number(loads / prod(event.grid))} bulk copies to shared memory, and at most "
+                "one barrier object of a block has copies under way: a block waits for each tile right after it asked "
+                "for it. Keep two or more tiles, each with a barrier object, and start the copy of the next before "
+                "working on this one."
+            )
+            return
 
 
 def _what(access: AccessEvent) -> str:

@@ -252,6 +252,26 @@ def test_the_report_has_lines_for_what_was_counted_and_advice_below(tmp_path: Pa
     assert kernel["accesses"][0]["stride"] == 128
 
 
+@pytest.mark.parametrize(("blocks", "stages"), [(1, 1), (1, 2), (2, 1)])
+def test_products_of_warpgroups_and_bulk_copies_are_counted(blocks: int, stages: int, tmp_path: Path) -> None:
+    program = build(HERE / "hopper_counters.cu", flags=("-std=c++17",), count=True, target="sm_90a")
+    done = execute(program, str(blocks), str(stages), folder=tmp_path)
+    assert done.exit_code == 0, done.output + done.errors
+    found = counters(done)
+    tiles, tile_bytes, warps = 8, 4096, 4
+    assert found["wgmma"] == blocks * tiles * warps
+    assert found["wgmma_from_registers"] == 0
+    assert found["flop_tensor"] == blocks * tiles * 2 * 64 * 8 * 16
+    assert found["bulk_load_bytes"] == tiles * tile_bytes  # from global memory: a multicast reads them once
+    assert found["bulk_multicast_bytes"] == (blocks - 1) * tiles * tile_bytes
+    assert found["bulk_store_bytes"] == blocks * 256
+    assert found["bulk_stages"] == stages
+    assert found["barrier_object_waits"] == blocks * tiles * warps
+    assert found["cluster_blocks"] == (blocks if blocks > 1 else 0)
+    trace = trace_of(done, tmp_path)
+    assert ("right after" in " ".join(advice(trace, trace.kernels[0].name, str))) == (stages == 1)
+
+
 @pytest.fixture(scope="module")
 def naive_on_both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Launch, Launch]]:
     """By kernel of naive.cu: counted here, and measured on an H200 on the same shape."""

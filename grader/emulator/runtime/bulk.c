@@ -7,6 +7,7 @@
  * source. Sources are read as late as that, so a source that is overwritten too early is a wrong result too. */
 
 #include "async.h"
+#include "counters.h"
 #include "tensor_map.h"
 #include <stdlib.h>
 
@@ -110,6 +111,26 @@ static struct transfer *issue(struct warp *w, u32 site, u32 lane, const u64 *obj
     return t;
 }
 
+static i64 object_place(const struct transfer *t) { return t->object ? (u8 *)t->object - t->target->shared : -1; }
+
+/* Copies between global and shared memory; `blocks` get the bytes. */
+static void count_copy(struct warp *w, int loads, u32 blocks, u32 bytes) {
+    if (!w->counters) return;
+    if (!loads) {
+        count_async(w, ASYNC_STORE_BYTES, bytes);
+        return;
+    }
+    const struct bulk *q = bulk_of(w->block);
+    u32 stages = 0;
+    for (u32 i = 0; i < q->count; i++) {
+        u32 j = 0;
+        while (object_place(&q->in_flight[j]) != object_place(&q->in_flight[i])) j++;
+        stages += q->in_flight[i].object && i == j;
+    }
+    count_async(w, ASYNC_STAGES, stages), count_async(w, ASYNC_LOADS, 1), count_async(w, ASYNC_LOAD_BYTES, bytes);
+    count_async(w, ASYNC_MULTICAST_BYTES, (u64)bytes * (blocks - 1));
+}
+
 /* The same place in each block of a multicast, whose bits of `blocks` are taken one by one; else only the place itself. */
 static u64 next_place(u64 address, u32 *blocks, int multicast) {
     const u64 rank = multicast ? lowest_lane(*blocks) + 1u : 0;
@@ -135,6 +156,8 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
             t->to = quiet_address(w, store_site, how.to, place, l), t->from = quiet_address(w, load_site, how.from, from[l], l);
             t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
         }
+        const u32 targets = blocks ? (u32)__builtin_popcount(blocks[l] & 0xffff) : 1;
+        if (how.from == SPACE_GLOBAL || how.to == SPACE_GLOBAL) count_copy(w, how.from == SPACE_GLOBAL, targets, n);
     }
 }
 
@@ -150,6 +173,10 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
             rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy in %s mode by a tensor map from cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
         for (u32 i = 0; i < how.dimensions; i++) box.at[i] = (i32)at[32 * i + l];
         for (u32 i = 0; i < how.offsets; i++) box.offset[i + 1] = at[32 * (how.dimensions + i) + l];
+        /* So an H200, though the PTX ISA does not say so (tests/emulator/conformance/hopper_copies.cu; triton-lang/triton#7385). */
+        if (box.at[0] * (i32)box.map.element % 16)
+            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a box that begins %d bytes from the start of its tensor's rows: the first coordinate times the element's %u bytes must be a multiple of 16",
+                     box.at[0] * (i32)box.map.element, box.map.element);
         const u32 bytes = box_bytes(&box.map);
         if (shared[l] % 128)
             rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, and begins %u after one: declare it __align__(128)",
@@ -168,6 +195,7 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
             t->from = t->to = quiet_address(w, shared_site, SPACE_SHARED, place, l);
             t->box = memcpy(malloc(sizeof box), &box, sizeof box);
         }
+        count_copy(w, object != NULL, blocks ? (u32)__builtin_popcount(blocks[l] & 0xffff) : 1, bytes);
     }
 }
 

@@ -241,6 +241,7 @@ void rt_count_switch(struct warp *w, u32 branch, const u32 *index, u32 m) {
 static struct counters *fresh(const struct counting *t) {
     struct counters *c = malloc(sizeof *c);
     c->tables = t;
+    memset(c->async, 0, sizeof c->async);
     c->slots = calloc(t->slot_count + 1, sizeof *c->slots);
     c->branches = calloc(t->branch_count + 1, sizeof *c->branches);
     c->accesses = calloc(t->access_count + 1, sizeof *c->accesses);
@@ -253,6 +254,8 @@ static void discard(struct counters *c) {
 }
 
 static void add_up(struct counters *sum, const struct counters *c, const struct counting *t) {
+    for (u32 i = 0; i < ASYNC_STAGES; i++) sum->async[i] += c->async[i];
+    if (c->async[ASYNC_STAGES] > sum->async[ASYNC_STAGES]) sum->async[ASYNC_STAGES] = c->async[ASYNC_STAGES];
     for (u32 i = 0; i < t->slot_count; i++) sum->slots[i].entered += c->slots[i].entered, sum->slots[i].lanes += c->slots[i].lanes;
     for (u32 i = 0; i < t->branch_count; i++) sum->branches[i].reached += c->branches[i].reached, sum->branches[i].parted += c->branches[i].parted;
     for (u32 i = 0; i < t->access_count; i++)
@@ -273,6 +276,7 @@ void counters_start(struct worker *k, struct launch *l) {
         k->counters = NULL;
     }
     if (!k->counters) k->counters = fresh(t);
+    memset(k->counters->async, 0, sizeof k->counters->async);
     memset(k->counters->slots, 0, t->slot_count * sizeof *k->counters->slots);
     memset(k->counters->branches, 0, t->branch_count * sizeof *k->counters->branches);
     memset(k->counters->accesses, 0, t->access_count * sizeof *k->counters->accesses);
@@ -352,6 +356,12 @@ static void put_instructions(struct text *out, const struct counters *c, const s
     put(out, "flop_tensor", "", tensor);
 }
 
+static void put_async(struct text *out, const struct launch *l) {
+    static const char *const names[ASYNC_COUNTS] = {"wgmma", "wgmma_from_registers", "bulk_loads", "bulk_load_bytes", "bulk_store_bytes", "bulk_multicast_bytes", "barrier_object_waits", "bulk_stages"};
+    for (u32 i = 0; i < ASYNC_COUNTS; i++) put(out, names[i], "", l->counters->async[i]);
+    put(out, "cluster_blocks", "", l->cluster_size > 1 ? l->cluster_size : 0);
+}
+
 static const char *const kind_names[ACCESS_KINDS] = {"load", "store", "atomic", "reduction", "async_copy", "async_copy"};
 static const char *const target_names[TARGETS] = {"global", "shared", "local"};
 
@@ -389,6 +399,7 @@ void counters_text(struct launch *l, char *buffer, size_t size) {
         struct text out = {buffer + 1, size - 3};
         put_instructions(&out, l->counters, l->module->info->counting);
         put_accesses(&out, l->counters, l->module->info->counting);
+        put_async(&out, l);
         remember_lines(l);
         discard(l->counters);
         l->counters = NULL;

@@ -66,8 +66,16 @@ struct access_count { u64 requests, lanes, units, excess; u32 worst; i64 stride;
 struct pattern { u64 phase; i64 stride; u32 lanes, units, excess; enum target target; u64 repeats; };
 #define PHASE(space, base) ((base) % ((space) == SPACE_GLOBAL ? 32 : 4))
 
+/* What Hopper's asynchronous instructions do. Bytes of a multicast are those that other blocks get; stages are the most barrier
+ * objects of a block at which copies under way complete; waits are those tests of barrier objects that end one. */
+enum async_count {
+    ASYNC_PRODUCTS, ASYNC_PRODUCTS_FROM_REGISTERS, ASYNC_LOADS, ASYNC_LOAD_BYTES, ASYNC_STORE_BYTES, ASYNC_MULTICAST_BYTES,
+    ASYNC_WAITS, ASYNC_STAGES, ASYNC_COUNTS
+};
+
 struct counters {
     const struct counting *tables;
+    u64 async[ASYNC_COUNTS];
     struct slot_count *slots;
     struct branch_count *branches;
     struct access_count (*accesses)[TARGETS];
@@ -84,6 +92,11 @@ struct counters {
         struct branch_count *const c_ = &(w)->counters->branches[branch];                                              \
         c_->reached++, c_->parted += (go) != 0 && (go) != (m);                                                         \
     } while (0)
+INLINE void count_async(struct warp *w, enum async_count what, u64 n) {
+    if (!w->counters) return;
+    u64 *const count = &w->counters->async[what];
+    *count = what == ASYNC_STAGES ? (n > *count ? n : *count) : *count + n;
+}
 void rt_count_switch(struct warp *w, u32 branch, const u32 *index, u32 m);
 
 /* One request of the lanes in m: addresses evenly spaced (_a), a row of 32 bits (_w) or of 64 (_q), as for rt_load_…. */

@@ -9,6 +9,7 @@
  * kept here, and further products are added to them, whatever the registers hold. */
 
 #include "async.h"
+#include "counters.h"
 #include "tensor.h"
 #include <stdlib.h>
 
@@ -84,6 +85,7 @@ void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_o
     const u32 i = w->index % WARPGROUP, number = q->issued[i]++ - q->executed;
     const u32 row_words = how.k * element_bits(how.a) / 32;
     makes_progress(w->block);
+    count_async(w, ASYNC_PRODUCTS, 1), count_async(w, ASYNC_PRODUCTS_FROM_REGISTERS, o.registers != NULL);
     q->sums[sums].last[i] = q->issued[i];
     if (number == q->count) {
         if (q->count == q->capacity) {

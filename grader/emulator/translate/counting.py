@@ -77,7 +77,7 @@ def tensor_operations(instr: Instr) -> int:
     """The number of additions and multiplications in a warp's matrix instruction."""
     if instruction_class(instr) != "tensor" or instr.mods.shape is None:
         return 0
-    return 2 * prod(instr.mods.shape)
+    return 2 * prod(instr.mods.shape) // (4 if instr.op == "wgmma" else 1)  # four warps share a wgmma
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[AccessKind, Mem, str, int]]:
     """(kind, address, space, bytes per lane) of an instruction's requests to global, shared and local memory."""
     op, operands = instr.op, instr.operands
-    if op == "cp" and instr.mods.action == "async" and len(operands) >= 3:
+    if op == "cp" and instr.mods.action == "async" and "bulk" not in instr.mods and len(operands) >= 3:
         to, source, size = operands[:3]
         if isinstance(to, Mem) and isinstance(source, Mem):
             yield "COPY_FROM", source, "global", getattr(size, "value", 0)

@@ -137,7 +137,7 @@ TEST(reductions_arrive_in_another_block) {
 
 // ---- columns of pixels ----------------------------------------------------------------------------------------------
 
-struct Column { int rank, size[5], low[3], high[3], step[3], channels, pixels, corner[5], offset[3]; CUtensorMapSwizzle swizzle; };
+struct Column { int rank, size[5], low[3], high[3], step[3], channels, pixels, corner[5], offset[3]; CUtensorMapSwizzle swizzle; bool stores; };
 
 #define PIXELS3 "{%2, %3, %4}"
 #define PIXELS4 "{%2, %3, %4, %5}"
@@ -151,7 +151,7 @@ struct Column { int rank, size[5], low[3], high[3], step[3], channels, pixels, c
         asm volatile("cp.async.bulk.tensor." #d "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, " PIXELS##d "], [%7], " OFFSETS##d ";" ::"r"(at(box)), \
                      "l"(&from), CORNER, "r"(at(&object)), "h"((short)c.offset[0]), "h"((short)c.offset[1]), "h"((short)c.offset[2]) : "memory"); \
         wait(&object, 0);                                                                                              \
-        asm volatile("cp.async.bulk.tensor." #d "d.global.shared::cta.im2col_no_offs.bulk_group [%1, " PIXELS##d "], [%0];" ::"r"(at(box)), "l"(&to), CORNER : "memory"); \
+        if (c.stores) asm volatile("cp.async.bulk.tensor." #d "d.global.shared::cta.im2col_no_offs.bulk_group [%1, " PIXELS##d "], [%0];" ::"r"(at(box)), "l"(&to), CORNER : "memory"); \
     }
 __global__ void columns(const __grid_constant__ CUtensorMap from, const __grid_constant__ CUtensorMap to, Column c, int bytes, int *image) {
     extern __shared__ __align__(1024) int box[];
@@ -200,7 +200,7 @@ static bool moves(const Column &c) {
             }
             const int at = 4 * (p * c.channels + e), chunks = c.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 1 : 1 << (int)c.swizzle, value = is_inside ? from.host[source] : 0;
             want[(size_t)(at ^ ((at >> 7) & (chunks - 1)) << 4) / 4] = value;
-            if (is_stored) copied[target] = value;
+            if (is_stored && c.stores) copied[target] = value;
         }
         for (int i = 1; i < c.rank; i++) {
             if (i == c.rank - 1) place[i]++;
@@ -211,17 +211,26 @@ static bool moves(const Column &c) {
     return equal(image.down(), [&](size_t i) { return want[i]; }) && equal(to.down(), [&](size_t i) { return copied[i]; });
 }
 TEST(pixels_come_in_columns) {
-    EXPECT(moves({3, {8, 9, 4}, {0}, {0}, {1}, 8, 16, {0, 0, 0}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE}));
-    EXPECT(moves({4, {16, 7, 5, 3}, {-1, -1}, {-1, -1}, {1, 1}, 8, 24, {8, 2, 1, 0}, {2, 1}, CU_TENSOR_MAP_SWIZZLE_NONE}));
-    return moves({5, {4, 5, 4, 3, 2}, {-1, 0, -1}, {-1, -1, 0}, {1, 1, 1}, 4, 32, {0, 1, 0, -1, 0}, {1, 0, 1}, CU_TENSOR_MAP_SWIZZLE_NONE});
+    EXPECT(moves({3, {8, 9, 4}, {0}, {0}, {1}, 8, 16, {0, 0, 0}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
+    EXPECT(moves({3, {8, 9, 4}, {0}, {-2}, {1}, 8, 16, {0, 3, 1}, {2}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
+    return moves({4, {16, 7, 5, 3}, {0, 0}, {-2, -1}, {1, 1}, 8, 24, {8, 2, 1, 0}, {2, 1}, CU_TENSOR_MAP_SWIZZLE_NONE, false});
+}
+TEST(pixels_around_a_picture_are_zeros) {
+    EXPECT(moves({3, {8, 9, 4}, {-1}, {-1}, {1}, 8, 16, {0, -1, 0}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
+    EXPECT(moves({4, {16, 7, 5, 3}, {-1, -1}, {-1, -1}, {1, 1}, 8, 24, {8, 2, 1, 0}, {2, 1}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
+    return moves({5, {4, 5, 4, 3, 2}, {-1, 0, -1}, {-1, -1, 0}, {1, 1, 1}, 4, 32, {0, 1, 0, -1, 0}, {1, 0, 1}, CU_TENSOR_MAP_SWIZZLE_NONE, false});
 }
 TEST(pixels_are_skipped_by_strides) {
-    EXPECT(moves({3, {8, 12, 3}, {-1}, {0}, {2}, 8, 16, {0, 1, 0}, {1}, CU_TENSOR_MAP_SWIZZLE_NONE}));
-    return moves({4, {8, 9, 7, 2}, {-1, -1}, {0, 0}, {2, 3}, 8, 8, {0, -1, -1, 0}, {0, 2}, CU_TENSOR_MAP_SWIZZLE_NONE});
+    EXPECT(moves({3, {8, 12, 3}, {-1}, {0}, {2}, 8, 16, {0, 1, 0}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
+    return moves({4, {8, 9, 7, 2}, {-1, -1}, {0, 0}, {2, 3}, 8, 8, {0, -1, -1, 0}, {0, 2}, CU_TENSOR_MAP_SWIZZLE_NONE, false});
 }
 TEST(columns_of_pixels_are_swizzled) {
-    EXPECT(moves({3, {32, 9, 4}, {-1}, {-1}, {1}, 8, 32, {16, -1, 0}, {2}, CU_TENSOR_MAP_SWIZZLE_32B}));
-    return moves({4, {64, 5, 5, 2}, {-1, -1}, {-1, -1}, {1, 1}, 32, 32, {32, 0, 0, 0}, {1, 2}, CU_TENSOR_MAP_SWIZZLE_128B});
+    EXPECT(moves({3, {32, 9, 4}, {0}, {-2}, {1}, 8, 32, {16, 0, 0}, {2}, CU_TENSOR_MAP_SWIZZLE_32B, false}));
+    return moves({4, {64, 5, 5, 2}, {-1, -1}, {-1, -1}, {1, 1}, 32, 32, {32, 0, 0, 0}, {1, 2}, CU_TENSOR_MAP_SWIZZLE_128B, false});
+}
+TEST(columns_of_pixels_are_stored) {
+    EXPECT(moves({3, {8, 9, 4}, {0}, {0}, {1}, 8, 16, {0, 3, 1}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, true}));
+    return moves({4, {64, 5, 5, 2}, {0, 0}, {0, 0}, {1, 1}, 32, 32, {32, 1, 2, 0}, {0, 0}, CU_TENSOR_MAP_SWIZZLE_128B, true});
 }
 
 // ---- 8-bit floats ---------------------------------------------------------------------------------------------------
