@@ -4,16 +4,20 @@ overflows ends its stream, and a slow client costs a bounded amount of memory.""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from dataclasses import dataclass, field
 
+from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.judge.foreman import Event
 from grader.judge.problems import Problem
 from grader.judge.tokens import Person
 
 _AT_MOST = 2000
+_WITHOUT_TOKEN = 1000
+"""Streams without a token leave room for students, however many boards somebody opens."""
 _OF_ONE_PERSON = 12
 _PENDING = 64
 _ALIVE_S = 15.0
@@ -34,23 +38,29 @@ class Hub:
     def __init__(self) -> None:
         self._watchers: set[_Watcher] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._beat: asyncio.TimerHandle | None = None
+        self._beat: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._watchers)
 
-    def open(self) -> None:
-        """Take events from now on, for the running loop."""
+    def open(self, valid_labels: Callable[[], Awaitable[Container[str]]]) -> None:
+        """Take events from now on, for the running loop. `valid_labels` tells which tokens are not revoked."""
         self._loop = asyncio.get_running_loop()
-        self._keep_alive()
+        self._beat = self._loop.create_task(self._keep_alive(valid_labels))
 
-    def _keep_alive(self) -> None:
-        """Write to streams without news, so that proxies keep them open and a lost client is noticed."""
-        assert self._loop is not None
+    async def _keep_alive(self, valid_labels: Callable[[], Awaitable[Container[str]]]) -> None:
+        while True:
+            await asyncio.sleep(_ALIVE_S)
+            with contextlib.suppress(MachineFault, UsageError, GraderFault):  # the store has a bad moment
+                self.look_after(await valid_labels())
+
+    def look_after(self, labels: Container[str]) -> None:
+        """End the streams of tokens that are not among `labels`. Write to those without news, so that proxies keep them
+        open and a lost client is noticed."""
         for watcher in self._watchers:
+            watcher.lost |= watcher.person is not None and watcher.person.label not in labels
             if watcher.queue.empty():
                 watcher.queue.put_nowait(": still here\n\n")
-        self._beat = self._loop.call_later(_ALIVE_S, self._keep_alive)
 
     def publish(self, event: Event) -> None:
         """Send an event, from any thread."""
@@ -79,8 +89,8 @@ class Hub:
 
     def watch(self, person: Person | None) -> AsyncIterator[str]:
         """A stream of what this person may see; without one, of the board. Raises Problem when there are too many."""
-        same = sum(person is not None and other.person == person for other in self._watchers)
-        if len(self._watchers) >= _AT_MOST or same >= _OF_ONE_PERSON:
+        same = sum(other.person == person for other in self._watchers)
+        if len(self._watchers) >= _AT_MOST or same >= (_WITHOUT_TOKEN if person is None else _OF_ONE_PERSON):
             raise Problem(429, "Too many pages of this judge are open: close some.", {"retry-after": "10"})
         watcher = _Watcher(person)
         self._watchers.add(watcher)

@@ -32,6 +32,8 @@ _GUESS_S = {"verdict": 10.0, "timing": 60.0}
 
 Files = tuple[tuple[str, bytes], ...]
 """Names and contents."""
+Late = Callable[[str, float], tuple[int, float]]
+"""How many days late a student's submission is that was received at a time, and its penalty."""
 
 
 class Stage(StrEnum):
@@ -95,6 +97,7 @@ class Ledger:
     def __init__(self, store: Store, assignment: str) -> None:
         self.store, self.assignment = store, assignment
         self.results = Results(store)
+        self.late: Late = lambda student, received: (0, 0.0)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -116,9 +119,8 @@ class Ledger:
             if known := self._rows("student = ? AND repeat_key = ?", student, key):
                 return known[0]
             self.store.add_student(student)
-            before = self._rows("student = ? AND stage = 'verdict' AND state = 'waiting'", student)
-            tag = self._next_tag(student, Stage.VERDICT)
-            for old in before:
+            now, tag = time.time(), self._next_tag(student, Stage.VERDICT)
+            for old in self._replaced_by(student, now, Stage.VERDICT):
                 (tag,) = self.store.execute(
                     "SELECT verdict_tag FROM judge_uploads WHERE number = ?", (old.number,)
                 ).fetchone()
@@ -126,12 +128,19 @@ class Ledger:
             (number,) = self.store.execute(
                 "INSERT INTO judge_uploads (id, repeat_key, assignment, student, received, stage, state, verdict_tag) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                (secrets.token_urlsafe(9), key, self.assignment, student, time.time(), "verdict", "waiting", tag),
+                (secrets.token_urlsafe(9), key, self.assignment, student, now, "verdict", "waiting", tag),
             ).fetchone()
             for name, content in files:
                 row = (number, name, zlib.compress(content))
                 self.store.execute("INSERT INTO judge_files VALUES (?, ?, ?)", row)
         return self._rows("number = ?", number)[0]
+
+    def _replaced_by(self, student: str, received: float, stage: Stage) -> list[Upload]:
+        """What waits of a student and gives way to a submission received then: what is older, and costs no less for
+        being late, or the last one before the deadline would never be graded."""
+        (_, penalty), earlier = self.late(student, received), "student = ? AND state = 'waiting' AND received < ?"
+        waiting = self._rows(f"{earlier} AND stage = ?", student, received, stage)
+        return [old for old in waiting if self.late(student, old.received)[1] >= penalty]
 
     def received_since(self, student: str, moment: float) -> list[float]:
         """When the student's uploads since `moment` were received, oldest first."""
@@ -158,9 +167,9 @@ class Ledger:
                 (self.assignment,),
             ).rowcount
 
-    def correct_lateness(self, late: Callable[[str, float], tuple[int, float]]) -> None:
-        """Give every attempt the days late and the penalty that `late` computes from its student and its first time:
-        the roster or the deadline may have changed since."""
+    def correct_lateness(self) -> None:
+        """Give every attempt the days late and the penalty of its first time: the roster or the deadline may have
+        changed since."""
         query = (
             "SELECT submission, student, min(received) FROM judge_uploads WHERE assignment = ? AND submission IS NOT "
             "NULL GROUP BY submission"
@@ -169,7 +178,7 @@ class Ledger:
             for submission, student, received in self.store.execute(query, (self.assignment,)).fetchall():
                 self.store.execute(
                     "UPDATE submissions SET days_late = ?, penalty = ? WHERE id = ?",
-                    (*late(student, received), submission),
+                    (*self.late(student, received), submission),
                 )
 
     def places(self, stage: Stage) -> list[Place]:
@@ -245,7 +254,7 @@ class Ledger:
             if upload.stage is Stage.VERDICT:
                 changes["first_at"] = now
             if then_timing:
-                for old in self._rows("student = ? AND stage = 'timing' AND state = 'waiting'", upload.student):
+                for old in self._replaced_by(upload.student, upload.received, Stage.TIMING):
                     self._set(old.number, state=Step.REPLACED, note="A newer submission is timed in its place.")
                 changes |= {"stage": Stage.TIMING, "state": Step.WAITING, "tries": 0}
                 changes["timing_tag"] = self._next_tag(upload.student, Stage.TIMING)

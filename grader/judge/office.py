@@ -26,11 +26,11 @@ from grader.judge.foreman import Event, Foreman
 from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
 from grader.judge.lanes import Lane
-from grader.judge.ledger import Files, Ledger, Stage, Step, Upload
+from grader.judge.ledger import Files, Late, Ledger, Stage, Step, Upload
 from grader.judge.problems import Problem
 from grader.judge.standings import Standings
 from grader.judge.store_thread import StoreThread
-from grader.judge.tokens import Person, person_of
+from grader.judge.tokens import Person, person_of, valid_labels
 from grader.report.leaderboard import Board
 from grader.site.class_site import shown_board
 from grader.site.record_page import environment, report_of
@@ -80,9 +80,8 @@ class Judge:
 
     def open(self) -> None:
         """Start the threads; call it in the event loop."""
-        self.hub.open()
-        self._books.call(_enter, self.roster)
-        self._books.call(Ledger.correct_lateness, self.foreman.late)
+        self.hub.open(lambda: self.ask(lambda ledger: valid_labels(ledger.store)))
+        self._books.call(_enter, self.roster, self.foreman.late)
         self.standings.start()
         self.foreman.start()
 
@@ -235,8 +234,10 @@ def _graded(ledger: Ledger, student: str, attempt: int) -> tuple[Line | None, Fi
     return next((standing(one, entered) for one in attempts), None), ledger.store.sources(attempt)
 
 
-def _enter(ledger: Ledger, roster: dict[str, Student]) -> None:
-    """What a start does to the store: what ran is waiting again, and the roster is known."""
+def _enter(ledger: Ledger, roster: dict[str, Student], late: Late) -> None:
+    """What a start does to the store: what ran is waiting again, the roster is known, and lateness follows it."""
+    ledger.late = late
+    ledger.correct_lateness()
     ledger.recover()
     for student in roster.values():
         ledger.store.add_student(

@@ -230,11 +230,9 @@ async def _staff(judge: Judge, who: Person) -> dict[str, Any]:
 async def staff_action(
     request: Request,
     who: Staff,
-    action: Annotated[str, Form(max_length=20)],
-    target: Annotated[str, Form(max_length=200)] = "",
-    value: Annotated[int, Form()] = 1,
+    asked: Annotated[Action, Form()],
 ) -> Response:
-    said = (await do(request, Action.model_validate({"action": action, "target": target, "value": value}), who))["said"]
+    said = (await do(request, asked, who))["said"]
     return RedirectResponse(f"/staff?{urlencode({'said': said})}", 303)
 
 

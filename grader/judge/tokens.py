@@ -69,6 +69,11 @@ def have_tokens(store: Store) -> frozenset[str]:
         return frozenset(row[0] for row in store.execute("SELECT student FROM judge_tokens WHERE revoked IS NULL"))
 
 
+def valid_labels(store: Store) -> frozenset[str]:
+    """The labels of the tokens that are not revoked."""
+    return frozenset(row[0] for row in store.execute("SELECT label FROM judge_tokens WHERE revoked IS NULL"))
+
+
 def person_of(store: Store, token: str) -> Person | None:
     """Who has this token; None for a forged or revoked one."""
     if not token.isascii() or len(token) > _LONGEST:

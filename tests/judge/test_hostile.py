@@ -101,6 +101,7 @@ REQUESTS = [
         options={"json": {"action": "priority", "target": "x"}},
     ),
     Request("a staff's action by a form", "POST", "/staff/actions", 403, options={"data": {"action": "pause"}}),
+    Request("an action that there is not", "POST", "/staff/actions", 422, "staff", {"data": {"action": "nonsense"}}),
     post(
         "the staff's browser, from another site", "/staff/actions", 403, cookie="staff", origin="https://evil.example"
     ),
@@ -210,6 +211,18 @@ def test_streams_are_limited_and_one_that_is_not_read_ends() -> None:
     for _ in range(200):
         hub._deliver({"kind": "board"})
     assert all(watcher.lost and watcher.queue.qsize() < 100 for watcher in hub._watchers)
+
+
+def test_boards_that_anybody_opens_leave_room_for_students_and_a_revoked_token_ends_its_streams() -> None:
+    hub, alice, mallory = Hub(), Person("alice", "label"), Person("mallory", "revoked")
+    with pytest.raises(Problem):
+        for _ in range(10_000):
+            hub.watch(None)
+    for person in (alice, mallory):
+        hub.watch(person)
+    hub.look_after({"label"})
+    assert [watcher.lost for watcher in hub._watchers if watcher.person == mallory] == [True]
+    assert not any(watcher.lost for watcher in hub._watchers if watcher.person != mallory)
 
 
 # ---- over a real connection ----

@@ -83,6 +83,28 @@ def test_verdicts_come_first_and_a_newer_submission_is_timed_in_place_of_an_olde
     assert claimed(ledger, Stage.TIMING).number == ledger.of_student("alice")[0].number
 
 
+def test_a_late_submission_replaces_none_that_was_on_time(ledger: Ledger) -> None:
+    ledger.receive("alice", FILES)
+    ledger.late = lambda student, received: (1, 0.2) if received > deadline else (0, 0.0)
+    deadline = ledger.of_student("alice")[0].received
+    ledger.receive("alice", FILES)
+    ledger.receive("alice", FILES)
+    assert states(ledger, "alice") == ["waiting", "replaced", "waiting"]
+    for _ in range(2):
+        finished(ledger, claimed(ledger), then_timing=True)
+    assert states(ledger, "alice") == ["waiting", "replaced", "waiting"], "both are timed, too"
+
+
+def test_an_old_submission_that_the_staff_reruns_takes_no_place_of_a_newer_one(ledger: Ledger) -> None:
+    ledger.receive("alice", FILES)
+    finished(ledger, claimed(ledger))
+    ledger.receive("alice", FILES)
+    finished(ledger, claimed(ledger), then_timing=True)
+    ledger.rerun(ledger.of_student("alice")[-1])
+    finished(ledger, claimed(ledger), then_timing=True)
+    assert states(ledger, "alice") == ["waiting", "waiting"]
+
+
 def test_a_failed_transaction_leaves_no_half_of_a_result(ledger: Ledger, store: Store) -> None:
     ledger.receive("alice", FILES)
     upload = claimed(ledger)
@@ -135,6 +157,7 @@ def test_another_roster_corrects_the_lateness_of_what_is_stored(ledger: Ledger, 
         asked.append((student, received))
         return 2, 0.2
 
-    ledger.correct_lateness(late)
+    ledger.late = late
+    ledger.correct_lateness()
     assert asked == [("alice", first.received)], "the same files keep their first time"
     assert [(attempt.days_late, attempt.penalty) for attempt in store.attempts("hw4")] == [(2, 0.2)]
