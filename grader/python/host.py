@@ -57,7 +57,8 @@ def start(package: str, arguments: Sequence[str]) -> int:
         codes = []
         for pair in zip(arguments[::2], arguments[1::2], strict=True):
             codes.append(_run(main, pair))
-            Path(pair[1]).unlink(missing_ok=True)  # all of them together may fill a disk
+            with contextlib.suppress(OSError):
+                Path(pair[1]).unlink()  # all outputs together may fill a disk
         return max(codes, default=0)
 
 
