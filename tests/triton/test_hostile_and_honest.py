@@ -1,4 +1,4 @@
-"""A few attacks in Python and a few honest programs; `make redteam` and `make honest` try all."""
+"""A few attacks in Python and an honest program; `make redteam` and `make honest` try all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.redteam.__main__ import read_attacks, run_all
 from tests.redteam.arena import SECRET
 
 ATTACKS = ["python/at_exit", "python/forks", "python/links_in_the_cache"]
-HONEST = ["softmax/device_print", "softmax/own_reduction"]
 
 
 def test_attacks_in_python_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,10 +23,7 @@ def test_attacks_in_python_are_stopped(tmp_path: Path, monkeypatch: pytest.Monke
     assert [(result.attack.name, result.bypasses) for result in results] == [(name, ()) for name in ATTACKS]
 
 
-@pytest.mark.parametrize("name", HONEST)
-def test_an_honest_program_in_python_passes_without_a_flag(name: str, tmp_path: Path) -> None:
-    folder = hand_in(PYTHON / f"{name}.py", tmp_path)
-    [record] = submissions.grade_paths(
-        [folder], assignment=name.split("/")[0], tests="s02", engine="emulator", json=None, quick=True
-    )
+def test_an_honest_program_in_python_passes_without_a_flag(tmp_path: Path) -> None:
+    folder = hand_in(PYTHON / "softmax/device_print.py", tmp_path)
+    [record] = submissions.grade_paths([folder], assignment="softmax", tests="s02", engine="emulator", json=None)
     assert complaints(record) == []
