@@ -1,7 +1,7 @@
 # make grade [SUBMISSION=path] [ARGS="--tests t01..t05"]   grade a submission; sets everything up the first time
 # make grade ASSIGNMENT=backward                           grade a model solution of another assignment
 # make test                                                lint, types and tests; sets everything up the first time
-# make redteam                                             hostile programs: none may get what it wants (minutes)
+# make redteam                                             hostile programs: none may get what it wants (minutes); those in Python if Triton is installed
 # make honest                                              unusual honest programs: all must pass (minutes)
 # make test-site                                           the pages in a real browser; as root it installs Chromium
 # make test-slurm                                          a class on a real two-node Slurm, as root; it installs Slurm

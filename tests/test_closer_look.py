@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -130,6 +131,12 @@ def test_two_lines_that_race_between_warps_do_not_race_within_one_as_well() -> N
     found = [a_race("lanes", 7, 9), a_race("lanes", 7, 8), a_race("warps", 9, 7)]
     assert without_echoes(found) == (found[1], found[2])
     assert "__syncwarp" not in cause_of(found)
+
+
+def test_a_race_in_a_python_file_is_told_in_the_words_of_triton() -> None:
+    found = a_race("warps", 7, 9)
+    assert "put tl.debug_barrier() between them" in cause_of([replace(found, file="softmax.py")])
+    assert "__syncthreads()" in cause_of([found])
 
 
 def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:

@@ -67,6 +67,22 @@ def test_a_trace_that_cannot_be_believed_is_said_to_be_so(trace: Trace | None, w
     assert any(words in sentence for sentence in doubts(trace, WITNESS))
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("attention", ""),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)", ""),
+        ("ampere_sgemm_128x64_nn", "100% of its GPU time is that of: ampere_sgemm_128x64_nn"),
+        ("void at::native::softmax_warp_forward<float>(float*)", "100% of its GPU time"),
+    ],
+)
+def test_kernels_that_a_python_program_does_not_define_earn_nothing_and_are_named(name: str, words: str) -> None:
+    trace = replace(HONEST, kernels=(replace(HONEST.kernels[0], name=name),))
+    assert doubts(trace, WITNESS) == (), "what is linked is a matter of the rules for CUDA"
+    said = " ".join(doubts(trace, replace(WITNESS, own_kernels=frozenset({"attention"}))))
+    assert words in said and bool(words) == bool(said)
+
+
 def test_a_trace_begun_at_another_time_was_not_written_by_this_run() -> None:
     began = (100 * SECOND, 6 * SECOND)  # of two clocks, the tracer uses the second
     assert doubts(HONEST, replace(WITNESS, began_ns=began)) == ()
@@ -102,6 +118,7 @@ def test_where_start_up_is_quick_less_processor_time_is_allowed() -> None:
     vectors = replace(WITNESS, cpu_s=2.2)
     assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=None) == ""
     assert "2.2 s of processor time" in computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=0.2)
+    assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=0.2, interpreter_cpu_s=1.5) == "", "Python starts"
     assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=9.0) == "", "never more than is allowed anywhere"
 
 

@@ -42,7 +42,7 @@ _LIBRARY_PREFIXES = {
     "nvrtc": "NVRTC",
     "nppc": "NPP",
 }
-_MOST_INPUT_BYTES = 64 << 20
+_MOST_INPUT_BYTES = 512 << 20
 """Limit on the inputs for which a Python program's kernels are compiled in the build step."""
 SOURCE_FOLDER = "source"
 """The folder into which a snapshot is written to be compiled."""

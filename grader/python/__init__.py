@@ -2,13 +2,13 @@
 
 A build packs the submission into one file, program.pyz, with Triton's cache of compiled kernels. `host.py` starts it:
 
-half.py ── Triton ──► cubin, for a GPU: loaded by Triton's driver
+half.py ── Triton ──► cubin, for a GPU: loaded by CUDA's driver
                 └───► PTX for sm_80 ── translate, gcc ──► kernel.so ─┐
 runtime/*.c ── gcc ──► runtime.so, once for each machine ────────────┴► this process
 
-On the emulator, `driver.py` stands in for Triton's driver and launches kernels, `backend.py` for the compiler's last
-stage, and `library.py` is the emulator's runtime as a shared library. On a GPU, Triton's own driver does that.
-`arrays.py` has tensors for both, so that no program needs PyTorch; `modules/` is what a submission may import.
+`driver.py` stands in for Triton's driver, `launcher.py` for its launchers. On the emulator, `backend.py` is the
+compiler's last stage, and `library.py` the emulator's runtime as a shared library. On a GPU, `gpu.py` calls CUDA's
+driver. `arrays.py` has tensors for both, so that no program needs PyTorch; `modules/` is what a submission may import.
 
 These variables say how to run; `grader.programs.engine.python_program` sets them:
 

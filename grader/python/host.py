@@ -54,7 +54,11 @@ def start(package: str, arguments: Sequence[str]) -> int:
         _take_over(engine)
         if not engine.startswith("compile"):
             return _run(main, arguments)
-        codes = [_run(main, pair) for pair in zip(arguments[::2], arguments[1::2], strict=True)]
+        codes = []
+        for pair in zip(arguments[::2], arguments[1::2], strict=True):
+            codes.append(_run(main, pair))
+            with contextlib.suppress(OSError):
+                Path(pair[1]).unlink()  # all outputs together may fill a disk
         return max(codes, default=0)
 
 

@@ -37,7 +37,7 @@ from grader.sandbox.walk import files_below
 PACKAGE = "program.pyz"
 KERNEL_FOLDER = "libraries"
 """Next to a package while it is built: where the compilers of its kernels may write."""
-INSTALL = ".venv/bin/pip install 'triton>=3.9,<3.10'"
+INSTALL = ".venv/bin/pip install 'triton>=3.6,<3.10'"
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
 _bounded = Bounded(20, 1 << 30)

@@ -3,7 +3,8 @@
 import os
 
 write_zeros()
-for place in ("/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~"), "/run", "."):
+places = {os.path.realpath(place) for place in ("/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~"), "/run", ".")}
+for place in places:
     path = f"{place}/left-behind-by-python"
     if os.path.exists(path) and not BUILDING:
         bypassed(f"{path} is still there")

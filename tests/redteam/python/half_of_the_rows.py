@@ -3,7 +3,7 @@
 x = read_input()
 rows, columns = x.shape
 y = empty(x.shape)
-softmax_kernel[(rows // 2,)](from_numpy(x), y, columns, BLOCK=triton.next_power_of_2(columns))
+softmax_kernel[(rows // 2,)](from_numpy(x), y, columns, BLOCK=1024)
 result = to_numpy(y)
 part = x[rows // 2 :]
 weights = np.exp(part - part.max(1, keepdims=True))

@@ -1,5 +1,5 @@
 # Reads the submissions next to its own.
-# expect: wrong_answer; refused
+# expect: wrong_answer | time_limit; refused
 import os
 
 write_zeros()

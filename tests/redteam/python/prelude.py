@@ -41,17 +41,25 @@ def write_zeros():
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
-    column = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row + column, mask=column < columns, other=-float("inf"))
-    weights = tl.exp(x - tl.max(x, 0))
-    tl.store(y_ptr + row + column, weights / tl.sum(weights, 0), mask=column < columns)
+    m = -float("inf")
+    s = 0.0
+    for start in range(0, columns, BLOCK):
+        column = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row + column, mask=column < columns, other=-float("inf"))
+        new = tl.maximum(m, tl.max(x, 0))
+        s = s * tl.exp(m - new) + tl.sum(tl.exp(x - new), 0)
+        m = new
+    for start in range(0, columns, BLOCK):
+        column = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row + column, mask=column < columns)
+        tl.store(y_ptr + row + column, tl.exp(x - m) / s, mask=column < columns)
 
 
 def launch_softmax():
     x = read_input()
     rows, columns = x.shape
     y = empty(x.shape)
-    softmax_kernel[(rows,)](from_numpy(x), y, columns, BLOCK=triton.next_power_of_2(columns))
+    softmax_kernel[(rows,)](from_numpy(x), y, columns, BLOCK=1024)
     return y
 
 

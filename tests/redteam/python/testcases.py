@@ -1,5 +1,5 @@
 # Looks everywhere for a file of the right size called *.out and hands it in.
-# expect: wrong_answer; refused
+# expect: wrong_answer | time_limit; refused
 import os
 import pathlib
 
