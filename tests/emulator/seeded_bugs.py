@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.emulator.programs import HERE, Execution, build, execute
+from tests.emulator.programs import HERE, Execution, build, execute, target_of
 
 SEEDED = HERE / "seeded"
 ALL_SANITIZERS = frozenset({"memory", "race", "init", "sync"})
 CORRECT = SEEDED / "correct.cu"
 _MARK = re.compile(r"// BUG (\w+): (\w+)( host)?")
-_PROGRAM = re.compile(r"^PROGRAM\((\w+)\)", re.M)
+_PROGRAM = re.compile(r"^(?:PROGRAM|TWINS)\((\w+)\)", re.M)
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,6 @@ def seeded_bugs() -> list[SeededBug]:
 
 def run(source: Path, name: str, folder: Path, *, leaks: bool = False) -> Execution:
     """Run one program with all checks on; a kernel may take a second."""
-    program = build(source, sanitize=ALL_SANITIZERS)
+    program = build(source, sanitize=ALL_SANITIZERS, target=target_of(source))
     more = {"GRADER_EMULATOR_LEAKS": "1"} if leaks else {}
     return execute(program, name, folder=folder, timeout_s=60, GRADER_EMULATOR_KERNEL_SECONDS="1", **more)
