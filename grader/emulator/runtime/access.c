@@ -17,9 +17,11 @@ static const char *did(struct warp *w, u32 site) {
     return s->kind == SITE_STORE || s->kind == SITE_COPY ? "wrote" : s->kind == SITE_ATOMIC ? "updated" : "read";
 }
 
-/* The host address of one lane's access; does not return after a fault. `*watched` is set to the space whose cells
- * shadow.c keeps. */
-static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane, u32 bytes, int *watched) {
+/* Whose cells shadow.c keeps for an access: a space, and the block of shared memory. */
+struct watched { int space; struct block *whose; };
+
+/* The host address of one lane's access; does not return after a fault. */
+static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane, u32 bytes, struct watched *watched) {
     u64 addr = *address;
     if (space == SPACE_GENERIC) {
         if (is_shared(addr)) space = SPACE_SHARED, addr -= SHARED_WINDOW;
@@ -27,7 +29,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
         else if (is_param(addr)) space = SPACE_PARAM;
         else space = SPACE_GLOBAL;
     }
-    *watched = space;
+    *watched = (struct watched){space, w->block};
     *address = addr;
     if (space == SPACE_PARAM) {
         u64 offset = addr - PARAM_WINDOW;
@@ -41,16 +43,17 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
     if (space == SPACE_SHARED) {
         if (UNLIKELY(addr > CLUSTER_OFFSET)) {
             struct block *peer = cluster_block(w->block, addr);
-            *watched = SPACE_PARAM;
             if (!peer)
                 rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s shared memory of block %u of the cluster, which %s", did(w, site), (u32)(addr >> 24) - 1,
                          w->block->cluster && (addr >> 24) - 1 < w->block->cluster->size ? "has ended: let all blocks reach a barrier of the cluster before one ends" : "does not exist");
             if ((addr & CLUSTER_OFFSET) + bytes > w->shared_size)
                 rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes at offset %llu of the shared memory of block %u of the cluster, which has %u bytes", did(w, site), bytes,
                          (unsigned long long)(addr & CLUSTER_OFFSET), (u32)(addr >> 24) - 1, w->shared_size);
-            return peer->shared + (addr & CLUSTER_OFFSET);
+            *address = addr & CLUSTER_OFFSET, watched->whose = peer;
+            if (peer != w->block) peer->visit = (struct visit){w, site, lane};
+            return peer->shared + *address;
         }
-        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) *watched = SPACE_PARAM; /* holds no variable, but its atomics put warps in order */
+        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) watched->space = SPACE_PARAM; /* holds no variable, but its atomics put warps in order */
         else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
             char place[256] = "shared memory";
@@ -81,25 +84,25 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
 
 static int is_watched(const struct warp *w) { return w->block->launch->module->info->sanitize != 0; }
 
-static void watch(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
-    if (space == SPACE_SHARED || space == SPACE_GLOBAL) shadow_access(w, site, space == SPACE_SHARED, addr, lane, bytes, host, value);
-    else if (space == SPACE_PARAM) shadow_order(w, site);
+static void watch(struct warp *w, u32 site, struct watched what, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
+    if (what.space == SPACE_SHARED || what.space == SPACE_GLOBAL) shadow_access(w, site, what.space == SPACE_SHARED ? what.whose : NULL, addr, lane, bytes, host, value);
+    else if (what.space == SPACE_PARAM) shadow_order(w, site);
 }
 
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
-    int where;
+    struct watched where;
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);
     if (UNLIKELY(is_watched(w))) watch(w, site, where, addr, lane, bytes, p, NULL);
     return p;
 }
 
 void *quiet_address(struct warp *w, u32 site, int space, u64 addr, u32 lane) {
-    int where;
+    struct watched where;
     return resolve(w, site, space, &addr, lane, 1, &where);
 }
 
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used) {
-    int where;
+    struct watched where;
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);
     if (UNLIKELY(is_watched(w))) watch(w, site, where, addr, lane, used, p, NULL);
     return p;
@@ -110,7 +113,7 @@ static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space ==
 /* The host address of a lane's access by a quick test, or else by the slow path, which reports faults. `value` is what
  * a store in a watched program writes. */
 static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, int watched, const u8 *value) {
-    int where;
+    struct watched where;
     if (UNLIKELY(watched)) {
         u8 *p = resolve(w, site, space, &addr, lane, bytes, &where);
         watch(w, site, where, addr, lane, bytes, p, value);

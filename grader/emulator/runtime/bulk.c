@@ -18,6 +18,9 @@ struct transfer {
     u64 *object; /* barrier object; NULL for a copy of a bulk group */
     struct block *target; /* whose shared memory it is */
     u32 bytes, site, warp, lane, group;
+    u32 phase;   /* of its barrier object, at its issue */
+    int reads_shared;
+    u32 reads;   /* the number of its read of shared memory (proxies.c), or 0 */
     u32 shared;  /* offset in the shared memory of a block */
     struct box *box; /* of a tensor; NULL for bytes without a map */
     int reduction, type;
@@ -49,19 +52,23 @@ void bulk_release(struct block *b) {
     b->bulk = NULL;
 }
 
+static int is_watched(const struct block *b) { return b->launch->module->info->sanitize != 0; }
+
 /* The bytes arrive; the copy leaves the list, whose order is of no meaning. */
 static void arrive(struct block *b, u32 i) {
     struct transfer t = b->bulk->in_flight[i];
     b->bulk->in_flight[i] = b->bulk->in_flight[--b->bulk->count];
     struct warp *w = &b->warps[t.warp];
     const u8 *from = t.read ? t.read : t.from;
+    if (t.reads) read_ends(w, t.reads);
     if (t.box && t.object) box_load(t.box, t.to - t.shared, t.shared);
     else if (t.box) box_store(t.box, from - t.shared, t.shared, t.reduction);
     else if (t.reduction) reduce_elements(t.to, from, t.bytes, t.reduction, t.type);
     else memcpy(t.to, from, t.bytes);
+    const u32 swizzle = t.box ? t.box->map.swizzle : 0;
     free(t.read), free(t.box);
-    if (t.object && b->launch->module->info->sanitize) shadow_arrival(w, t.target, t.site, t.shared, t.lane, t.bytes);
-    if (t.object) mbarrier_complete(w, t.site, t.lane, t.object, t.bytes);
+    if (t.object && is_watched(b)) shadow_arrival(w, t.target, t.site, t.shared, t.lane, t.bytes, swizzle, mbarrier_phase(t.target, t.object) == t.phase);
+    if (t.object) mbarrier_complete(w, t.site, t.lane, t.target, t.object, t.bytes, t.phase);
 }
 
 static void progress(struct block *b, const u64 *object, u64 *random) {
@@ -88,6 +95,9 @@ void bulk_finish(struct block *b) {
         if (t->object)
             diagnose(&b->warps[t->warp], t->site, t->lane, "warning", "sync", "Wait at the barrier object of every bulk copy before the block ends.",
                      "the block ended while the bulk copy of %u bytes issued here was under way", t->bytes);
+        else if (!t->read && t->reads_shared && first_time(b->launch->module->info, t->site, ~4u))
+            diagnose(&b->warps[t->warp], t->site, t->lane, "warning", "sync", "Let the thread that stores execute cp.async.bulk.wait_group.read 0 before it ends.",
+                     "the block ended while the bulk copy of %u bytes issued here might still read its shared memory", t->bytes);
         arrive(b, i);
     }
 }
@@ -95,11 +105,11 @@ void bulk_finish(struct block *b) {
 /* ---- issue ---------------------------------------------------------------------------------------------------------- */
 
 static void check(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
-    const u32 step = w->block->launch->module->info->sanitize ? 16 : bytes > 16 ? bytes - 16 : 16;
+    const u32 step = is_watched(w->block) ? 16 : bytes > 16 ? bytes - 16 : 16;
     for (u32 at = 0; at < bytes; at += step) rt_address(w, site, space, addr + at, lane, 16);
 }
 
-static struct transfer *issue(struct warp *w, u32 site, u32 lane, const u64 *object, u32 bytes) {
+static struct transfer *issue(struct warp *w, u32 site, u32 lane, struct block *target, const u64 *object, u32 bytes) {
     struct bulk *q = bulk_of(w->block);
     if (q->count == q->capacity) {
         q->capacity = q->capacity ? q->capacity * 2 : 16;
@@ -107,7 +117,11 @@ static struct transfer *issue(struct warp *w, u32 site, u32 lane, const u64 *obj
     }
     struct transfer *t = &q->in_flight[q->count++];
     *t = (struct transfer){.bytes = bytes, .site = site, .warp = w->index, .lane = lane, .group = q->group[32 * w->index + lane]};
-    if (object) t->object = quiet_address(w, site, SPACE_SHARED, *object, lane);
+    t->target = target;
+    if (!object) return t;
+    t->object = quiet_address(w, site, SPACE_SHARED, *object, lane);
+    t->phase = mbarrier_phase(target, t->object);
+    if (is_watched(w->block) && target == w->block) check_object(w, site, lane, *object & CLUSTER_OFFSET);
     return t;
 }
 
@@ -147,14 +161,16 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
         const u32 l = lowest_lane(todo), n = bytes[l];
         if (n % 16) rt_fault(w, store_site, l, cudaErrorIllegalInstruction, "a bulk copy of %u bytes: the number must be a multiple of 16", n);
         if (!n) continue;
+        const u32 reads = how.from == SPACE_SHARED && is_watched(w->block) ? read_begins(w, load_site, l) : 0;
         check(w, load_site, how.from, from[l], l, n);
         for (u32 left = blocks ? blocks[l] & 0xffff : 1; left;) {
             u32 same = left;
             const u64 place = next_place(to[l], &left, blocks != NULL), done = object ? next_place(object[l], &same, blocks != NULL) : 0;
             check(w, store_site, how.to, place, l, n);
-            struct transfer *t = issue(w, store_site, l, object ? &done : NULL, n);
+            struct transfer *t = issue(w, store_site, l, target_of(w->block, place), object ? &done : NULL, n);
+            t->reads = reads, t->reads_shared = how.from == SPACE_SHARED;
             t->to = quiet_address(w, store_site, how.to, place, l), t->from = quiet_address(w, load_site, how.from, from[l], l);
-            t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
+            t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
         }
         const u32 targets = blocks ? (u32)__builtin_popcount(blocks[l] & 0xffff) : 1;
         if (how.from == SPACE_GLOBAL || how.to == SPACE_GLOBAL) count_copy(w, how.from == SPACE_GLOBAL, targets, n);
@@ -189,9 +205,11 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
         for (u32 left = blocks ? blocks[l] & 0xffff : 1; left;) {
             u32 same = left;
             const u64 place = next_place(shared[l], &left, blocks != NULL), done = object ? next_place(object[l], &same, blocks != NULL) : 0;
+            const u32 reads = !object && is_watched(w->block) ? read_begins(w, shared_site, l) : 0;
             check(w, shared_site, SPACE_SHARED, place, l, bytes);
-            struct transfer *t = issue(w, store_site, l, object ? &done : NULL, bytes);
-            t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction;
+            struct transfer *t = issue(w, store_site, l, target_of(w->block, place), object ? &done : NULL, bytes);
+            t->reads = reads, t->reads_shared = !object;
+            t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction;
             t->from = t->to = quiet_address(w, shared_site, SPACE_SHARED, place, l);
             t->box = memcpy(malloc(sizeof box), &box, sizeof box);
         }
@@ -209,11 +227,17 @@ void rt_send(struct warp *w, u32 site, struct bulk_copy how, u32 size, u32 count
         if (rank_of_u64_s(place, w->cluster_rank) != rank_of_u64_s(done, w->cluster_rank))
             rt_fault(w, site, l, cudaErrorIllegalInstruction, "an asynchronous store to block %u of the cluster completes at a barrier object of block %u: map both addresses to the same block",
                      rank_of_u64_s(place, w->cluster_rank), rank_of_u64_s(done, w->cluster_rank));
-        struct transfer *t = issue(w, site, l, &done, size * count);
+        struct transfer *t = issue(w, site, l, target_of(w->block, place), &done, size * count);
         t->to = quiet_address(w, site, SPACE_SHARED, place, l), t->read = malloc(size * count);
-        t->target = target_of(w->block, place), t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
+        t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;
         for (u32 c = 0; c < count; c++) memcpy(t->read + c * size, &values[32 * c + l], size);
     }
+}
+
+int bulk_completes_at(const struct block *b, const u64 *object) {
+    for (u32 i = 0; b->bulk && i < b->bulk->count; i++)
+        if (b->bulk->in_flight[i].object == object) return 1;
+    return 0;
 }
 
 int bulk_under_way(const struct block *b, u32 from, u32 to, u32 *site, u32 *thread) {
@@ -239,6 +263,9 @@ void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m) {
         struct transfer *t = &q->in_flight[i];
         if (t->object || t->warp != w->index || !(m >> t->lane & 1) || q->group[32 * t->warp + t->lane] - t->group <= pending) continue;
         if (!only_read) arrive(w->block, i);
-        else if (!t->read) t->read = memcpy(malloc(t->bytes + 128), t->from, (t->bytes + 127) & ~127u); /* whole lines of a swizzle */
+        else if (!t->read) {
+            t->read = memcpy(malloc(t->bytes + 128), t->from, (t->bytes + 127) & ~127u); /* whole lines of a swizzle */
+            if (t->reads) read_ends(w, t->reads);
+        }
     }
 }

@@ -6,7 +6,7 @@
 #include "emu.h"
 #include <stdlib.h>
 
-#define VAIN_MAXIMUM (FUEL * 32u)
+#define VAIN_MAXIMUM (FUEL / 16)
 
 /* The number in the grid of the block with a rank in a cluster. */
 void cluster_place(const struct launch *l, u64 number, u32 rank, u64 *index) {
@@ -38,13 +38,20 @@ struct block *cluster_block(struct block *b, u64 address) {
     return peer->done == peer->warp_count ? NULL : peer;
 }
 
+void cluster_check_end(struct block *b) {
+    const struct visit v = b->visit;
+    if (!v.w || !b->cluster || b->cluster->ended + 1 == b->cluster->size || !first_time(b->launch->module->info, v.site, ~3u)) return;
+    diagnose(v.w, v.site, v.lane, "error", "memory", "Let all blocks reach a barrier of the cluster (cluster.sync()) after the last access to each other's shared memory.",
+             "used shared memory of block %u of the cluster, which may have ended: nothing makes that block wait for this access", b->warps[0].cluster_rank);
+}
+
 /* ---- the barrier ---------------------------------------------------------------------------------------------------- */
 
 static void settle(struct cluster *c) {
     u32 alive = 0;
     for (u32 i = 0; i < c->size; i++) alive += c->blocks[i]->threads_alive;
     if (c->arrived < alive) return;
-    c->arrived = 0, c->phase++;
+    c->arrived = 0, c->phase++, c->completed = order_next();
     for (u32 i = 0; i < c->size; i++) makes_progress(c->blocks[i]), barrier_orders(c->blocks[i]);
 }
 
@@ -72,4 +79,6 @@ void rt_cluster_wait(struct warp *w, u32 site) {
                      c->arrived);
         rt_nanosleep(w, 0);
     }
+    w->synced = b->stamp, b->visit.w = NULL;
+    if (c) b->cluster_synced = c->completed;
 }

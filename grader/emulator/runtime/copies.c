@@ -132,7 +132,7 @@ static void wait_for(struct warp *w, struct copies *q, u32 pending, int all, u32
         u32 due = m & c->lanes & (all ? ~0u : lanes_past(q, c, pending));
         arrive(w, c, due);
         if (UNLIKELY(watched))
-            for (u32 todo = due; todo; todo &= todo - 1) shadow_arrival(w, w->block, c->site, c->to[lowest_lane(todo)], lowest_lane(todo), c->size);
+            for (u32 todo = due; todo; todo &= todo - 1) shadow_arrival(w, w->block, c->site, c->to[lowest_lane(todo)], lowest_lane(todo), c->size, 0, 1);
         c->lanes &= w->live & ~due;
         if (!c->lanes) continue;
         if (left != i) q->under_way[left] = *c;

@@ -19,6 +19,7 @@
  * Watching and counting
  *   order.c       the order of a launch's accesses by barriers, fences and atomics
  *   shadow.c      races and uninitialised reads in shared and global memory
+ *   proxies.c     accesses to shared memory by asynchronous operations
  *   counters.c    the counters of a program built to count
  * Execution
  *   access.c      loads and stores that left the fast path; decides what is a fault
@@ -218,6 +219,9 @@ struct barrier { u32 expected, arrived; u32 reduce_count, reduce_lanes; u32 gene
 
 struct fiber { void *stack_pointer; u8 *stack; };
 
+/* The last access of another block of the cluster to a block's shared memory since the block waited for others; or w = NULL. */
+struct visit { struct warp *w; u32 site, lane; };
+
 #define EARLY_READS 32u
 struct early_read { u32 warp, site, thread, addr; };
 
@@ -240,10 +244,13 @@ struct block {
     struct cell *shadow; /* shadow.c */
     u32 shadow_words, early_count;
     struct early_read early[EARLY_READS]; /* of this epoch: reads of shared memory that no thread had written yet */
-    u32 stamp, epoch, segment, fenced_segments, acquired, acquiring; /* order.c */
+    u32 stamp, epoch, segment, fenced_segments, acquired, acquiring, cluster_synced; /* order.c */
+    struct proxies *proxies; /* proxies.c; NULL until needed */
     u32 asked_in_vain; /* mbarrier.c: tests since any other progress */
+    struct objects *objects; /* mbarrier.c */
     struct copies *copies; /* copies.c: of each warp; NULL until the first copy */
     struct cluster *cluster; /* cluster.c; NULL without one */
+    struct visit visit;
     struct bulk *bulk; /* bulk.c; NULL until the first copy */
     struct wgmma *wgmma; /* wgmma.c: of each warpgroup; NULL until the first product */
 };
@@ -252,10 +259,13 @@ struct block {
 struct cluster {
     struct block *blocks[CLUSTER_MAXIMUM]; /* by rank */
     u32 size, ended, arrived, phase;       /* of the barrier: threads that have arrived, and phases completed */
+    u32 completed;                         /* the stamp of the last one */
 };
 /* Starts a cluster with the next blocks, and ends a block: returns the blocks whose memory is free, by pool_next. */
 void cluster_place(const struct launch *l, u64 number, u32 rank, u64 *index);
 struct block *cluster_leave(struct block *b);
+/* A block ends: reports the last access of another block to its shared memory if nothing made it wait for that. */
+void cluster_check_end(struct block *b);
 /* The block that an address of shared memory in a cluster names; NULL if there is none, or it has ended. */
 struct block *cluster_block(struct block *b, u64 address);
 
@@ -292,9 +302,21 @@ void counters_finish(void);
 void shadow_end_epoch(struct block *b); /* all have reached a barrier, or left */
 void shadow_end(struct block *b);
 int shadow_order(struct warp *w, u32 site);
-void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
-/* The bytes of a copy, which shadow_access recorded at its issue, have arrived in the shared memory of `target`. */
-void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes);
+/* `whose` shared memory it is, or NULL for global memory. */
+void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
+/* The bytes of a copy, which shadow_access recorded at its issue, have arrived in the shared memory of `target`. `swizzle`:
+ * the chunks of 16 bytes of its tensor map's, or 0 without a map. Not `on_time`: later than what waits for them, which has
+ * been reported. */
+void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes, u32 swizzle, int on_time);
+/* An operation begins to read shared memory: what shadow_access sees of it belongs to it until it ends. Returns its number. */
+u32 read_begins(struct warp *w, u32 site, u32 lane);
+void read_ends(struct warp *w, u32 number);
+/* A wgmma reads a chunk by a descriptor with a swizzle of so many chunks of 16 bytes. */
+void check_swizzle(struct warp *w, u32 site, u32 addr, u32 swizzle);
+/* A copy is to complete at a barrier object of the block. */
+void check_object(struct warp *w, u32 site, u32 lane, u32 addr);
+void proxies_start(struct block *b);
+void proxies_end(struct block *b);
 void syncwarp_unmet(struct warp *w); /* reports the lanes that __syncwarp() still waits for */
 int first_time(const void *of, u32 a, u32 b); /* whether this pair of places has not been reported yet */
 u64 findings_repeated(void); /* the number of findings at places reported before */
@@ -311,7 +333,10 @@ void order_fence(struct block *b);
 void order_strong_access(struct block *b);
 void order_access(struct block *b);
 int order_uses_fences(void);
-enum order order_of(const struct block *b, u32 stamp, u64 *other_block);
+/* The stamp of the next phase that begins. */
+u32 order_next(void);
+/* How an access in a phase and one of the warp now are ordered. */
+enum order order_of(const struct warp *w, u32 stamp, u64 *other_block);
 
 void written_mark(struct allocation *a, u64 offset, u64 bytes);
 int written_all(const struct allocation *a, u64 offset, u64 bytes);

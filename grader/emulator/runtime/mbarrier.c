@@ -16,12 +16,13 @@
 
 #include "async.h"
 #include "counters.h"
+#include <stdlib.h>
 
 #define FIELD ((1ull << 20) - 1)
 #define VALID_BIT 62
 #define COUNT_MAXIMUM FIELD
 #define BYTES_MAXIMUM ((i64)FIELD)
-#define VAIN_MAXIMUM (FUEL * 32u) /* a loop with __nanosleep yields FUEL times before it polls; meanwhile up to 31 warps may test */
+#define VAIN_MAXIMUM (FUEL / 16) /* tests; any other progress, and a poll of a warp that does something else, counts as progress */
 
 struct state { u64 pending, expected; i64 bytes; u32 parity; };
 
@@ -33,13 +34,61 @@ static u64 pack(struct state s) {
 }
 static int is_valid(u64 object) { return object >> VALID_BIT == 1; }
 
+/* ---- what reports need to know of an object -------------------------------------------------------------------------- */
+
+struct object {
+    const u64 *at;
+    u32 phases;      /* completed ones */
+    u32 completed;   /* the stamp of the last one (order.c) */
+    u32 expect_line; /* of the last expect_tx, or 0 */
+};
+struct objects { u32 count, capacity; struct object *of; };
+
+static struct object *facts_of(struct block *b, const u64 *at) {
+    struct objects *o = b->objects ? b->objects : (b->objects = calloc(1, sizeof *o));
+    for (u32 i = 0; i < o->count; i++)
+        if (o->of[i].at == at) return &o->of[i];
+    if (o->count == o->capacity) {
+        o->capacity = o->capacity ? 2 * o->capacity : 8;
+        o->of = realloc(o->of, o->capacity * sizeof *o->of);
+    }
+    o->of[o->count] = (struct object){.at = at};
+    return &o->of[o->count++];
+}
+
+u32 mbarrier_phase(struct block *b, const u64 *object) { return facts_of(b, object)->phases; }
+
+void mbarrier_start(struct block *b) {
+    if (b->objects) b->objects->count = 0;
+}
+
+void mbarrier_release(struct block *b) {
+    if (b->objects) free(b->objects->of), free(b->objects);
+    b->objects = NULL;
+}
+
+/* The block in whose shared memory an object is. */
+static struct block *owner_of(struct block *b, const u64 *object) {
+    for (u32 i = 0; b->cluster && i < b->cluster->size; i++) {
+        struct block *peer = b->cluster->blocks[i];
+        if ((const u8 *)object >= peer->shared && (const u8 *)object < peer->shared + peer->launch->shared_bytes) return peer;
+    }
+    return b;
+}
+
+/* ---- arrivals and bytes ----------------------------------------------------------------------------------------------- */
+
 /* Stores a changed object, in its next phase if it waits for nothing more. */
 static void settle(struct block *b, u64 *object, struct state s) {
     makes_progress(b);
     for (u32 i = 0; b->cluster && i < b->cluster->size; i++) makes_progress(b->cluster->blocks[i]);
     if (!s.pending && !s.bytes) {
+        struct block *owner = owner_of(b, object);
+        struct object *facts = facts_of(owner, object);
         s.parity ^= 1, s.pending = s.expected;
-        barrier_orders(b);
+        facts->phases++, facts->completed = order_next();
+        barrier_orders(owner);
+        if (owner != b) barrier_orders(b);
     }
     *object = pack(s);
 }
@@ -95,11 +144,17 @@ void rt_mbarrier_expect(struct warp *w, u32 site, int space, const u64 *addr, u3
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo);
         i64 n = (i64)(u32)bytes[l];
-        add_bytes(w, site, l, object_at(w, site, space, addr[l], l), completes ? -n : n);
+        u64 *object = object_at(w, site, space, addr[l], l);
+        if (!completes) facts_of(owner_of(w->block, object), object)->expect_line = w->block->launch->module->info->sites[site].line;
+        add_bytes(w, site, l, object, completes ? -n : n);
     }
 }
 
-void mbarrier_complete(struct warp *w, u32 site, u32 lane, u64 *object, u32 bytes) {
+void mbarrier_complete(struct warp *w, u32 site, u32 lane, struct block *whose, u64 *object, u32 bytes, u32 phase) {
+    const struct object *facts = facts_of(whose, object);
+    if (facts->phases != phase && first_time(w->block->launch->module->info, site, ~7u))
+        diagnose(w, site, lane, "error", "sync", "Let expect_tx count the bytes of all copies of a phase, of both halves of a multicast too.",
+                 "the phase of the barrier object was complete before the bulk copy of %u bytes issued here arrived: expect_tx at line %u counts too few bytes", bytes, facts->expect_line);
     if (is_valid(*object)) add_bytes(w, site, lane, object, -(i64)bytes);
     else
         diagnose(w, site, lane, "error", "sync", "Wait for the copy before the barrier object's memory is used for something else.",
@@ -107,36 +162,53 @@ void mbarrier_complete(struct warp *w, u32 site, u32 lane, u64 *object, u32 byte
 }
 
 /* What is wrong with the bytes of a phase that never becomes complete. */
-static const char *bytes_left(i64 bytes, char *text, size_t size) {
-    snprintf(text, size, bytes > 0 ? " and %lld more bytes than its copies bring (expect_tx)" : " and its copies bring %lld bytes more than expect_tx counted",
-             (long long)(bytes > 0 ? bytes : -bytes));
+static const char *bytes_left(i64 bytes, u32 expect_line, char *text, size_t size) {
+    snprintf(text, size, bytes > 0 ? " and %lld more bytes than its copies bring (expect_tx at line %u)" : " and its copies bring %lld bytes more than expect_tx at line %u counted",
+             (long long)(bytes > 0 ? bytes : -bytes), expect_line);
     return bytes ? text : "";
 }
 
+/* A warp's wait has succeeded. */
+static void passes(struct warp *w, u32 site, const u64 *object) {
+    struct block *b = w->block, *owner = owner_of(b, object);
+    const struct object *facts = facts_of(owner, object);
+    if (facts->completed > w->synced) w->synced = facts->completed;
+    if (facts->completed > b->cluster_synced) b->cluster_synced = facts->completed;
+    int early = bulk_completes_at(b, object);
+    for (u32 i = 0; b->cluster && i < b->cluster->size; i++) early |= bulk_completes_at(b->cluster->blocks[i], object);
+    w->early_wait = early ? site + 1 : 0;
+}
+
 u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity) {
-    u32 done = 0;
+    u32 done = 0, expect_line = 0;
+    struct block *b = w->block;
     struct state left = {0};
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo);
         u64 *object = object_at(w, site, space, addr[l], l);
         const u32 of_phase = parity ? (u32)vv[l] & 1 : unpack(vv[l]).parity;
-        if (unpack(*object).parity == of_phase) bulk_progress(w->block, object);
+        if (unpack(*object).parity == of_phase) bulk_progress(b, object);
         struct state s = unpack(*object);
-        if (s.parity != of_phase) done |= 1u << l;
-        else left = s;
+        if (s.parity != of_phase) {
+            done |= 1u << l;
+            if (b->launch->module->info->sanitize) passes(w, site, object);
+        } else {
+            left = s;
+            if (s.bytes) expect_line = facts_of(owner_of(b, object), object)->expect_line;
+        }
     }
-    struct block *b = w->block;
+    if (done) b->visit.w = NULL;
     if (done == m) {
         count_async(w, ASYNC_WAITS, 1);
-        b->asked_in_vain = 0;
+        b->asked_in_vain = w->asked_in_vain = 0;
         return done;
     }
-    char text[120];
+    char text[160];
     w->asked_in_vain = 1;
     if (++b->asked_in_vain > VAIN_MAXIMUM)
         rt_fault(w, site, lowest_lane(m & ~done), cudaErrorLaunchTimeout,
                  "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for %llu more of %llu arrivals%s, and %s",
-                 (unsigned long long)left.pending, (unsigned long long)left.expected, bytes_left(left.bytes, text, sizeof text),
+                 (unsigned long long)left.pending, (unsigned long long)left.expected, bytes_left(left.bytes, expect_line, text, sizeof text),
                  m == w->live ? "all other threads of the block wait too"
                               : "the threads that still run wait too, or are lanes of its warp outside the function it waits in, which the emulator cannot run: make it __forceinline__");
     rt_nanosleep(w, 0);

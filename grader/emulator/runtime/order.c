@@ -2,7 +2,8 @@
  *
  * A block's execution is divided into phases, each with a stamp; stamps increase through the whole run, so they are
  * also a clock. A barrier begins a new phase and a new epoch of the block. Accesses in two epochs of one block are
- * ordered. Any barrier counts, even a named one for only some warps.
+ * ordered if the warp of the second one has waited at a barrier since the first. Any barrier counts, even a named one
+ * for only some warps, or a barrier object. Blocks of a cluster are ordered by its barrier and by barrier objects.
  *
  * Between blocks, and between warps that use no barrier, order requires a fence, then an atomic or volatile access, and
  * then an atomic or volatile access on the other side. A fence ends a segment (a run of phases); the next atomic or
@@ -57,7 +58,7 @@ static void new_phase(struct block *b) {
 }
 
 void order_start_block(struct block *b) {
-    b->epoch = 1, b->stamp = 1, b->acquired = 0, b->acquiring = 0, b->fenced_segments = NO_SEGMENT;
+    b->epoch = 1, b->stamp = 1, b->acquired = 0, b->acquiring = 0, b->fenced_segments = NO_SEGMENT, b->cluster_synced = 0;
     b->segment = new_segment();
     new_phase(b);
 }
@@ -93,13 +94,23 @@ void order_access(struct block *b) {
 
 int order_uses_fences(void) { return fences; }
 
-enum order order_of(const struct block *b, u32 stamp, u64 *other_block) {
+u32 order_next(void) { return first + phase_count; }
+
+static int is_of_cluster(const struct block *b, u32 index) {
+    for (u32 i = 0; b->cluster && i < b->cluster->size; i++)
+        if ((u32)b->cluster->blocks[i]->index == index) return 1;
+    return 0;
+}
+
+enum order order_of(const struct warp *w, u32 stamp, u64 *other_block) {
+    const struct block *b = w->block;
     if (stamp < first) return ORDER_BEFORE; /* an earlier launch, or never */
     const struct phase *p = &phases[stamp - first];
     if (p->launch != b->launch->id) return ORDER_BEFORE;
     *other_block = p->block;
     int same = p->block == (u32)b->index;
-    if (same && p->epoch != b->epoch) return ORDER_BEFORE;
+    if (same && p->epoch != b->epoch && w->synced > stamp) return ORDER_BEFORE;
+    if (!same && stamp < b->cluster_synced && is_of_cluster(b, p->block)) return ORDER_BEFORE;
     u32 released = segments[p->segment].released;
     if (released && b->acquired >= released) return ORDER_BEFORE;
     return same ? ORDER_NONE_IN_BLOCK : ORDER_NONE_IN_GRID;

@@ -85,7 +85,7 @@ static void barrier_release(struct block *b, u32 id) {
     b->asked_in_vain = 0;
     barrier_orders(b);
     for (u32 i = 0; i < b->warp_count; i++)
-        if (b->state[i] == WARP_WAITS && b->waits_at[i] == id) b->state[i] = WARP_READY;
+        if (b->state[i] == WARP_WAITS && b->waits_at[i] == id) b->state[i] = WARP_READY, b->warps[i].synced = b->stamp;
 }
 
 static u32 barrier_expected(struct block *b, u32 id) { return b->barriers[id].expected ? b->barriers[id].expected : b->threads_alive; }
@@ -113,6 +113,7 @@ void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int al
     arrive(w, site, id, threads, lanes);
     if (b->barriers[id].arrived >= barrier_expected(b, id)) {
         barrier_release(b, id);
+        w->synced = b->stamp;
         return;
     }
     b->state[w->index] = WARP_WAITS;
@@ -135,10 +136,18 @@ u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, 
     return how == 0 ? r->last_count : how == 1 ? -(u32)r->last_all : -(u32)r->last_any;
 }
 
+/* A warp gives up its turn, and does not wait at a barrier object: those that do may still be released. */
+static void is_busy(struct warp *w) {
+    struct block *b = w->block;
+    if (w->asked_in_vain) return;
+    b->asked_in_vain = 0;
+    for (u32 i = 0; b->cluster && i < b->cluster->size; i++) b->cluster->blocks[i]->asked_in_vain = 0;
+}
+
 static void poll(struct warp *w, u32 site, u32 inside) {
     struct block *b = w->block;
     w->fuel = b->launch->fuel;
-    if (!w->asked_in_vain) b->asked_in_vain = 0;
+    is_busy(w);
     w->asked_in_vain = 0;
     if (b->launch->abort) leave_warp(w, WARP_DEAD);
     b->poll_site[w->index] = site;
@@ -171,6 +180,7 @@ void rt_poll(struct warp *w, u32 site) { poll(w, site, ~0u); }
  * lanes that can go on while others wait: those in the same call. */
 void rt_wait(struct warp *w, u32 site, u32 inside) {
     w->block->waits++;
+    is_busy(w);
     if (!w->fuel) poll(w, site, inside);
     else if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     else yield_warp(w);
@@ -180,6 +190,7 @@ void rt_nanosleep(struct warp *w, u32 ns) {
     (void)ns;
     if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     w->block->polls++;
+    is_busy(w);
     yield_warp(w);
 }
 
@@ -249,7 +260,7 @@ static void release_block_memory(struct worker *k) {
         munmap(b->shared, k->capacity_shared + 4096);
         munmap(b->local, (u64)k->capacity_warps * k->capacity_local * 32 + 4096);
         shadow_end(b);
-        copies_end(b), bulk_release(b), wgmma_release(b);
+        copies_end(b), mbarrier_release(b), bulk_release(b), wgmma_release(b);
         free(b->warps), free(b->fibers), free(b->state), free(b->waits_at), free(b->wait_site), free(b->poll_site), free(b);
     }
 }
@@ -283,8 +294,8 @@ static void start_block(struct worker *k, struct block *b, struct launch *l, u64
     memset(b->shared, 0, l->shared_bytes);
     memset(b->shared + k->capacity_shared + RESERVED_GAP, 0, RESERVED_BYTES); /* take_block has mapped this */
     if (l->module->info->sanitize) shadow_start(b);
-    b->cluster = NULL;
-    copies_start(b), bulk_start(b), wgmma_start(b);
+    b->cluster = NULL, b->visit.w = NULL;
+    copies_start(b), mbarrier_start(b), bulk_start(b), wgmma_start(b);
     /* Threads usually have the same indices as in the previous block. Computing them anew took a sixth of tiled.cu's
      * time. */
     int reshaped = memcmp(b->indexed, l->block, sizeof l->block);
@@ -368,6 +379,7 @@ static enum slice run_slice(struct worker *k, struct block *b) {
     }
     if (b->done == n) {
         bulk_finish(b);
+        cluster_check_end(b);
         if (b->launch->module->info->sanitize) shadow_end_epoch(b);
         return SLICE_DONE;
     }

@@ -10,10 +10,6 @@
  *   lanes of one warp                       a warning if no __syncwarp, shuffle, vote or barrier lies between: since
  *                                           compute_70 they need not run in step
  *
- * An asynchronous copy is a write at its issue and again when its thread has waited for it. Between the two every
- * access to its bytes is reported, even one by the same thread: as a race, or without --sanitize race as an
- * uninitialised read.
- *
  * Not a race: two atomics; two accesses that are both relaxed, acquire or release (morally strong in the PTX memory
  * model); two volatile accesses in a launch that uses fences; a volatile read and an atomic; a plain read and an
  * atomicCAS, Min, Max, And or Or (loops around these usually begin with such a read); writes of the value that memory
@@ -22,26 +18,9 @@
  * Under --sanitize race, launches run on one worker: cells need no locks, and reports are the same each time. */
 
 #define _GNU_SOURCE
-#include "emu.h"
+#include "shadow.h"
 #include <stdlib.h>
 #include <sys/mman.h>
-
-struct record {
-    u32 stamp; /* the phase; 0: never */
-    u32 at;    /* site << 10 | thread of the block */
-};
-struct cell {
-    struct record write, update, read, far_read; /* far_read: the last by another warp or block than `read`'s */
-    u16 write_step : 12, write_bytes : 4; /* the warp's `step`; the bytes of the word */
-    u16 update_step : 12, update_bytes : 4;
-    u16 read_step : 12, read_bytes : 4;
-    u16 readers : 4;     /* readers besides the remembered one: READERS_… */
-    u16 initialised : 4; /* shared memory: bytes that some thread has written */
-    u16 under_way : 1;   /* shared memory: `write` is an asynchronous copy in flight; these copy whole words */
-};
-_Static_assert(sizeof(struct cell) == 40, "a cell takes ten times its word");
-enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };
-#define STEPS 0xfffu
 
 /* ---- memory of cells ------------------------------------------------------------------------------------------------ */
 
@@ -54,10 +33,12 @@ void shadow_start(struct block *b) {
     }
     memset(b->shadow, 0, words * sizeof *b->shadow);
     b->early_count = 0;
+    proxies_start(b);
     if (b->launch->module->info->sanitize & SANITIZE_RACE) order_start_block(b);
 }
 
 void shadow_end(struct block *b) {
+    proxies_end(b);
     free(b->shadow);
     b->shadow = NULL, b->shadow_words = 0;
 }
@@ -75,29 +56,17 @@ static struct cell *global_cell(struct allocation *a, u64 addr) {
 /* ---- accesses
  * --------------------------------------------------------------------------------------------------------- */
 
-struct access {
-    struct warp *w;
-    const struct site_info *sites;
-    u32 site, thread, stamp;
-    u64 addr;
-    struct allocation *allocation; /* NULL: shared memory */
-    u16 step;
-    u8 bytes; /* of the current word */
-    const char *does;
-    int writes, reads, atomic, same_value;
-};
-
-static const char *word_for(const struct site_info *s) {
+const char *word_for(const struct site_info *s) {
     return s->kind == SITE_ATOMIC ? "atomic update" : s->kind == SITE_STORE ? "write" : s->kind == SITE_COPY ? "asynchronous write" : "read";
 }
 
-static void place_of(const struct access *x, u64 addr, char *text, size_t size) {
+void place_of(const struct access *x, u64 addr, char *text, size_t size) {
     if (x->allocation) memory_place(x->allocation, addr, text, size);
     else shared_place(x->w->block->launch->kernel, (u32)addr, x->w->shared_size, text, size);
 }
 
 /* Describes a race for readers of the trace: what each side does to which variable, and where the other side is. */
-static void race_facts(const struct access *x, u64 addr, const struct site_info *other, const char *between, char *text, size_t size) {
+void race_facts(const struct access *x, u64 addr, const struct site_info *other, const char *between, char *text, size_t size) {
     const struct module_info *info = x->w->block->launch->module->info;
     const struct allocation *a = x->allocation;
     const char *variable = a ? a->kind == MEMORY_VARIABLE ? a->label : "" : shared_variable(x->w->block->launch->kernel, (u32)addr, x->w->shared_size);
@@ -133,8 +102,9 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         u64 k = other_block;
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of block (%u,%u,%u)" : "a thread of another block", xyz[0], xyz[1], xyz[2], (u32)(k % l->grid[0]),
                  (u32)(k / l->grid[0] % l->grid[1]), (u32)(k / l->grid[0] / l->grid[1]));
-        between = "blocks run in any order, and nothing makes one wait for the other";
-        advice = "Let each block write to different places, use atomics (with __threadfence() if other data depend on them), or split the kernel in two.";
+        between = x->allocation ? "blocks run in any order, and nothing makes one wait for the other" : "nothing makes one block of the cluster wait for the other";
+        advice = x->allocation ? "Let each block write to different places, use atomics (with __threadfence() if other data depend on them), or split the kernel in two."
+                               : "Let both blocks reach a barrier of the cluster (cluster.sync()) between the two accesses, or arrive and wait at a barrier object.";
     } else if (same_warp) {
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);
         int at_once = x->site == other_site;
@@ -147,7 +117,13 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         between = "no barrier lies between them";
         advice = "Put __syncthreads() between the two accesses, where all threads of the block reach it.";
     }
-    if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* it has arrived */
+    if (s->order & SITE_ASYNC && s->kind == SITE_COPY) {
+        between = "this warp has not waited at the copy's barrier object since then";
+        advice = "Let every warp that uses the tile wait at the copy's barrier object first.";
+    } else if (x->sites[x->site].order & SITE_ASYNC && x->sites[x->site].kind == SITE_COPY) {
+        between = "the copy does not wait for it";
+        advice = "Let all threads that use the tile reach a barrier, or arrive at a barrier object that the copying thread waits at, before the tile is copied over.";
+    } else if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* it has arrived */
         between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
         advice = same_warp ? "Put __syncwarp() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read."
                            : "Put __syncthreads() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read.";
@@ -166,7 +142,7 @@ static void against_write(const struct access *x, const struct record *r, u32 by
     if (!r->stamp || !(bytes & x->bytes)) return;
     u32 other = r->at & 1023;
     u64 block = 0;
-    enum order order = order_of(x->w->block, r->stamp, &block);
+    enum order order = order_of(x->w, r->stamp, &block);
     const struct site_info *s = &x->sites[r->at >> 10];
     if (order == ORDER_BEFORE || (x->same_value && (s->kind == SITE_STORE || s->kind == SITE_COPY)) || agree(&x->sites[x->site], s)) return;
     int same_warp = order == ORDER_NONE_IN_BLOCK && other / 32 == x->w->index;
@@ -178,11 +154,11 @@ static void against_reads(const struct access *x, const struct cell *c, u64 addr
     if (!c->read.stamp || !(c->read_bytes & x->bytes)) return;
     u32 other = c->read.at & 1023;
     u64 block = 0;
-    enum order order = order_of(x->w->block, c->read.stamp, &block);
+    enum order order = order_of(x->w, c->read.stamp, &block);
     if (order == ORDER_BEFORE || agree(&x->sites[x->site], &x->sites[c->read.at >> 10])) return;
     u64 far_block = 0;
     u32 far = c->far_read.at & 1023;
-    enum order far_order = c->far_read.stamp ? order_of(x->w->block, c->far_read.stamp, &far_block) : ORDER_BEFORE;
+    enum order far_order = c->far_read.stamp ? order_of(x->w, c->far_read.stamp, &far_block) : ORDER_BEFORE;
     if (order == ORDER_NONE_IN_GRID || c->readers & READERS_OTHER_BLOCK) {
         int own = order != ORDER_NONE_IN_GRID, known = !own || far_order == ORDER_NONE_IN_GRID;
         report_race(x, addr, own && known ? c->far_read.at : c->read.at, known, own ? far_block : block, ORDER_NONE_IN_GRID, 0);
@@ -197,10 +173,10 @@ static void against_reads(const struct access *x, const struct cell *c, u64 addr
     if (other != x->thread || c->readers & READERS_OTHER_LANE) report_race(x, addr, c->read.at, other != x->thread, block, ORDER_NONE_IN_BLOCK, 1);
 }
 
-static void remember_read(const struct access *x, struct cell *c) {
+void remember_read(const struct access *x, struct cell *c) {
     u32 other = c->read.at & 1023;
     u64 block = 0;
-    enum order order = c->read.stamp ? order_of(x->w->block, c->read.stamp, &block) : ORDER_BEFORE;
+    enum order order = c->read.stamp ? order_of(x->w, c->read.stamp, &block) : ORDER_BEFORE;
     u8 readers = 0, bytes = x->bytes;
     if (order != ORDER_BEFORE) {
         readers = c->readers;
@@ -217,47 +193,13 @@ static void remember_read(const struct access *x, struct cell *c) {
     c->read_step = x->step, c->read_bytes = bytes & 15, c->readers = readers & 15;
 }
 
-static void remember_write(const struct access *x, struct cell *c) {
+void remember_write(const struct access *x, struct cell *c) {
     struct record *r = x->atomic ? &c->update : &c->write;
     int again = r->stamp == x->stamp && (r->at & 1023) == x->thread;
     u32 bytes = (x->bytes | (again ? x->atomic ? c->update_bytes : c->write_bytes : 0u)) & 15;
     *r = (struct record){x->stamp, x->site << 10 | x->thread};
     if (x->atomic) c->update_step = x->step, c->update_bytes = bytes;
     else c->write_step = x->step, c->write_bytes = bytes;
-}
-
-/* ---- asynchronous copies ------------------------------------------------------------------------------------------------- */
-
-static void report_under_way(const struct access *x, const struct cell *c, u64 addr) {
-    const struct module_info *info = x->w->block->launch->module->info;
-    const struct warp *w = x->w;
-    u32 line = x->sites[c->write.at >> 10].line, thread = c->write.at & 1023;
-    if (!first_time(info, x->sites[x->site].line << 4 | 15, line)) return;
-    char who[80] = "this thread", place[256], facts[1800];
-    if (thread != x->thread)
-        snprintf(who, sizeof who, "thread (%u,%u,%u)", thread % w->ntid[0], thread / w->ntid[0] % w->ntid[1], thread / w->ntid[0] / w->ntid[1]);
-    place_of(x, addr, place, sizeof place);
-    int race = info->sanitize & SANITIZE_RACE, overwrites = x->writes && !x->atomic;
-    race_facts(x, addr, &x->sites[c->write.at >> 10], "copy", facts, sizeof facts);
-    diagnose_with(race ? facts : "", x->w, x->site, x->thread, race && !overwrites ? "error" : "warning", race ? "race" : "init",
-             "An asynchronous copy to this memory has not been waited for: call __pipeline_wait_prior(0) (cp.async.wait_group 0), then __syncthreads(), before this access.",
-             "%s of %s while the asynchronous copy to it by %s at line %u is under way", x->does, place, who, line);
-}
-
-void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes) {
-    struct block *b = w->block;
-    if (target != b) { /* the order of accesses of different blocks to one's shared memory is not followed */
-        for (u64 at = addr; target && at < addr + bytes; at += 4) target->shadow[at / 4].under_way = 0, target->shadow[at / 4].initialised = 15;
-        return;
-    }
-    struct access x = {.w = w, .site = site, .thread = w->index * 32 + lane, .step = (u16)(w->step & STEPS), .bytes = 15};
-    if (b->stamp) order_access(b);
-    x.stamp = b->stamp;
-    for (u64 at = addr; at < addr + bytes; at += 4) {
-        struct cell *c = &b->shadow[at / 4];
-        c->under_way = 0, c->initialised = 15;
-        remember_write(&x, c);
-    }
 }
 
 /* ---- uninitialised reads ------------------------------------------------------------------------------------------------ */
@@ -308,42 +250,46 @@ int shadow_order(struct warp *w, u32 site) {
     if (!(info->sanitize & SANITIZE_RACE && b->stamp)) return 0;
     order_access(b);
     if (s->order & SITE_RELEASES) order_fence(b);
-    if (s->kind == SITE_ATOMIC || s->order & SITE_STRONG) order_strong_access(b);
+    if (s->kind == SITE_ATOMIC || s->order & SITE_STRONG) {
+        order_strong_access(b);
+        if (!(s->order & SITE_OBJECT)) w->synced = b->stamp; /* it may have waited for a flag */
+    }
     return 1;
 }
 
 /* `host` is the host address of the bytes; `value` is what a store is about to write there. */
-void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
+void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
     const struct site_info *s = &info->sites[site];
     struct access x = {
         .w = w, .sites = info->sites, .site = site, .thread = w->index * 32 + lane, .stamp = b->stamp, .addr = addr,
-        .allocation = shared ? NULL : allocation_at(w, site, addr), .step = (u16)(w->step & STEPS), .does = word_for(s),
+        .allocation = whose ? NULL : allocation_at(w, site, addr), .whose = whose, .step = (u16)(w->step & STEPS), .does = word_for(s),
     };
-    if (!shared && !x.allocation) return;
+    if (!whose && !x.allocation) return;
     x.atomic = s->kind == SITE_ATOMIC, x.writes = s->kind != SITE_LOAD, x.reads = s->kind == SITE_LOAD || (x.atomic && !(s->order & SITE_OVERWRITES));
     x.same_value = value && memcmp(host, value, bytes) == 0;
     int races = shadow_order(w, site);
     x.stamp = b->stamp;
-    if (info->sanitize & SANITIZE_INIT && !shared) {
+    if (info->sanitize & SANITIZE_INIT && !whose) {
         u64 offset = addr - x.allocation->start;
         if (x.reads && !written_all(x.allocation, offset, bytes)) report_uninitialised(&x, addr);
         if (x.writes) written_mark(x.allocation, offset, bytes);
     }
     for (u64 at = addr; at < addr + bytes; at = (at & ~3ull) + 4) {
-        struct cell *c = shared ? &b->shadow[at / 4] : races ? global_cell(x.allocation, at) : NULL;
+        struct cell *c = whose ? &whose->shadow[at / 4] : races ? global_cell(x.allocation, at) : NULL;
         if (!c) return;
         u64 end = (at & ~3ull) + 4 < addr + bytes ? (at & ~3ull) + 4 : addr + bytes;
         x.bytes = (u8)(((1u << (end - at)) - 1) << (at & 3));
-        if (shared && c->under_way) {
+        if (whose && c->under_way) {
             report_under_way(&x, c, at);
             continue;
         }
-        if (shared && s->kind == SITE_COPY) c->under_way = 1;
-        else if (shared) {
-            if (info->sanitize & SANITIZE_INIT && x.reads && x.bytes & ~c->initialised) remember_early_read(&x, at);
-            if (x.writes) c->initialised |= x.bytes;
+        if (whose && races && x.writes && c->is_read) check_readers(&x, c, at);
+        if (whose && s->kind == SITE_COPY) c->under_way = 1;
+        else if (whose) {
+            if (info->sanitize & SANITIZE_INIT && x.reads && whose == b && x.bytes & ~c->initialised) remember_early_read(&x, at);
+            if (x.writes) c->initialised |= x.bytes, c->swizzle = 0;
         }
         if (!races) {
             if (c->under_way) remember_write(&x, c); /* so that reports name its line */
@@ -354,7 +300,10 @@ void shadow_access(struct warp *w, u32 site, int shared, u64 addr, u32 lane, u32
         if (x.writes) {
             against_reads(&x, c, at);
             remember_write(&x, c);
-        } else
+            if (whose && s->kind == SITE_STORE) plain_store(&x, c, at);
+        } else {
             remember_read(&x, c);
+            if (whose && s->order & SITE_ASYNC) asynchronous_read(&x, c, at);
+        }
     }
 }

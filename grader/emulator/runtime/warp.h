@@ -92,8 +92,10 @@ struct site_info {
 enum site_kind { SITE_LOAD, SITE_STORE, SITE_COPY, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
 /* In turn: volatile, relaxed, acquire or release; with release semantics; an atomic that is commonly combined with
  * plain reads (cas, min, max, and, or); an atomic whose new value does not depend on the old one (exch); with an
- * explicit memory order (not volatile). */
-enum site_order { SITE_STRONG = 1, SITE_RELEASES = 2, SITE_TOLERANT = 4, SITE_OVERWRITES = 8, SITE_ORDERED = 16 };
+ * explicit memory order (not volatile); by a bulk copy or a product, later than its instruction; to a barrier object. */
+enum site_order {
+    SITE_STRONG = 1, SITE_RELEASES = 2, SITE_TOLERANT = 4, SITE_OVERWRITES = 8, SITE_ORDERED = 16, SITE_ASYNC = 32, SITE_OBJECT = 64
+};
 
 struct warp {
     struct site *sites;
@@ -110,6 +112,8 @@ struct warp {
     u32 dynamic_shared, smid, slot;
     u32 reserved;  /* offset in shared memory, past the kernel's own, of RESERVED_BYTES for cooperative groups */
     u32 step;      /* under --sanitize race, counts the instructions at which lanes wait for each other */
+    u32 synced;    /* under --sanitize race, the stamp of the last barrier that it waited at (order.c) */
+    u32 early_wait; /* the site of its last wait at a barrier object + 1 if that passed although a copy was under way */
     u32 asked_in_vain; /* unsuccessful tests of mbarriers since the last rt_poll */
     u32 environment[2]; /* %envreg1 and 2: the address of the grid's barrier, for cooperative groups */
     u32 cluster[3], cluster_rank, in_cluster[3]; /* the cluster's blocks; this block's place among them */
@@ -157,6 +161,8 @@ void rt_load_words4(struct warp *w, u32 site, int space, const u64 *addr, u32 m,
 /* The host address of one lane's access; does not return if the access is a fault. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
 void rt_fence(struct warp *w);
+/* fence.proxy.async of the lanes m, or the fence that covers only what they did to initialise barrier objects. */
+void rt_proxy_fence(struct warp *w, u32 m, int only_objects);
 /* __syncwarp() that not all lanes of its mask have reached, or for which other lanes are waiting. */
 void rt_syncwarp(struct warp *w, u32 site, u32 m, u32 members) COLD;
 void rt_syncwarp_groups(struct warp *w, u32 site, u32 m, const u32 *members);
@@ -278,8 +284,13 @@ struct wgmma_operands { u64 a, b; const u32 *registers; u32 how; };
 /* Where to copy the registers of accumulators of which no product is in flight; else NULL. */
 u32 *rt_wgmma_sums(struct warp *w, u32 sums, u32 registers);
 void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_operands operands);
+void rt_wgmma_fence(struct warp *w);
 void rt_wgmma_commit(struct warp *w);
-void rt_wgmma_wait(struct warp *w, u32 site, u32 pending);
+/* Registers of the product at the site `product` are used here: its sums are read (0) or written (1), or its A is (2). */
+void rt_wgmma_touched(struct warp *w, u32 site, u32 product, int how);
+/* The product at `site` has registers that `writer` wrote, without a fence in between. */
+void rt_wgmma_unfenced(struct warp *w, u32 site, u32 writer);
+void rt_wgmma_wait(struct warp *w, u32 pending);
 /* The results of accumulators whose products have just become complete, once; else NULL. */
 const u32 *rt_wgmma_result(struct warp *w, u32 sums);
 

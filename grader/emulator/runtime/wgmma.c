@@ -22,6 +22,9 @@ struct product {
     u32 *rows; /* of A, from registers; or NULL */
 };
 
+/* A product that a warp has issued and not waited for. */
+struct issue { u32 number, site, sums, reads; int from_registers; };
+
 struct sums {
     u32 registers;
     u32 last[WARPGROUP]; /* products that the warp had issued when it issued this tuple's last one; 0 if none is in flight */
@@ -36,6 +39,9 @@ struct wgmma {
     u32 issued[WARPGROUP], committed[WARPGROUP];
     u32 *commits[WARPGROUP]; /* products issued before each commit */
     u32 commit_capacity[WARPGROUP];
+    struct issue *issues[WARPGROUP]; /* the oldest first */
+    u32 issue_count[WARPGROUP], issue_capacity[WARPGROUP];
+    u8 is_fenced[WARPGROUP]; /* the warp has executed wgmma.fence */
 };
 
 static struct wgmma *wgmma_of(struct warp *w) {
@@ -49,7 +55,7 @@ void wgmma_release(struct block *b) {
         struct wgmma *q = &b->wgmma[g];
         for (u32 i = 0; i < q->count; i++) free(q->products[i].rows);
         for (u32 i = 0; i < q->sums_count * WARPGROUP; i++) free(q->sums[i / WARPGROUP].of[i % WARPGROUP]);
-        for (u32 i = 0; i < WARPGROUP; i++) free(q->commits[i]);
+        for (u32 i = 0; i < WARPGROUP; i++) free(q->commits[i]), free(q->issues[i]);
         free(q->products), free(q->sums);
     }
     free(b->wgmma);
@@ -80,6 +86,34 @@ static int same_product(const struct product *p, struct mma how, u32 sums, const
     return memcmp(&p->how, &how, sizeof how) == 0 && p->sums == sums && p->b == o->b && p->flags == o->how && !p->rows == !o->registers && (o->registers || p->a == o->a);
 }
 
+/* Notes a warp's part in a product and what it reads of shared memory: of A its own 16 rows, of B everything. */
+static void note_issue(struct warp *w, struct wgmma *q, u32 site, struct mma how, u32 sums, const struct wgmma_operands *o) {
+    const u32 i = w->index % WARPGROUP, words = how.k * element_bits(how.a) / 32;
+    if (q->issue_count[i] == q->issue_capacity[i]) {
+        q->issue_capacity[i] = q->issue_capacity[i] ? q->issue_capacity[i] * 2 : 16;
+        q->issues[i] = realloc(q->issues[i], q->issue_capacity[i] * sizeof *q->issues[i]);
+    }
+    struct issue *n = &q->issues[i][q->issue_count[i]++];
+    *n = (struct issue){q->issued[i], site, sums, 0, o->registers != NULL};
+    if (!q->is_fenced[i] && first_time(w->block->launch->module->info, site, ~5u))
+        diagnose(w, site, lowest_lane(w->live), "error", "sync", "Execute wgmma.fence.sync.aligned before the first wgmma, and again whenever registers of sums or of A have been written.",
+                 "a wgmma without a wgmma.fence before it: it may read its registers before they are written");
+    if (!w->block->launch->module->info->sanitize) return;
+    w->step++;
+    n->reads = read_begins(w, site, lowest_lane(w->live));
+    if (!o->registers) wgmma_watch_operand(w, site, o->a, ROWS * i, ROWS, words, o->how & WGMMA_A_BY_COLUMNS);
+    wgmma_watch_operand(w, site, o->b, 0, how.n, words, o->how & WGMMA_B_BY_COLUMNS);
+}
+
+static void end_issues(struct warp *w, struct wgmma *q, u32 due) {
+    const u32 i = w->index % WARPGROUP;
+    u32 done = 0;
+    for (; done < q->issue_count[i] && (i32)(due - q->issues[i][done].number) >= 0; done++)
+        if (q->issues[i][done].reads) read_ends(w, q->issues[i][done].reads);
+    q->issue_count[i] -= done;
+    memmove(q->issues[i], q->issues[i] + done, q->issue_count[i] * sizeof *q->issues[i]);
+}
+
 void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_operands o) {
     struct wgmma *q = wgmma_of(w);
     const u32 i = w->index % WARPGROUP, number = q->issued[i]++ - q->executed;
@@ -87,6 +121,7 @@ void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_o
     makes_progress(w->block);
     count_async(w, ASYNC_PRODUCTS, 1), count_async(w, ASYNC_PRODUCTS_FROM_REGISTERS, o.registers != NULL);
     q->sums[sums].last[i] = q->issued[i];
+    note_issue(w, q, site, how, sums, &o);
     if (number == q->count) {
         if (q->count == q->capacity) {
             q->capacity = q->capacity ? q->capacity * 2 : 16;
@@ -99,6 +134,26 @@ void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_o
         rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction, "the four warps of a warpgroup execute different wgmma instructions, or the same with different descriptors");
     if (o.registers) rows_of_fragment(o.registers, p->rows + i * ROWS * row_words);
     p->issued |= 1u << i;
+}
+
+void rt_wgmma_fence(struct warp *w) { wgmma_of(w)->is_fenced[w->index % WARPGROUP] = 1; }
+
+void rt_wgmma_unfenced(struct warp *w, u32 site, u32 writer) {
+    const struct module_info *info = w->block->launch->module->info;
+    if (first_time(info, site, ~6u))
+        diagnose(w, site, lowest_lane(w->live), "error", "sync", "Execute wgmma.fence.sync.aligned between the last write of the registers and the wgmma.",
+                 "a wgmma uses registers that were written at line %u, without a wgmma.fence in between", info->sites[writer].line);
+}
+
+void rt_wgmma_touched(struct warp *w, u32 site, u32 product, int how) {
+    static const char *const did[] = {"read the sums of", "wrote sums of", "wrote registers of A of"};
+    const struct wgmma *q = wgmma_of(w);
+    const struct module_info *info = w->block->launch->module->info;
+    const u32 i = w->index % WARPGROUP, line = info->sites[product].line;
+    for (u32 k = 0; k < q->issue_count[i]; k++)
+        if (info->sites[q->issues[i][k].site].line == line && first_time(info, info->sites[site].line << 4 | 11, line))
+            diagnose(w, site, lowest_lane(w->live), "error", "sync", "Commit the product (wgmma.commit_group) and wait for its group (wgmma.wait_group) first.",
+                     "%s the wgmma at line %u, which has not been waited for", did[how], line);
 }
 
 void rt_wgmma_commit(struct warp *w) {
@@ -135,17 +190,19 @@ static void let_others_issue(struct warp *w, u32 site, u32 issued) {
         if (!(issued >> (i - first) & 1) && (i >= b->warp_count || b->state[i] == WARP_DONE))
             rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction,
                      "a wgmma that warp %u of the block does not execute: all four warps of a warpgroup, %u to %u, must execute the same ones", i, first, first + 3);
+    w->asked_in_vain = 1;
     rt_nanosleep(w, 0);
 }
 
-void rt_wgmma_wait(struct warp *w, u32 site, u32 pending) {
+void rt_wgmma_wait(struct warp *w, u32 pending) {
     struct wgmma *q = wgmma_of(w);
     const u32 i = w->index % WARPGROUP;
     if (q->committed[i] <= pending) return;
     const u32 due = q->commits[i][q->committed[i] - pending - 1];
     while ((i32)(due - q->executed) > 0)
         if (q->products[0].issued == (1u << WARPGROUP) - 1) execute(w, q);
-        else let_others_issue(w, site, q->products[0].issued);
+        else let_others_issue(w, q->products[0].site, q->products[0].issued);
+    end_issues(w, q, due);
     if (!pending) q->committed[i] = 0;
 }
 

@@ -32,7 +32,7 @@ static const u8 *chunk(struct warp *w, u32 site, const struct layout *l, u32 off
     if (UNLIKELY(at + 16 > w->shared_size))
         rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma read offset %u of shared memory, of which the block has %u bytes: check the descriptor's start and its byte offsets",
                  at, w->shared_size);
-    if (UNLIKELY(l->is_target) && bulk_under_way(w->block, at, at + 16, &copy, &thread) && first_time(w->block->launch->module->info, site, copy))
+    if (UNLIKELY(l->is_target) && !w->block->launch->module->info->sanitize && bulk_under_way(w->block, at, at + 16, &copy, &thread) && first_time(w->block->launch->module->info, site, copy))
         diagnose(w, site, lowest_lane(w->live), "error", "sync",
                  "Wait at the copy's barrier object before the wgmma, and for the wgmma's group before its tile is copied anew.",
                  "wgmma read offset %u of shared memory while the bulk copy to it by thread %u at line %u was under way", at, thread,
@@ -40,22 +40,38 @@ static const u8 *chunk(struct warp *w, u32 site, const struct layout *l, u32 off
     return w->shared + at;
 }
 
+/* Row r and chunk k, or by columns 8 rows from 8 r on and k. */
+static inline u32 place(const struct layout *l, int by_columns, u32 r, u32 k) {
+    const u32 S = l->chunks;
+    if (!by_columns) return 16 * S * (r % 8) + l->stride * (r / 8) + (S == 1 ? l->leading : 16) * k;
+    return S == 1 ? 16 * (k % 8) + l->leading * (k / 8) + l->stride * r : 16 * (r % S) + 16 * S * (k % 8) + l->leading * (r / S) + l->stride * (k / 8);
+}
+
 void wgmma_operand(struct warp *w, u32 site, u64 descriptor, u32 rows, u32 words, int by_columns, u32 *out) {
     struct layout l = layout_of(descriptor);
     u32 copy, thread;
     l.is_target = bulk_under_way(w->block, 0, w->shared_size, &copy, &thread);
-    const u32 S = l.chunks;
     if (!by_columns) {
         for (u32 r = 0; r < rows; r++)
-            for (u32 k = 0; k < words / 4; k++)
-                memcpy(out + r * words + 4 * k, chunk(w, site, &l, 16 * S * (r % 8) + l.stride * (r / 8) + (S == 1 ? l.leading : 16) * k), 16);
+            for (u32 k = 0; k < words / 4; k++) memcpy(out + r * words + 4 * k, chunk(w, site, &l, place(&l, 0, r, k)), 16);
         return;
     }
     u16 *halves = (u16 *)out; /* only 16-bit elements can be read by columns */
     for (u32 r = 0; r < rows / 8; r++)
         for (u32 k = 0; k < 2 * words; k++) {
-            const u32 offset = S == 1 ? 16 * (k % 8) + l.leading * (k / 8) + l.stride * r : 16 * (r % S) + 16 * S * (k % 8) + l.leading * (r / S) + l.stride * (k / 8);
-            const u16a *line = (const u16a *)chunk(w, site, &l, offset);
+            const u16a *line = (const u16a *)chunk(w, site, &l, place(&l, 1, r, k));
             for (u32 i = 0; i < 8; i++) halves[(8 * r + i) * 2 * words + k] = line[i];
+        }
+}
+
+void wgmma_watch_operand(struct warp *w, u32 site, u64 descriptor, u32 first, u32 rows, u32 words, int by_columns) {
+    const struct layout l = layout_of(descriptor);
+    const u32 lane = lowest_lane(w->live), unit = by_columns ? 8 : 1, lines = by_columns ? 2 * words : words / 4;
+    for (u32 r = first / unit; r < (first + rows) / unit; r++)
+        for (u32 k = 0; k < lines; k++) {
+            const u32 at = chunk_offset(&l, place(&l, by_columns, r, k));
+            if (at + 16 > w->shared_size) return; /* a fault when the product reads it */
+            check_swizzle(w, site, at, l.chunks);
+            rt_address(w, site, SPACE_SHARED, at, lane, 16);
         }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader.emulator.analysis.effects import has_result
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_meet, value_lanes
+from grader.emulator.translate.memory import OBJECT, SPACE_CODES, lane_addresses, lanes_meet, value_lanes
 
 
 def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
@@ -88,7 +88,7 @@ def barrier_object(w: Writer, instr: Instr) -> None:
     mem = operands[0]
     if not isinstance(mem, Mem):
         raise w.refuse()
-    site = w.site("STORE" if what == "init" else "ATOMIC", 8)
+    site = w.site("STORE" if what == "init" else "ATOMIC", 8, OBJECT)
     lane_addresses(w, mem, "aa", instr.mods.space)
     place = f"w, {site}, {SPACE_CODES[instr.mods.space]}, aa, {w.mask}"
     if what == "inval":
@@ -116,8 +116,13 @@ def barrier_object(w: Writer, instr: Instr) -> None:
 @handles("membar", "fence")
 def fence(w: Writer, instr: Instr) -> None:
     w.line("__atomic_thread_fence(__ATOMIC_SEQ_CST);")
-    if w.layout.watched:
-        w.line("rt_fence(w);")
+    if not w.layout.watched:
+        return
+    w.line("rt_fence(w);")
+    if "mbarrier_init" in instr.mods or (
+        "proxy" in instr.mods and "async" in instr.mods and "global" not in instr.mods
+    ):
+        w.line(f"rt_proxy_fence(w, {w.mask}, {int('mbarrier_init' in instr.mods)});")
 
 
 @handles("trap", "brkpt")

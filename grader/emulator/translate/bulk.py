@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grader.emulator.ptx import Instr, Mem, Operand, Reg, Vec
 from grader.emulator.translate.function import Writer
-from grader.emulator.translate.memory import SPACE_CODES, lane_addresses
+from grader.emulator.translate.memory import ASYNC, SPACE_CODES, lane_addresses
 
 TYPE_NUMBERS = {
     "u32": 2, "b32": 2, "s32": 3, "u64": 4, "b64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9,
@@ -37,7 +37,7 @@ def _reduction(instr: Instr) -> str:
 def _sites(w: Writer, instr: Instr, *, into_shared: bool) -> str:
     """The sites of the load and of the store. A reduction of single elements is atomic (PTX ISA, cp.reduce.async.bulk)."""
     store = "ATOMIC" if "reduce" in instr.mods else "COPY" if into_shared else "STORE"
-    return f"{w.site('LOAD', 16)}, {w.site(store, 16)}"
+    return f"{w.site('LOAD', 16, ASYNC)}, {w.site(store, 16, ASYNC)}"
 
 
 def _addresses(w: Writer, operand: Operand, name: str, space: str) -> None:

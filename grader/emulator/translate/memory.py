@@ -173,7 +173,7 @@ def check_type(w: Writer, t: str) -> None:
 
 
 # enum site_order of runtime/warp.h
-STRONG, RELEASES, TOLERANT, OVERWRITES, ORDERED = 1, 2, 4, 8, 16
+STRONG, RELEASES, TOLERANT, OVERWRITES, ORDERED, ASYNC, OBJECT = 1, 2, 4, 8, 16, 32, 64
 
 
 def order_of(instr: Instr) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grader.emulator.analysis.hazards import mark_misused_registers
 from grader.emulator.analysis.in_flight import give_waits_their_results
 from grader.emulator.analysis.waiting import Callees
 from grader.emulator.ptx import Function, Module
@@ -127,6 +128,7 @@ class _ModuleWriter:
             self.findings.append(finding)
 
     def _function(self, function: Function, budget: int) -> tuple[list[str], int]:
+        mark_misused_registers(function)
         give_waits_their_results(function)
         symbol, facts = self.facts.names[function.name], self.facts
         shared, _ = facts.shared(function)

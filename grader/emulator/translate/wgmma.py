@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from grader.emulator.analysis.hazards import TOUCHED, UNFENCED
 from grader.emulator.analysis.in_flight import sums
 from grader.emulator.ptx import Imm, Instr, Operand, Vec
 from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.memory import ASYNC
 from grader.emulator.translate.tensor import element, place, register_rows, rows_from
 
 
@@ -25,8 +27,21 @@ def wgmma(w: Writer, instr: Instr) -> None:
         w.line("rt_wgmma_commit(w);")
     elif what == "wait_group":
         _wait(w, instr)
-    elif what != "fence":
+    elif what == "fence":
+        w.line("rt_wgmma_fence(w);")
+    elif what in (TOUCHED, UNFENCED):
+        _misuse(w, instr)
+    else:
         raise w.refuse()
+
+
+def _misuse(w: Writer, instr: Instr) -> None:
+    """What hazards.py has found: a site of this line, and one of the instruction at the operand's place in the function."""
+    place, how = (o.value for o in instr.operands if isinstance(o, Imm))
+    other = w.function.body[place]
+    assert isinstance(other, Instr)
+    sites = f"w, {w.site('OTHER')}, {w.number(w.layout.site(other.loc, 'OTHER', 0, 0))}"
+    w.line(f"rt_wgmma_touched({sites}, {how});" if instr.mods.action == TOUCHED else f"rt_wgmma_unfenced({sites});")
 
 
 def _multiply(w: Writer, instr: Instr) -> None:
@@ -63,14 +78,14 @@ def _multiply(w: Writer, instr: Instr) -> None:
     from_registers = register_rows(w, a, "ra") if in_registers else "NULL"
     descriptors = f"{'0' if in_registers else _first_lane(w, a, 'u64')}, {_first_lane(w, b, 'u64')}"
     w.line(
-        f"rt_wgmma(w, {w.site('OTHER')}, how, {number}, "
+        f"rt_wgmma(w, {w.site('LOAD', 0, ASYNC)}, how, {number}, "
         f"(struct wgmma_operands){{{descriptors}, {from_registers}, {' | '.join([*how, added])}}});"
     )
 
 
 def _wait(w: Writer, instr: Instr) -> None:
     pending = instr.operands[-1]
-    w.line(f"rt_wgmma_wait(w, {w.site('OTHER')}, {w.s(pending, 'u32')});")
+    w.line(f"rt_wgmma_wait(w, {w.s(pending, 'u32')});")
     for number, registers in enumerate(sums(w.function)):
         w.line(f"{{ const u32 *const done = rt_wgmma_result(w, {number}); if (done) {{")
         rows_from(w, registers, "done")

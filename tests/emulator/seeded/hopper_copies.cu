@@ -130,8 +130,8 @@ template <bool BUG> __global__ void first_parity(const int *in, int *out) {
 }
 TWINS(first_wait_for_parity_one) {
     int *const out = filled<int>(64);
-    first_parity<BUG><<<1, 64>>>(counting(64), out);
-    expect_all(out, 64, [](int i) { return i + 1; });
+    first_parity<BUG><<<1, 32>>>(counting(64), out);
+    expect_all(out, 32, [](int i) { return i + 1; });
 }
 
 template <bool BUG> __global__ void arrivals(const int *in, int *out) {
@@ -171,6 +171,7 @@ template <bool BUG> __global__ void no_barrier(const int *in, int *out) {
             LOAD(tile, in + 64 * k, 256, &full); // BUG tile_copied_over_while_read: race
         }
         WAIT(&full, k);
+        __syncthreads();
         sum += tile[63 - t]; // BUG tile_copied_over_while_read: race
         if (!BUG) __syncthreads();
     }

@@ -15,12 +15,12 @@ template <bool BUG> __global__ void not_arrived(const unsigned *in, float *out) 
         INIT(&full, 1);
         INIT_DONE();
         EXPECT(&full, sizeof tile);
-        LOAD(tile, in, sizeof tile, &full); // BUG product_before_its_copy: sync
+        LOAD(tile, in, sizeof tile, &full); // BUG product_before_its_copy: race
     }
     __syncthreads();
     if (!BUG) WAIT(&full, 0);
     PRODUCT_FENCE();
-    ADD_PRODUCT(d, PLAIN(tile), PLAIN(tile + TILE_A)); // BUG product_before_its_copy: sync
+    ADD_PRODUCT(d, PLAIN(tile), PLAIN(tile + TILE_A)); // BUG product_before_its_copy: race
     PRODUCT_COMMIT();
     PRODUCT_WAIT(0);
     PUT(out, d);

@@ -1,0 +1,207 @@
+/* Accesses to shared memory by asynchronous operations: copies and products of warpgroups (--sanitize race,init).
+ *
+ * A copy to shared memory is a write at its issue and again when it arrives. Between the two every access to its bytes is
+ * reported, even one by the same thread: as a race, or without --sanitize race as an uninitialised read.
+ *
+ * A product, or a copy from shared memory, reads from its issue to its end: until its group has been waited for. A write in
+ * between is reported. Its chunks of 16 bytes are kept as bits; `is_read` of a cell says that it may be among them.
+ *
+ * Both go through the asynchronous proxy (PTX ISA, "Proxies"), which sees an ordinary store only after a fence.proxy.async: by
+ * the thread that stored, or by one for which a barrier has put the store in order. Words whose store no fence has covered yet
+ * are marked `unfenced` and listed. */
+
+#include "shadow.h"
+#include <stdlib.h>
+
+#define CHUNK 16u
+
+struct reader { u32 number, site, thread; u64 *chunks; };
+
+struct proxies {
+    u32 *unfenced; /* words; one that is no longer marked may be left in the list */
+    u32 unfenced_count, unfenced_capacity;
+    struct reader *readers; /* the operations that read now, the newest last */
+    u32 reader_count, reader_capacity, next;
+};
+
+static struct proxies *proxies_of(struct block *b) {
+    if (!b->proxies) b->proxies = calloc(1, sizeof *b->proxies);
+    return b->proxies;
+}
+
+void proxies_start(struct block *b) {
+    struct proxies *p = b->proxies;
+    if (!p) return;
+    for (u32 i = 0; i < p->reader_count; i++) free(p->readers[i].chunks);
+    p->unfenced_count = p->reader_count = 0;
+}
+
+void proxies_end(struct block *b) {
+    if (!b->proxies) return;
+    proxies_start(b);
+    free(b->proxies->unfenced), free(b->proxies->readers), free(b->proxies);
+    b->proxies = NULL;
+}
+
+static struct access access_by(struct warp *w, u32 site, u32 lane) {
+    const struct site_info *sites = w->block->launch->module->info->sites;
+    return (struct access){.w = w, .sites = sites, .site = site, .thread = w->index * 32 + lane, .stamp = w->block->stamp, .whose = w->block,
+                           .step = (u16)(w->step & STEPS), .bytes = 15, .does = word_for(&sites[site])};
+}
+
+static void thread_name(const struct warp *w, u32 thread, char *text, size_t size) {
+    snprintf(text, size, "thread (%u,%u,%u)", thread % w->ntid[0], thread / w->ntid[0] % w->ntid[1], thread / w->ntid[0] / w->ntid[1]);
+}
+
+/* ---- copies to shared memory ---------------------------------------------------------------------------------------- */
+
+void report_under_way(const struct access *x, const struct cell *c, u64 addr) {
+    const struct module_info *info = x->w->block->launch->module->info;
+    const struct site_info *copy = &x->sites[c->write.at >> 10];
+    const int race = info->sanitize & SANITIZE_RACE, overwrites = x->writes && !x->atomic, bulk = copy->order & SITE_ASYNC;
+    const u32 thread = c->write.at & 1023;
+    if (!first_time(info, x->sites[x->site].line << 4 | 15, copy->line)) return;
+    char who[80] = "this thread", place[256], facts[1800], wait[200] = "";
+    if (thread != x->thread) thread_name(x->w, thread, who, sizeof who);
+    if (bulk && x->w->early_wait)
+        snprintf(wait, sizeof wait, ": the wait at line %u passed at once, because the phase of that parity was complete before", x->sites[x->w->early_wait - 1].line);
+    place_of(x, addr, place, sizeof place);
+    race_facts(x, addr, copy, "copy", facts, sizeof facts);
+    diagnose_with(race ? facts : "", x->w, x->site, x->thread, race && !overwrites ? "error" : "warning", race ? "race" : "init",
+                  wait[0] ? "Wait with the parity of the copy's phase: 0 for a barrier object's first phase, then 1, 0, … in turn."
+                  : bulk  ? "Wait at the copy's barrier object before this access."
+                          : "An asynchronous copy to this memory has not been waited for: call __pipeline_wait_prior(0) (cp.async.wait_group 0), then __syncthreads(), before this access.",
+                  "%s of %s while the asynchronous copy to it by %s at line %u is under way%s", x->does, place, who, copy->line, wait);
+}
+
+void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes, u32 swizzle, int on_time) {
+    struct block *b = w->block;
+    if (b->stamp) order_access(b);
+    const struct access x = access_by(w, site, lane);
+    for (u64 at = addr; target && at < addr + bytes; at += 4) {
+        struct cell *c = &target->shadow[at / 4];
+        c->under_way = 0, c->initialised = 15, c->unfenced = 0, c->swizzle = swizzle & 15;
+        if (on_time) remember_write(&x, c);
+    }
+}
+
+/* ---- reads of shared memory ----------------------------------------------------------------------------------------- */
+
+u32 read_begins(struct warp *w, u32 site, u32 lane) {
+    struct proxies *p = proxies_of(w->block);
+    if (p->reader_count == p->reader_capacity) {
+        p->reader_capacity = p->reader_capacity ? 2 * p->reader_capacity : 16;
+        p->readers = realloc(p->readers, p->reader_capacity * sizeof *p->readers);
+    }
+    p->readers[p->reader_count++] = (struct reader){++p->next, site, w->index * 32 + lane, calloc(w->shared_size / CHUNK / 64 + 1, sizeof(u64))};
+    return p->next;
+}
+
+/* The thread may have waited later than it read: the read counts as one of now, too. */
+void read_ends(struct warp *w, u32 number) {
+    struct proxies *p = proxies_of(w->block);
+    u32 i = 0;
+    while (i < p->reader_count && p->readers[i].number != number) i++;
+    if (i == p->reader_count) return;
+    const struct reader r = p->readers[i];
+    p->readers[i] = p->readers[--p->reader_count];
+    const struct access x = access_by(w, r.site, r.thread % 32);
+    for (u32 chunk = 0; w->block->stamp && chunk < w->shared_size / CHUNK; chunk++)
+        if (r.chunks[chunk / 64] >> chunk % 64 & 1)
+            for (u32 word = 0; word < CHUNK / 4; word++) remember_read(&x, &w->block->shadow[chunk * CHUNK / 4 + word]);
+    free(r.chunks);
+}
+
+void check_readers(const struct access *x, struct cell *c, u64 addr) {
+    const struct module_info *info = x->w->block->launch->module->info;
+    const struct proxies *p = x->whose->proxies;
+    c->is_read = 0;
+    for (u32 i = 0; p && i < p->reader_count; i++) {
+        const struct reader *r = &p->readers[i];
+        if (!(r->chunks[addr / CHUNK / 64] >> addr / CHUNK % 64 & 1)) continue;
+        c->is_read = 1;
+        const struct site_info *s = &x->sites[r->site];
+        const int product = s->kind == SITE_LOAD && s->bytes == 0;
+        if (x->same_value || !first_time(info, x->sites[x->site].line << 4 | 14, s->line)) continue;
+        char who[80], place[256], facts[1800];
+        thread_name(x->w, r->thread, who, sizeof who);
+        place_of(x, addr, place, sizeof place);
+        race_facts(x, addr, s, "copy", facts, sizeof facts);
+        diagnose_with(facts, x->w, x->site, x->thread, "error", "race",
+                      product ? "Wait for the product's group (wgmma.wait_group) in all its warps, then let them reach a barrier, before its operand is overwritten."
+                              : "Let the thread that copies wait until its group has been read (cp.async.bulk.wait_group.read 0), then reach a barrier, before the memory is overwritten.",
+                      "%s of %s while %s by %s at line %u may still read it", x->does, place, product ? "the wgmma" : "the bulk copy", who, s->line);
+    }
+}
+
+/* ---- ordinary stores before them ------------------------------------------------------------------------------------ */
+
+void plain_store(const struct access *x, struct cell *c, u64 addr) {
+    if (!HAS_CLUSTERS || x->whose != x->w->block) return;
+    struct proxies *p = proxies_of(x->whose);
+    if (c->unfenced) return;
+    c->unfenced = 1;
+    if (p->unfenced_count == p->unfenced_capacity) {
+        p->unfenced_capacity = p->unfenced_capacity ? 2 * p->unfenced_capacity : 256;
+        p->unfenced = realloc(p->unfenced, p->unfenced_capacity * sizeof *p->unfenced);
+    }
+    p->unfenced[p->unfenced_count++] = (u32)addr / 4;
+}
+
+void rt_proxy_fence(struct warp *w, u32 m, int only_objects) {
+    struct block *b = w->block;
+    struct proxies *p = b->proxies;
+    const struct site_info *sites = b->launch->module->info->sites;
+    u32 left = 0;
+    u64 block;
+    for (u32 i = 0; p && i < p->unfenced_count; i++) {
+        struct cell *c = &b->shadow[p->unfenced[i]];
+        const u32 thread = c->write.at & 1023;
+        const int own = thread / 32 == w->index && m >> thread % 32 & 1;
+        if ((own || order_of(w, c->write.stamp, &block) == ORDER_BEFORE) && (!only_objects || sites[c->write.at >> 10].order & SITE_OBJECT)) c->unfenced = 0;
+        if (c->unfenced) p->unfenced[left++] = p->unfenced[i];
+    }
+    if (p) p->unfenced_count = left;
+}
+
+static void report_unfenced(const struct access *x, const struct cell *c, u64 addr) {
+    const struct module_info *info = x->w->block->launch->module->info;
+    const struct site_info *store = &x->sites[c->write.at >> 10];
+    const int object = store->order & SITE_OBJECT;
+    if (!first_time(info, x->sites[x->site].line << 4 | 13, store->line)) return;
+    char who[80] = "this thread", place[256], facts[1800];
+    if ((c->write.at & 1023) != x->thread) thread_name(x->w, c->write.at & 1023, who, sizeof who);
+    place_of(x, addr, place, sizeof place);
+    race_facts(x, addr, store, "copy", facts, sizeof facts);
+    diagnose_with(facts, x->w, x->site, x->thread, "error", "race",
+                  object ? "Let the thread that initialises barrier objects execute fence.mbarrier_init (or fence.proxy.async) afterwards, and then a barrier."
+                         : "Let every thread that stores execute fence.proxy.async.shared::cta after its stores, before the barrier.",
+                  "asynchronous %s of %s, which %s %s at line %u without a proxy fence after it", object ? "use" : "read", place, who, object ? "initialised" : "wrote", store->line);
+}
+
+void asynchronous_read(const struct access *x, struct cell *c, u64 addr) {
+    struct proxies *p = proxies_of(x->whose);
+    if (c->unfenced) report_unfenced(x, c, addr);
+    if (!p->reader_count || x->whose != x->w->block) return;
+    c->is_read = 1;
+    p->readers[p->reader_count - 1].chunks[addr / CHUNK / 64] |= 1ull << addr / CHUNK % 64;
+}
+
+void check_object(struct warp *w, u32 site, u32 lane, u32 addr) {
+    if (!w->block->stamp) return;
+    const struct access x = access_by(w, site, lane);
+    const struct cell *c = &w->block->shadow[addr / 4];
+    if (c->unfenced) report_unfenced(&x, c, addr);
+}
+
+/* ---- layouts -------------------------------------------------------------------------------------------------------- */
+
+void check_swizzle(struct warp *w, u32 site, u32 addr, u32 swizzle) {
+    const struct module_info *info = w->block->launch->module->info;
+    const struct cell *c = &w->block->shadow[addr / 4];
+    const struct site_info *copy = &info->sites[c->write.at >> 10];
+    if (!c->swizzle || c->swizzle == swizzle || c->under_way || !first_time(info, info->sites[site].line << 4 | 12, copy->line)) return;
+    static const char *const names[] = {"no swizzle", "a swizzle of 32 bytes", "a swizzle of 64 bytes", "a swizzle of 128 bytes"};
+    diagnose(w, site, lowest_lane(w->live), "error", "memory", "Give the tensor map and the descriptor (bits 62 and 63: 1 for 128 bytes, 2 for 64, 3 for 32, 0 for none) the same swizzle.",
+             "the wgmma's descriptor says %s, and the tensor copy at line %u wrote this tile with %s", names[lowest_lane(swizzle)], copy->line, names[lowest_lane(c->swizzle)]);
+}
