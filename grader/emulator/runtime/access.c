@@ -50,7 +50,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
                 rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes at offset %llu of the shared memory of block %u of the cluster, which has %u bytes", did(w, site), bytes,
                          (unsigned long long)(addr & CLUSTER_OFFSET), (u32)(addr >> 24) - 1, w->shared_size);
             *address = addr & CLUSTER_OFFSET, watched->whose = peer;
-            if (peer != w->block) peer->visit = (struct visit){w, site, lane};
+            if (peer != w->block) peer->visit = (struct visit){w, site, lane, peer->cluster->phase};
             return peer->shared + *address;
         }
         if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) watched->space = SPACE_PARAM; /* holds no variable, but its atomics put warps in order */

@@ -40,7 +40,7 @@ struct block *cluster_block(struct block *b, u64 address) {
 
 void cluster_check_end(struct block *b) {
     const struct visit v = b->visit;
-    if (!v.w || !b->cluster || b->cluster->ended + 1 == b->cluster->size || !first_time(b->launch->module->info, v.site, ~3u)) return;
+    if (!v.w || !b->cluster || !first_time(b->launch->module->info, v.site, ~3u)) return;
     diagnose(v.w, v.site, v.lane, "error", "memory", "Let all blocks reach a barrier of the cluster (cluster.sync()) after the last access to each other's shared memory.",
              "used shared memory of block %u of the cluster, which may have ended: nothing makes that block wait for this access", b->warps[0].cluster_rank);
 }
@@ -79,6 +79,8 @@ void rt_cluster_wait(struct warp *w, u32 site) {
                      c->arrived);
         rt_nanosleep(w, 0);
     }
-    w->synced = b->stamp, b->visit.w = NULL;
-    if (c) b->cluster_synced = c->completed;
+    w->synced = b->stamp;
+    if (!c) return;
+    b->cluster_synced = c->completed;
+    if (b->visit.phase <= w->cluster_phase) b->visit.w = NULL;
 }

@@ -220,7 +220,7 @@ struct barrier { u32 expected, arrived; u32 reduce_count, reduce_lanes; u32 gene
 struct fiber { void *stack_pointer; u8 *stack; };
 
 /* The last access of another block of the cluster to a block's shared memory since the block waited for others; or w = NULL. */
-struct visit { struct warp *w; u32 site, lane; };
+struct visit { struct warp *w; u32 site, lane, phase; }; /* phase: of the cluster's barrier */
 
 #define EARLY_READS 32u
 struct early_read { u32 warp, site, thread, addr; };
@@ -363,6 +363,8 @@ void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
 #define GUARD_BYTES (1u << 18) /* below it, where no frame can step over */
 void yield_warp(struct warp *w); /* returns at the warp's next turn */
+/* rt_fault for a warp other than the one that runs. */
+void diagnose_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) __attribute__((format(printf, 5, 6)));
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);
 void barrier_orders(struct block *b); /* under --sanitize race, orders the block's accesses before now and those after */

@@ -42,10 +42,24 @@ struct object {
     u32 completed;   /* the stamp of the last one (order.c) */
     u32 expect_line; /* of the last expect_tx, or 0 */
 };
-struct objects { u32 count, capacity; struct object *of; };
+/* A warp's last test if that was in vain. */
+struct vain { u32 site, lanes, expect_line; struct state left; };
+struct objects {
+    u32 count, capacity;
+    struct object *of;
+    struct vain *vain; /* of each warp */
+};
+
+static struct objects *objects_of(struct block *b) {
+    if (!b->objects) {
+        b->objects = calloc(1, sizeof *b->objects);
+        b->objects->vain = calloc(b->worker->capacity_warps, sizeof *b->objects->vain);
+    }
+    return b->objects;
+}
 
 static struct object *facts_of(struct block *b, const u64 *at) {
-    struct objects *o = b->objects ? b->objects : (b->objects = calloc(1, sizeof *o));
+    struct objects *o = objects_of(b);
     for (u32 i = 0; i < o->count; i++)
         if (o->of[i].at == at) return &o->of[i];
     if (o->count == o->capacity) {
@@ -63,7 +77,7 @@ void mbarrier_start(struct block *b) {
 }
 
 void mbarrier_release(struct block *b) {
-    if (b->objects) free(b->objects->of), free(b->objects);
+    if (b->objects) free(b->objects->of), free(b->objects->vain), free(b->objects);
     b->objects = NULL;
 }
 
@@ -122,7 +136,7 @@ void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u3
         u64 *object = object_at(w, site, space, addr[l], l), old = *object, n = (u32)vv[l];
         struct state s = unpack(old);
         if (n > s.pending)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than init() was called for",
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than init() was called for, or one arrives again before the phase is complete",
                      (unsigned long long)n, (unsigned long long)s.pending, (unsigned long long)s.expected);
         s.pending -= n;
         if (drops) s.expected -= n;
@@ -161,11 +175,34 @@ void mbarrier_complete(struct warp *w, u32 site, u32 lane, struct block *whose, 
                  "the bulk copy issued here completes at a barrier object that is not initialised, or no longer");
 }
 
-/* What is wrong with the bytes of a phase that never becomes complete. */
-static const char *bytes_left(i64 bytes, u32 expect_line, char *text, size_t size) {
-    snprintf(text, size, bytes > 0 ? " and %lld more bytes than its copies bring (expect_tx at line %u)" : " and its copies bring %lld bytes more than expect_tx at line %u counted",
-             (long long)(bytes > 0 ? bytes : -bytes), expect_line);
-    return bytes ? text : "";
+/* ---- waiting ---------------------------------------------------------------------------------------------------------- */
+
+/* What is wrong with a phase that never becomes complete. */
+static const char *trouble(const struct vain *v, char *text, size_t size) {
+    const i64 bytes = v->left.bytes;
+    if (bytes > 0) snprintf(text, size, " and %lld more bytes than its copies bring (expect_tx at line %u)", (long long)bytes, v->expect_line);
+    else if (bytes < 0) snprintf(text, size, " and its copies bring %lld bytes more than expect_tx at line %u counted", (long long)-bytes, v->expect_line);
+    else snprintf(text, size, "%s", v->left.pending == v->left.expected ? ", none of which has come (or it waits with the wrong parity)" : "");
+    return text;
+}
+
+/* How surely a wait is the cause of a deadlock: bytes that are counted wrongly, then arrivals that are missing. */
+static int suspicion(const struct vain *v) { return v->left.bytes ? 2 : v->left.pending < v->left.expected; }
+
+static void deadlock(struct warp *w) {
+    const struct block *b = w->block;
+    struct warp *worst = w;
+    const struct vain *vain = b->objects->vain;
+    for (u32 i = 0; i < b->warp_count; i++)
+        if (b->warps[i].asked_in_vain && b->state[i] == WARP_READY && suspicion(&vain[i]) > suspicion(&vain[worst->index])) worst = &b->warps[i];
+    const struct vain *v = &vain[worst->index];
+    char text[160];
+    diagnose_fault(worst, v->site, lowest_lane(v->lanes), cudaErrorLaunchTimeout,
+                   "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for %llu more of %llu arrivals%s, and %s",
+                   (unsigned long long)v->left.pending, (unsigned long long)v->left.expected, trouble(v, text, sizeof text),
+                   v->lanes == worst->live ? "all other threads of the block wait too"
+                                           : "the threads that still run wait too, or are lanes of its warp outside the function it waits in, which the emulator cannot run: make it __forceinline__");
+    leave_warp(w, WARP_DEAD);
 }
 
 /* A warp's wait has succeeded. */
@@ -180,9 +217,9 @@ static void passes(struct warp *w, u32 site, const u64 *object) {
 }
 
 u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity) {
-    u32 done = 0, expect_line = 0;
     struct block *b = w->block;
-    struct state left = {0};
+    struct vain *vain = &objects_of(b)->vain[w->index];
+    u32 done = 0;
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo);
         u64 *object = object_at(w, site, space, addr[l], l);
@@ -193,8 +230,8 @@ u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m
             done |= 1u << l;
             if (b->launch->module->info->sanitize) passes(w, site, object);
         } else {
-            left = s;
-            if (s.bytes) expect_line = facts_of(owner_of(b, object), object)->expect_line;
+            vain->left = s;
+            if (s.bytes) vain->expect_line = facts_of(owner_of(b, object), object)->expect_line;
         }
     }
     if (done) b->visit.w = NULL;
@@ -203,14 +240,8 @@ u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m
         b->asked_in_vain = w->asked_in_vain = 0;
         return done;
     }
-    char text[160];
-    w->asked_in_vain = 1;
-    if (++b->asked_in_vain > VAIN_MAXIMUM)
-        rt_fault(w, site, lowest_lane(m & ~done), cudaErrorLaunchTimeout,
-                 "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for %llu more of %llu arrivals%s, and %s",
-                 (unsigned long long)left.pending, (unsigned long long)left.expected, bytes_left(left.bytes, expect_line, text, sizeof text),
-                 m == w->live ? "all other threads of the block wait too"
-                              : "the threads that still run wait too, or are lanes of its warp outside the function it waits in, which the emulator cannot run: make it __forceinline__");
+    w->asked_in_vain = 1, vain->site = site, vain->lanes = m & ~done;
+    if (++b->asked_in_vain > VAIN_MAXIMUM) deadlock(w);
     rt_nanosleep(w, 0);
     return done;
 }

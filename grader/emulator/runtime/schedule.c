@@ -217,12 +217,7 @@ device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address) {
     return NULL;
 }
 
-void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) {
-    char text[1024];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
+static void fault(struct warp *w, u32 site, u32 lane, int code, const char *text) {
     struct launch *l = w->block->launch;
     static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&first);
@@ -238,7 +233,24 @@ void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, 
         diagnose(w, site, lane, "error", code == cudaErrorLaunchTimeout ? "sync" : "memory", advice, "%s", text);
     }
     pthread_mutex_unlock(&first);
+}
+
+#define FORMATTED(text)                                                                                                \
+    char text[1024];                                                                                                   \
+    va_list list;                                                                                                      \
+    va_start(list, format);                                                                                            \
+    vsnprintf(text, sizeof text, format, list);                                                                        \
+    va_end(list)
+
+void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) {
+    FORMATTED(text);
+    fault(w, site, lane, code, text);
     leave_warp(w, WARP_DEAD);
+}
+
+void diagnose_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) {
+    FORMATTED(text);
+    fault(w, site, lane, code, text);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------------ */

@@ -21,15 +21,15 @@ template <bool BUG> __global__ void does_not_wait(const int *in, int *out) {
     if (producer) {
         for (int k = 0; k < TILES && t == 0; k++) {
             if (!BUG && k >= STAGES) WAIT(&empty[k % STAGES], (k / STAGES - 1) & 1);
-            EXPECT(&full[k % STAGES], 128);
-            LOAD(tile[k % STAGES], in + 32 * k, 128, &full[k % STAGES]); // BUG producer_does_not_wait: race
+            EXPECT(&full[k % STAGES], 128); // BUG producer_does_not_wait: memory
+            LOAD(tile[k % STAGES], in + 32 * k, 128, &full[k % STAGES]);
         }
         return;
     }
     int sum = 0;
     for (int k = 0; k < TILES; k++) {
         WAIT(&full[k % STAGES], k / STAGES & 1);
-        sum += tile[k % STAGES][t]; // BUG producer_does_not_wait: race
+        sum += tile[k % STAGES][t];
         ARRIVE(&empty[k % STAGES]);
     }
     out[t] = sum;
@@ -95,14 +95,14 @@ template <bool BUG> __global__ void every_tile(const int *in, int *out) {
         for (int k = 0; k < TILES && t == 0; k++) {
             if (k >= STAGES) WAIT(&empty[k % STAGES], (k / STAGES - 1) & 1);
             EXPECT(&full[k % STAGES], 128);
-            LOAD(tile[k % STAGES], in + 32 * k, 128, &full[k % STAGES]); // BUG parity_of_the_tile_not_the_round: race
+            LOAD(tile[k % STAGES], in + 32 * k, 128, &full[k % STAGES]);
         }
         return;
     }
     int sum = 0;
     for (int k = 0; k < TILES; k++) {
-        WAIT(&full[k % STAGES], (BUG ? k : k / STAGES) & 1); // BUG parity_of_the_tile_not_the_round: race
-        sum += tile[k % STAGES][t]; // BUG parity_of_the_tile_not_the_round: race
+        WAIT(&full[k % STAGES], (BUG ? k : k / STAGES) & 1); // BUG parity_of_the_tile_not_the_round: sync
+        sum += tile[k % STAGES][t];
         ARRIVE(&empty[k % STAGES]);
     }
     out[t] = sum;
