@@ -118,8 +118,8 @@ def _rank(found: Diagnostic) -> int | None:
     """The finding's rank among the suspects: 0 comes first; None is no suspect at all."""
     if found.race is not None:
         return 4 if found.race.between == "lanes" else 0 if found.severity == "error" else 2
-    if found.tool in ("memory", "sync") and found.severity == "error":
-        return 1
+    if found.severity == "error" and found.tool in ("race", "memory", "sync"):
+        return 0 if found.tool == "race" else 1  # a race without facts is one with an asynchronous operation
     if found.tool == "api" and found.line and "was refused" in found.message:
         return 1  # a refused allocation or launch leads to null pointers and unwritten values
     return 3 if found.tool == "init" else None

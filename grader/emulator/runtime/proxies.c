@@ -123,14 +123,13 @@ void check_readers(const struct access *x, struct cell *c, u64 addr) {
         const struct site_info *s = &x->sites[r->site];
         const int product = s->kind == SITE_LOAD && s->bytes == 0;
         if (x->same_value || !first_time(info, x->sites[x->site].line << 4 | 14, s->line)) continue;
-        char who[80], place[256], facts[1800];
+        char who[80], place[256];
         thread_name(x->w, r->thread, who, sizeof who);
         place_of(x, addr, place, sizeof place);
-        race_facts(x, addr, s, "copy", facts, sizeof facts);
-        diagnose_with(facts, x->w, x->site, x->thread, "error", "race",
-                      product ? "Wait for the product's group (wgmma.wait_group) in all its warps, then let them reach a barrier, before its operand is overwritten."
-                              : "Let the thread that copies wait until its group has been read (cp.async.bulk.wait_group.read 0), then reach a barrier, before the memory is overwritten.",
-                      "%s of %s while %s by %s at line %u may still read it", x->does, place, product ? "the wgmma" : "the bulk copy", who, s->line);
+        diagnose(x->w, x->site, x->thread, "error", "race",
+                 product ? "Wait for the product's group (wgmma.wait_group) in all its warps, then let them reach a barrier, before its operand is overwritten."
+                         : "Let the thread that copies wait until its group has been read (cp.async.bulk.wait_group.read 0), then reach a barrier, before the memory is overwritten.",
+                 "%s of %s while %s by %s at line %u may still read it", x->does, place, product ? "the wgmma" : "the bulk copy", who, s->line);
     }
 }
 
@@ -169,14 +168,13 @@ static void report_unfenced(const struct access *x, const struct cell *c, u64 ad
     const struct site_info *store = &x->sites[c->write.at >> 10];
     const int object = store->order & SITE_OBJECT;
     if (!first_time(info, x->sites[x->site].line << 4 | 13, store->line)) return;
-    char who[80] = "this thread", place[256], facts[1800];
+    char who[80] = "this thread", place[256];
     if ((c->write.at & 1023) != x->thread) thread_name(x->w, c->write.at & 1023, who, sizeof who);
     place_of(x, addr, place, sizeof place);
-    race_facts(x, addr, store, "copy", facts, sizeof facts);
-    diagnose_with(facts, x->w, x->site, x->thread, "error", "race",
-                  object ? "Let the thread that initialises barrier objects execute fence.mbarrier_init (or fence.proxy.async) afterwards, and then a barrier."
-                         : "Let every thread that stores execute fence.proxy.async.shared::cta after its stores, before the barrier.",
-                  "asynchronous %s of %s, which %s %s at line %u without a proxy fence after it", object ? "use" : "read", place, who, object ? "initialised" : "wrote", store->line);
+    diagnose(x->w, x->site, x->thread, "error", "race",
+             object ? "Let the thread that initialises barrier objects execute fence.mbarrier_init (or fence.proxy.async) afterwards, and then a barrier."
+                    : "Let every thread that stores execute fence.proxy.async.shared::cta after its stores, before the barrier.",
+             "asynchronous %s of %s, which %s %s at line %u without a proxy fence after it", object ? "use" : "read", place, who, object ? "initialised" : "wrote", store->line);
 }
 
 void asynchronous_read(const struct access *x, struct cell *c, u64 addr) {

@@ -135,7 +135,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
     place_of(x, addr, place, sizeof place);
     race_facts(x, addr, s, whose, facts, sizeof facts);
-    diagnose_with(facts, x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
+    diagnose_with((s->order | x->sites[x->site].order) & SITE_ASYNC ? "" : facts, x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
 }
 
 static void against_write(const struct access *x, const struct record *r, u32 bytes, u32 step, u64 addr) {

@@ -6,7 +6,7 @@ from grader.emulator.ptx import Instr, Mem
 from grader.emulator.translate.atomics import atomic
 from grader.emulator.translate.bulk import TYPE_NUMBERS
 from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import SPACE_CODES, elements, lane_addresses, store, value_lanes
+from grader.emulator.translate.memory import ASYNC, SPACE_CODES, elements, lane_addresses, store, value_lanes
 from grader.emulator.translate.types import BITS
 
 
@@ -44,7 +44,8 @@ def _send(w: Writer, instr: Instr) -> None:
         (f"REDUCE_{instr.mods.operation.upper()}", TYPE_NUMBERS[t]) if instr.op == "red" else ("REDUCE_NONE", 0)
     )
     size = BITS[t] // 8
+    site = w.site("ATOMIC" if instr.op == "red" else "COPY", size * len(items), ASYNC)
     w.line(
-        f"rt_send(w, {w.site('COPY', size * len(items))}, (struct bulk_copy){{{SPACE_CODES[space]}, SPACE_LOCAL, {how}, "
+        f"rt_send(w, {site}, (struct bulk_copy){{{SPACE_CODES[space]}, SPACE_LOCAL, {how}, "
         f"{number}}}, {size}, {len(items)}, ta, oa, vv, {w.mask});"
     )
