@@ -27,7 +27,8 @@ from grader.base.errors import MachineFault
 from grader.programs.engine.cuda import CudaEngine, find_gpu
 from grader.programs.toolkit import find_toolkit
 from grader.sanitizers import CHECKS, LEAKS, Check, Report, run_check
-from tests.emulator.seeded_bugs import CORRECT, SEEDED, SeededBug, programs_in, run, seeded_bugs
+from tests.emulator.programs import target_of
+from tests.emulator.seeded_bugs import SEEDED, SeededBug, correct_programs, run, seeded_bugs
 
 WALL_S = 15.0
 """For one program under one tool: some of them never end."""
@@ -46,6 +47,8 @@ them on the {bugs} seeded bugs of `tests/emulator/seeded`, small programs with o
 
 A cell lists the lines that a tool names, of the same kind as the bug; "(host)" is a bug in host code, for which "found"
 without a line will do. "elsewhere" means that the tool reports something of the kind, but at no line that is wrong.
+The programs of files hopper_* are built for sm_90a. Each has a twin without the bug, about which the emulator reports
+nothing and whose result is right on both.
 
 ## What the emulator looks at
 
@@ -58,13 +61,21 @@ without a line will do. "elsewhere" means that the tool reports something of the
   function separates. Writing the value that is there already is no race, nor is a plain look beside `atomicCAS`, `Min`,
   `Max`, `And` or `Or`. An asynchronous copy (cp.async) is a write that lasts until its thread has waited for it: before
   that, any access to its bytes is reported, and by init where races are not looked for. A completed phase of a barrier
-  object (cuda::barrier, cuda::pipeline, mbarrier) counts as a barrier of the whole block.
+  object (cuda::barrier, cuda::pipeline, mbarrier) puts in order all that was before it and what a warp does after it
+  has waited. On Hopper: a bulk copy is a write, or a read of its source, from its issue until it has been waited for; a
+  wgmma reads its operands until its group has been waited for; ordinary stores before such a read need a
+  fence.proxy.async; blocks of a cluster need a barrier of the cluster, or a barrier object, between accesses to one's
+  shared memory.
 - init: reads of bytes that were never written since cudaMalloc, or by no thread of the block in shared memory; copies
   to the host of 16 bytes or more that nothing wrote.
+- memory, on Hopper also: a block of a cluster that may have ended when another uses its shared memory; a wgmma whose
+  descriptor has another swizzle than the tensor map (with race or init).
 - sync (always on): barriers that not all threads of a warp reach, warp functions and `__syncwarp()` with masks that do
   not name the caller or name lanes that never come, deadlock, also at barrier objects, kernels that run for too long.
   Lanes that wait in a loop for other lanes of their warp, at a lock or for a flag, let these go on, as on GPUs since
-  compute capability 7.0; only not in a function that was not inlined, and the report of such a loop then says so.
+  compute capability 7.0; only not in a function that was not inlined, and the report of such a loop then says so. On
+  Hopper: bytes that expect_tx counts wrongly; blocks that end while a copy is under way; registers of a wgmma that are
+  used before its group has been waited for; a missing wgmma.fence.
 
 The sample looked at is the smallest that crashed, else the smallest that failed, else the smallest that is worth it;
 its name is printed. Without `--sanitize`, on the emulator, `check` and `grade` look by themselves where a test failed
@@ -118,9 +129,9 @@ def emulated(bug: SeededBug) -> Found:
 def reported_about_correct_programs() -> list[str]:
     """Every message of the emulator about the correct programs."""
     messages = []
-    for name in programs_in(CORRECT):
+    for source, name in correct_programs():
         with tempfile.TemporaryDirectory() as folder:
-            messages += [f"{name}: {d['message']}" for d in run(CORRECT, name, Path(folder)).diagnostics()]
+            messages += [f"{name}: {d['message']}" for d in run(source, name, Path(folder)).diagnostics()]
     return messages
 
 
@@ -130,7 +141,8 @@ def reported_about_correct_programs() -> list[str]:
 def compile_for(engine: CudaEngine, source: Path, folder: Path) -> Path:
     """The program for this GPU. Raises MachineFault with nvcc's output."""
     major, minor = engine.gpu.compute_capability
-    code = f"arch=compute_{major}{minor},code=sm_{major}{minor}"
+    chip = f"{major}{minor}a" if target_of(source) == f"sm_{major}{minor}a" else f"{major}{minor}"
+    code = f"arch=compute_{chip},code=sm_{chip}"
     program = folder / source.stem
     options = ("-O3", "-std=c++17", "-lineinfo", "-gencode", code)
     command: list[str | Path] = [engine.toolkit.nvcc, *options, source, "-o", program]

@@ -13,6 +13,7 @@ ALL_SANITIZERS = frozenset({"memory", "race", "init", "sync"})
 CORRECT = SEEDED / "correct.cu"
 _MARK = re.compile(r"// BUG (\w+): (\w+)( host)?")
 _PROGRAM = re.compile(r"^(?:PROGRAM|TWINS)\((\w+)\)", re.M)
+_TWINS = re.compile(r"^TWINS\((\w+)\)", re.M)
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,17 @@ class SeededBug:
 
 
 def programs_in(source: Path) -> list[str]:
-    return _PROGRAM.findall(source.read_text())
+    return _names(_PROGRAM, source)
+
+
+def _names(pattern: re.Pattern[str], source: Path) -> list[str]:
+    return pattern.findall(source.read_text())
+
+
+def correct_programs() -> list[tuple[Path, str]]:
+    """Programs that look wrong: those of correct.cu, and the twins of seeded bugs."""
+    twins = [(source, f"correct_{name}") for source in sorted(SEEDED.glob("*.cu")) for name in _names(_TWINS, source)]
+    return [(CORRECT, name) for name in programs_in(CORRECT)] + twins
 
 
 def seeded_bugs() -> list[SeededBug]:
