@@ -30,8 +30,8 @@ __global__ void one_more_than_come(float *out) {
     if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 65;" ::"r"(object(&bar)) : "memory");
     __syncthreads();
     asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(object(&bar)) : "memory");
-    while (!done) // BUG barrier_object_waits_for_too_many: sync
-        asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(object(&bar)), "l"(token) : "memory");
+    while (!done)
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(object(&bar)), "l"(token) : "memory"); // BUG barrier_object_waits_for_too_many: sync
     out[threadIdx.x] = (float)done;
 }
 PROGRAM(barrier_object_waits_for_too_many) { one_more_than_come<<<1, 64>>>(filled<float>(64)); }
