@@ -1,7 +1,8 @@
 /* Clusters of blocks (PTX ISA, "Cluster of Cooperative Thread Arrays").
  *
  * One worker runs all blocks of a cluster, in turns, so they reach each other's shared memory like their own. A block that
- * has ended keeps its memory until the whole cluster has, but an access to it is a fault, as it may be on a GPU. */
+ * has ended keeps its memory until the whole cluster has, but an access to it is a fault, as it may be on a GPU. So is an
+ * access before that which the block did not wait for: it is reported when the block ends. */
 
 #include "emu.h"
 #include <stdlib.h>

@@ -9,10 +9,11 @@
  *
  * A phase is complete when it waits for neither. The token of an arrival is the object's value before it; a token is valid in
  * its phase and the next one, so one bit tells them apart. Threads wait by testing repeatedly, so a warp whose test fails lets
- * the others run, and bulk copies arrive meanwhile (bulk.c). A block is deadlocked if for longer than any other loop runs
- * without rt_poll its warps do nothing but test without success.
+ * the others run, and bulk copies arrive meanwhile (bulk.c). A block is deadlocked if its warps do nothing but test without
+ * success for long; the report names the wait that is the likeliest cause.
  *
- * Under --sanitize race, a completed phase orders the whole block, as a named barrier does. */
+ * Under --sanitize race, a completed phase puts what was before it in order with what a warp does after waiting for it.
+ */
 
 #include "async.h"
 #include "counters.h"
