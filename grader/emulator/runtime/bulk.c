@@ -193,6 +193,9 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
         if (box.at[0] * (i32)box.map.element % 16)
             rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a box that begins %d bytes from the start of its tensor's rows: the first coordinate times the element's %u bytes must be a multiple of 16",
                      box.at[0] * (i32)box.map.element, box.map.element);
+        for (u32 i = 0; i < how.dimensions && !object && !how.by_pixels; i++)
+            if (box.at[i] < 0) /* an H200, for every element size, in stores and reductions; the PTX ISA does not say so */
+                rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a store of a box that begins before its tensor, at coordinate %d of dimension %u: only loads may begin there", box.at[i], i);
         const u32 bytes = box_bytes(&box.map);
         if (shared[l] % 128)
             rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, and begins %u after one: declare it __align__(128)",

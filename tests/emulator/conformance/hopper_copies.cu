@@ -198,7 +198,7 @@ TEST(tensor_boxes_have_up_to_five_dimensions) {
 TEST(tensor_boxes_are_filled_outside_and_cut_when_stored) {
     EXPECT(moves(1, {{44}}, {{32}}, {{28}}, CU_TENSOR_MAP_SWIZZLE_NONE));
     EXPECT(moves(2, {{40, 20}}, {{32, 16}}, {{12, 9}}, CU_TENSOR_MAP_SWIZZLE_128B));
-    return moves(3, {{24, 7, 5}}, {{16, 4, 4}}, {{16, -2, 3}}, CU_TENSOR_MAP_SWIZZLE_NONE);
+    return moves(3, {{24, 7, 5}}, {{16, 4, 4}}, {{16, 5, 3}}, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 TEST(tensor_boxes_are_swizzled) {
     EXPECT(moves(2, {{64, 32}}, {{8, 32}}, {{16, 0}}, CU_TENSOR_MAP_SWIZZLE_32B));
