@@ -134,7 +134,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of block (%u,%u,%u)" : "a thread of another block", xyz[0], xyz[1], xyz[2], (u32)(k % l->grid[0]),
                  (u32)(k / l->grid[0] % l->grid[1]), (u32)(k / l->grid[0] / l->grid[1]));
         between = "blocks run in any order, and nothing makes one wait for the other";
-        advice = "Let each block write to different places, use atomics (with __threadfence() if other data depend on them), or split the kernel in two.";
+        advice = "Let each block write to different places (does the address lack the offset of its batch or rows?), use atomics (with __threadfence() if other data depend on them), or split the kernel in two.";
     } else if (same_warp) {
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);
         int at_once = x->site == other_site;
