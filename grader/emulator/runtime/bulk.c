@@ -173,10 +173,9 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
             rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy in %s mode by a tensor map from cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
         for (u32 i = 0; i < how.dimensions; i++) box.at[i] = (i32)at[32 * i + l];
         for (u32 i = 0; i < how.offsets; i++) box.offset[i + 1] = at[32 * (how.dimensions + i) + l];
-        /* So an H200, though the PTX ISA does not say so (tests/emulator/conformance/hopper_copies.cu; triton-lang/triton#7385). */
         if (box.at[0] * (i32)box.map.element % 16)
-            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a box that begins %d bytes from the start of its tensor's rows: the first coordinate times the element's %u bytes must be a multiple of 16",
-                     box.at[0] * (i32)box.map.element, box.map.element);
+            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a tensor's box must begin at a multiple of 16 bytes in the innermost dimension; the coordinate %d is at byte %d", box.at[0],
+                     box.at[0] * (i32)box.map.element);
         const u32 bytes = box_bytes(&box.map);
         if (shared[l] % 128)
             rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, and begins %u after one: declare it __align__(128)",

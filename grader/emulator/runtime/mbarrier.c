@@ -14,8 +14,8 @@
  *
  * Under --sanitize race, a completed phase orders the whole block, as a named barrier does. */
 
-#include "async.h"
 #include "counters.h"
+#include "async.h"
 
 #define FIELD ((1ull << 20) - 1)
 #define VALID_BIT 62
@@ -125,9 +125,9 @@ u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m
         if (s.parity != of_phase) done |= 1u << l;
         else left = s;
     }
+    count_async(w, ASYNC_WAITS, done == m);
     struct block *b = w->block;
     if (done == m) {
-        count_async(w, ASYNC_WAITS, 1);
         b->asked_in_vain = 0;
         return done;
     }

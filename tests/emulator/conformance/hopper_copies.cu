@@ -197,7 +197,7 @@ TEST(tensor_boxes_have_up_to_five_dimensions) {
 }
 TEST(tensor_boxes_are_filled_outside_and_cut_when_stored) {
     EXPECT(moves(1, {{44}}, {{32}}, {{28}}, CU_TENSOR_MAP_SWIZZLE_NONE));
-    EXPECT(moves(2, {{40, 20}}, {{32, 16}}, {{-8, 9}}, CU_TENSOR_MAP_SWIZZLE_128B));
+    EXPECT(moves(2, {{40, 20}}, {{32, 16}}, {{12, 9}}, CU_TENSOR_MAP_SWIZZLE_128B));
     return moves(3, {{24, 7, 5}}, {{16, 4, 4}}, {{16, -2, 3}}, CU_TENSOR_MAP_SWIZZLE_NONE);
 }
 TEST(tensor_boxes_are_swizzled) {
