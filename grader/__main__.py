@@ -1,5 +1,14 @@
-"""`python -m grader` is the command `grader`."""
+"""The command `grader`, also as `python -m grader`.
 
-from grader.commands.cli import main
+Importing it takes half a second. Ctrl-C during that time ends the command quietly; then `main` takes over.
+"""
 
-main()
+import os
+import signal
+
+signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
+
+from grader.commands.cli import main  # noqa: E402
+
+if __name__ == "__main__":
+    main()

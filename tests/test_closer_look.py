@@ -170,6 +170,22 @@ def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, said:
     assert cause_of([Diagnostic("error", "api", refused, file="hw4.cu", line=7), later]).startswith(f"hw4.cu:7: {said}")
 
 
+@pytest.mark.parametrize(
+    ("read", "written", "layouts"),
+    [
+        ("p = expf(s[t * 32 + c] - m);", "s[c * 64 + t] = x;", "`s[t * 32 + c]` and `s[c * 64 + t]`"),
+        ("p = tile[tx][ty];", "tile[ty][tx] = x;", "`tile[tx][ty]` and `tile[ty][tx]`"),
+        ("x += k[c * D + i];", "k[t * D + i] = y;", ""),  # what other threads loaded
+        ("x += k[i + c * D];", "k[D * c + i] = y;", ""),
+        ("x = edge[i - 1];", "edge[i] = y;", ""),
+    ],
+)
+def test_a_race_between_lines_that_disagree_on_the_layout_shows_both(read: str, written: str, layouts: str) -> None:
+    lines = {7: read, 9: written}
+    said = cause_of([a_race("warps", 7, 9)], lambda file, line: lines[line])
+    assert ("with another index" in said) is bool(layouts) and layouts in said and "put __syncthreads() between" in said
+
+
 def test_memory_is_called_as_the_program_calls_it() -> None:
     found = a_race("blocks", 7, 7, variable="", allocated_in="/x/source/hw4.cu", allocated_at=20)
     lines = {("hw4.cu", 20): "  cudaMalloc((void **)&d_out, bytes);"}

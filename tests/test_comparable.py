@@ -16,7 +16,7 @@ from grader.commands.cli import main
 from grader.course.assignment import load_assignment
 from grader.records.record import BaselineRecord, PartRecord, Record
 from grader.store import HandIn, open_store
-from grader.store.database import Points
+from grader.store.rows import Points
 from tests.support.records import line_of, made_record, made_test
 
 OLD, NEW = "0" * 64, "1" * 64

@@ -14,7 +14,7 @@ from grader.commands import complaints
 from grader.commands.cli import main
 from grader.records.record import Record, write_records
 from grader.store import HandIn, Store, open_store
-from grader.store.database import Points
+from grader.store.rows import Points
 from tests.support.records import made_record, made_test
 
 

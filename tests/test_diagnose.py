@@ -75,6 +75,52 @@ def online(q, k, v, tile, rescale_o=True, rescale_l=True, weight=np.exp, weight_
     return out / total
 
 
+def merged(q, k, v, tile, keep=None, relative_to_tile=False, late=False, each_key=False, overwritten=False):
+    """An online softmax with one mistake, tile after tile."""
+    top, total, out = np.full((B, N, 1), -np.inf), np.zeros((B, N, 1)), np.zeros(q.shape)
+    for first in range(0, N, tile):
+        values = v[:, first : first + tile]
+        part = q @ k[:, first : first + tile].transpose(0, 2, 1) / D**0.5
+        of_tile = part.max(axis=2, keepdims=True)
+        new = np.maximum(top, of_tile)
+        shrink, weights = np.exp(top - new), np.exp(part - (of_tile if relative_to_tile else new))
+        total = total * shrink + weights.sum(axis=2, keepdims=True)
+        if late:
+            out = (out + weights @ values) * shrink
+        elif each_key:
+            for key in range(tile):
+                out = out * shrink + weights[:, :, key : key + 1] * values[:, key : key + 1]
+        else:
+            out = (0 if overwritten else out * shrink) + weights @ values
+        top = {None: new, "last": part[:, :, -1:], "tile": of_tile}[keep]
+    return out / total
+
+
+def matrices(q, k, v):
+    """All matrices in the order of the file."""
+    return np.stack([q, k, v], axis=1).reshape(3 * B, N, D)
+
+
+def sums_in_lane_0(q, k, v):
+    """A warp for each row, a column for each lane, and scores summed with __shfl_down_sync alone."""
+    parts = q[:, :, None, :] * k[:, None, :, :]
+    for offset in (16, 8, 4, 2, 1):
+        parts = parts + np.concatenate([parts[..., offset:], parts[..., -offset:]], axis=3)
+    weights = np.exp(parts / D**0.5 - (parts / D**0.5).max(axis=2, keepdims=True))
+    return np.einsum("bijx,bjx->bix", weights / weights.sum(axis=2, keepdims=True), v)
+
+
+def divided_by(divisor):
+    """The softmax's numerator over `divisor` of the weights."""
+
+    def output(q, k, v, o):
+        scores = q @ k.transpose(0, 2, 1) / D**0.5
+        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+        return (weights / divisor(weights)) @ v
+
+    return output
+
+
 def _scaled_exp(x):
     return np.exp(x / np.float32(D**0.5))
 
@@ -132,6 +178,66 @@ KERNELS = {
     "scores not reset": (
         lambda q, k, v, o: softmax(np.cumsum(q @ k.transpose(0, 2, 1), axis=2, dtype=np.float64) / D**0.5) @ v,
         "contains that of the key before",
+    ),
+    "last score kept as the maximum": (
+        lambda q, k, v, o: merged(q, k, v, 1, keep="last"),
+        "m is set to the last score",
+    ),
+    "maximum of the tile kept": (
+        lambda q, k, v, o: merged(q, k, v, 32, keep="tile"),
+        "m is set to that of the tile alone",
+    ),
+    "weights relative to the tile": (
+        lambda q, k, v, o: merged(q, k, v, 16, relative_to_tile=True),
+        "the weights in O and l are exp(s − m_tile)",
+    ),
+    "corrected too late": (lambda q, k, v, o: merged(q, k, v, 64, late=True), "after the new terms were added"),
+    "corrected for each key": (lambda q, k, v, o: merged(q, k, v, 32, each_key=True), "for every key of the tile"),
+    "O overwritten": (lambda q, k, v, o: merged(q, k, v, 32, overwritten=True), "O is overwritten by each tile"),
+    "V without its batch": (lambda q, k, v, o: attention(q, k, v[:1]), "every batch uses V of batch 0"),
+    "matrices in planes": (
+        lambda q, k, v, o: attention(*matrices(q, k, v).reshape(3, B, N, D)),
+        "all Q, then all K, then all V",
+    ),
+    "batches one matrix apart": (
+        lambda q, k, v, o: attention(*(matrices(q, k, v)[t : t + B] for t in range(3))),
+        "are N·d values apart in the input",
+    ),
+    "rows of K 64 apart": (
+        lambda q, k, v, o: attention(q, np.concatenate([k, v], axis=1).reshape(B, N, 64)[:, :, :D], v),
+        "the rows of K are 64 values apart",
+    ),
+    "sum in lane 0": (lambda q, k, v, o: sums_in_lane_0(q, k, v), "only lane 0 of a warp has the whole sum"),
+    "l of each thread": (
+        divided_by(lambda w: np.tile(w.reshape(B, N, -1, 64).sum(axis=2), N // 64)),
+        "each of 64 threads divides by the sum of its own keys",
+    ),
+    "B and N exchanged": (
+        lambda q, k, v, o: attention(*matrices(q, k, v).reshape(N, 3, B, D).transpose(1, 0, 2, 3)).reshape(B, N, D),
+        "the header is B, N, d",
+    ),
+    "columns permuted": (
+        lambda q, k, v, o: o[..., np.arange(D).reshape(2, -1).T.ravel()],
+        "hold the right values of other columns",
+    ),
+    "l once for each column": (lambda q, k, v, o: o / D, "1 over the number of columns"),
+    "all infinite": (lambda q, k, v, o: o * np.inf, "Every value is infinite or NaN"),
+    "divided by l twice": (divided_by(lambda w: w.sum(axis=2, keepdims=True) ** 2), "O divided by l twice"),
+    "no softmax": (
+        lambda q, k, v, o: q @ k.transpose(0, 2, 1) / np.float32(D**0.5) @ v,
+        "without a softmax between the two products",
+    ),
+    "value of the next key": (
+        lambda q, k, v, o: attention(q, k, np.roll(v, -1, axis=1)),
+        "multiplied by the value of the key after",
+    ),
+    "half of the columns in the scores": (
+        lambda q, k, v, o: softmax(q[..., :16] @ k[..., :16].transpose(0, 2, 1) / np.float32(D**0.5)) @ v,
+        "summed over the first half of the columns",
+    ),
+    "all batches at the first one's place": (
+        lambda q, k, v, o: np.concatenate([o[-1:], 0 * o[1:]]),
+        "goes to the place of batch 0",
     ),
     "V returned": (lambda q, k, v, o: v, "equals V"),
     "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: this part of the output was never written"),

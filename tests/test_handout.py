@@ -52,6 +52,12 @@ def test_the_wheel_records_every_file_with_its_hash(installed: Path) -> None:
             assert said == f"sha256={digest.decode().rstrip('=')}", name
 
 
+def test_the_wheel_says_what_it_needs_and_brings_the_command(installed: Path) -> None:
+    (about,) = installed.glob("*.dist-info/METADATA")
+    assert "Requires-Dist: numpy" in about.read_text()
+    assert "grader = grader.__main__:main" in about.with_name("entry_points.txt").read_text()
+
+
 def test_the_grader_in_it_finds_the_samples_there(handout: Path, installed: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "GRADER_ROOT"}
     done = subprocess.run(

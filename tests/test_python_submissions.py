@@ -110,6 +110,22 @@ ATTACKS = {
     "reads pickles": "import numpy as np\nx = np.load('x.npy', allow_pickle=True)",
     "falls back when the kernel fails": "try:\n    kernel[(1,)](x)\nexcept Exception:\n    y = x",
     "imports relatively": "from . import secret",
+    "finds a module in another": "import pathlib\npathlib.os.getcwd()",
+    "imports a module from another": "from pathlib import os",
+    "looks inside a module": "import argparse\nargparse._os.getcwd()",
+    "hides sys behind a name": "import sys as s\ns.modules",
+    "hands sys to a function": "import sys\ndef f(s): return s.modules\nf(sys)",
+    "matches attributes": "match x:\n  case object(__class__=c): pass",
+    "gets attributes by operator": "import operator\nf = operator.attrgetter('__globals__')",
+    "gets attributes by format": "import string\nstring.Formatter().get_field('0.__class__', (1,), {})",
+    "evaluates annotations": "import typing\ntyping.get_type_hints(f)",
+    "changes a part of Triton": "import triton\nr = triton.runtime\nr.driver = 1",
+    "loads machine code": "import triton\ntriton.runtime.driver.active.utils.load_binary('x', b'', 0, 0)",
+    "multiplies in numpy": "c = a @ b",
+    "multiplies in numpy by name": "c = a.dot(b)",
+    "takes exponentials in numpy": "from numpy import exp",
+    "names its kernel like one of cuBLAS": "import triton\n@triton.jit\ndef ampere_sgemm_128(x): pass",
+    "rewrites a kernel": "import triton\n@triton.jit\ndef f(x): pass\nf.src = ''",
 }
 
 
@@ -126,6 +142,11 @@ def test_a_program_that_reaches_beyond_itself_is_refused_at_its_line(attack: str
 )
 def test_the_courses_own_programs_keep_the_rules(path: Path) -> None:
     assert broken_rules(path.read_bytes(), ()) == []
+
+
+def test_an_assignment_can_forbid_inline_assembly() -> None:
+    program = b"import triton.language as tl\nx = tl.inline_asm_elementwise\n"
+    assert broken_rules(program, ()) == [] and broken_rules(program, (), inline_assembly=False)
 
 
 def test_an_assignment_can_allow_a_module() -> None:

@@ -29,7 +29,7 @@ OWN_FILES = {
     "base/csv_table": "tables of the staff",
     "checking/diagnose": "inputs and expected outputs",
     "checking/gradient": "inputs, of which it makes others",
-    "commands/judging": "files that their owner hands in from their own machine",
+    "commands/judge_client": "files that their owner submits from their own machine",
     "emulator/build": "the emulator's own files",
     "emulator/isa": "the emulator's own files",
     "emulator/native": "the emulator's own files, and objects that it claimed",

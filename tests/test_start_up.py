@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.support.course import ROOT
 
@@ -36,3 +38,16 @@ def test_grading_a_file_imports_nothing_that_only_a_class_or_the_doctor_needs() 
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout.rstrip().endswith("LOADED ['numpy']")
+
+
+def test_ctrl_c_while_it_starts_ends_quietly(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nsignal.pause()\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", "assignments"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

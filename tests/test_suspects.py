@@ -12,7 +12,7 @@ from grader.operators.base import Step
 ONE_KEY = b"""
 __global__ void attention(const float* q, const float* k, const float* v, float* o, int n, int d) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;   // for (a comment) s += exp(k * v)
-    const float scale = 1.0f / sqrtf(float(d));
+    const float scale = 1.0f / sqrtf(float(d)); const int b = blockIdx.y; v += b * n * d;
     float m = -INFINITY, l = 0.0f, acc[64] = {0.0f};
     for (int j = 0; j < n; ++j) {
         float s = 0.0f;
@@ -71,6 +71,9 @@ __global__ void __launch_bounds__(1024) attention(const float* q, const float* k
         ("load_k", "s += q[", "kj[ty][tx] = k["),
         ("load_v", "acc[x] * shrink", "vj[ty][tx] = v["),
         ("store_scores", "s += q[", "s[ty][tx] ="),
+        ("next_maximum", "m = m_new", "m = m_new"),
+        ("batch_of_v", "v += b * n", "vj[ty][tx] = v["),
+        ("batch", "v += b * n", "blockIdx.x * 32"),
     ],
 )
 def test_a_step_is_found_as_a_reader_would_find_it(step: Step, one_key: str, tiled: str) -> None:

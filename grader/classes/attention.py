@@ -10,7 +10,7 @@ from grader.classes.batch.desk import first_fault
 from grader.classes.batch.view import first_line
 from grader.classes.final_points import Absent, Line, students_only
 from grader.records.record import Record
-from grader.store.database import Student
+from grader.store.rows import Student
 
 
 class Why(StrEnum):

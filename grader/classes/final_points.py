@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from grader.classes.batch.policy import Which
 from grader.records.points import sum_of
 from grader.store import Attempt, Store
-from grader.store.database import Points, Student
+from grader.store.rows import Points, Student
 
 MODEL_PREFIX = "model:"
 """The ids of model solutions begin with this; they are shown as such and get no grade."""

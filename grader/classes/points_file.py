@@ -9,7 +9,7 @@ from grader.base.errors import UsageError
 from grader.base.names import spelled_out
 from grader.base.paths import shown
 from grader.course.assignment import Assignment
-from grader.store.database import Points
+from grader.store.rows import Points
 
 
 def read_points(path: Path, assignment: Assignment, students: frozenset[str]) -> list[Points]:

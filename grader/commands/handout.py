@@ -128,7 +128,9 @@ def _wheel() -> tuple[str, bytes]:
         for path in files_below(package)
         if not (path.suffix == ".cu" and "operators" in path.relative_to(package).parts)
     }
-    about = {file: installed.read_text(file) or "" for file in ("METADATA", "entry_points.txt")}
+    # METADATA of an installed package; PKG-INFO of a checkout, which comes first on the path of `python -m grader`
+    described = installed.read_text("METADATA") or installed.read_text("PKG-INFO") or ""
+    about = {"METADATA": described, "entry_points.txt": installed.read_text("entry_points.txt") or ""}
     about["WHEEL"] = "Wheel-Version: 1.0\nGenerator: grader handout\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     content |= {f"{name}.dist-info/{file}": text.encode() for file, text in about.items()}
     content[f"{name}.dist-info/RECORD"] = (

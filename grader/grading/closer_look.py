@@ -18,6 +18,7 @@ from types import TracebackType
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.verdict import Fault, Verdict
+from grader.checking.suspects import suspect
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case
@@ -37,6 +38,8 @@ Findings made before the limit count."""
 SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
 """A sample that is worth a closer look has at least this share of the largest sample's operations, or at least this
 many."""
+_NEVER_WRITTEN = "copied to the host were never written"
+"""Words of a finding at a copy, while the mistake is in the kernel that should have written (emulator/runtime)."""
 _CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
 _BEFORE_ITS_RUN = (Verdict.COMPILE_ERROR, Verdict.NOT_RUN)
 
@@ -138,6 +141,8 @@ class CloserLook:
         ) as run:
             found = run.trace.diagnostics if run.trace is not None else ()
             cause = name_it(found, self.submission.line)
+            if _NEVER_WRITTEN in cause:
+                cause += self._where_results_are_written()
             if cause or (run.outcome.timed_out and verdict is Verdict.TIME_LIMIT):
                 return cause, ""
             if run.outcome.timed_out:
@@ -145,3 +150,9 @@ class CloserLook:
             if run.outcome.broke:
                 return "", f"with checks it was stopped for its {run.outcome.broke}"
             return "", ""
+
+    def _where_results_are_written(self) -> str:
+        """ " Look at kernel.cu:36: `o[i] = sum / l;`, launched at kernel.cu:67.", as far as it is found."""
+        store, launch = (suspect(self.submission.files, (step,)) for step in ("store", "launch"))
+        launched = f", launched at {launch.file}:{launch.number}" if launch is not None else ""
+        return f" Look at {store.quoted}{launched}." if store is not None else ""

@@ -25,12 +25,33 @@ _BUILT_INS = frozenset(
     {"__import__", "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "setattr",
      "vars"}
 )  # fmt: skip
+_OTHER_MODULES = frozenset(
+    {"bltns", "builtins", "gc", "importlib", "inspect", "marshal", "multiprocessing", "os", "pickle", "posix", "runpy",
+     "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
+)  # fmt: skip
+"""Modules that allowed modules import for themselves, such as pathlib.os."""
 _LEAVES_TRITON = frozenset(
-    {"knobs", "nvsmi", "set_active", "reset_active", "compile", "cublas", "extern", "extern_elementwise",
-     "_unsafe_update_src"}
+    {"knobs", "launcher_cls", "load_binary", "nvsmi", "set_active", "reset_active", "compile", "cublas", "extern",
+     "extern_elementwise", "_unsafe_update_src"}
 )  # fmt: skip
 _ATTRIBUTES = {
     **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils"), "reaches beyond numpy's arrays"),
+    **dict.fromkeys(_OTHER_MODULES, "is a module that may not be imported"),
+    **dict.fromkeys(
+        (
+            "attrgetter",
+            "methodcaller",
+            "Formatter",
+            "vformat",
+            "get_field",
+            "get_type_hints",
+            "ForwardRef",
+            "singledispatch",
+            "singledispatchmethod",
+        ),
+        "looks up names that it is given as text",
+    ),
+    **dict.fromkeys(("system", "popen", "Popen", "fork", "posix_spawn"), "starts other programs"),
     **dict.fromkeys(_LEAVES_TRITON, "changes Triton or leaves it"),
     **dict.fromkeys(("allow_pickle", "load", "fromfunction"), "runs code from data"),
     **dict.fromkeys(
@@ -38,6 +59,10 @@ _ATTRIBUTES = {
         "looks into frames",
     ),
 }
+_RENAMED: dict[str, tuple[str, ...]] = {"sys": (), "numpy": ("np",)}
+"""The other names of modules for which there are rules by name."""
+_MOST_STEPS = 8
+"""How often a part of a module can get yet another name."""
 _ALLOWED_DUNDERS = frozenset(
     {"__name__", "__file__", "__doc__", "__init__", "__call__", "__enter__", "__exit__", "__post_init__", "__len__",
      "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__", "__annotations__"}
@@ -63,9 +88,11 @@ def broken_rules(source: bytes, allowed: Collection[str], *, inline_assembly: bo
     """The lines that break a rule, in order. `allowed` are further modules; `inline_assembly`: whether kernels may have
     PTX in them. Raises SyntaxError."""
     tree = ast.parse(source)
-    imported = {alias.asname or alias.name.partition(".")[0] for node in _imports(tree) for alias in node.names}
+    modules = {alias.asname or alias.name.partition(".")[0] for node in _imports(tree) for alias in node.names}
+    imported = modules | _other_names(tree, modules)
     kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.decorator_list}
     found = [broken for node in ast.walk(tree) for broken in _judged(node, imported, kernels, MODULES | set(allowed))]
+    found += _handed_on(tree, _module_names(tree, MODULES | set(allowed)))
     if not inline_assembly:
         found += [
             (node.lineno, "has inline assembly", "kernels are written in Triton")
@@ -79,6 +106,37 @@ def _imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
+def _other_names(tree: ast.AST, imported: Collection[str]) -> set[str]:
+    """The names that stand for parts of modules, as in `runtime = triton.runtime`."""
+    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    found: set[str] = set()
+    for _ in range(_MOST_STEPS):
+        known = {*imported, *found}
+        parts = [
+            node for node in assigned if isinstance(node.value, ast.Attribute | ast.Name) and _root(node.value) in known
+        ]
+        found |= {target.id for node in parts for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _module_names(tree: ast.AST, allowed: Collection[str]) -> set[str]:
+    """The names that stand for whole modules."""
+    names: set[str] = set()
+    for node in _imports(tree):
+        for alias in node.names:
+            if isinstance(node, ast.Import) or f"{node.module}.{alias.name}" in allowed:
+                names.add(alias.asname or alias.name.partition(".")[0])
+    return names
+
+
+def _handed_on(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
+    """Where a module is a value, which other code could look into under another name."""
+    bases = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    handed_on = (node for node in names if node.id in modules and id(node) not in bases)
+    return [(node.lineno, f"hands the module {node.id} on", "modules are used by their names") for node in handed_on]
+
+
 def _judged(
     node: ast.AST, imported: Collection[str], kernels: Collection[str], allowed: Collection[str]
 ) -> Iterator[Broken]:
@@ -86,12 +144,16 @@ def _judged(
         case ast.Import(names=names):
             for alias in names:
                 yield from _import(node.lineno, alias.name, allowed)
+                if alias.asname and alias.asname not in _RENAMED.get(alias.name, (alias.asname,)):
+                    yield node.lineno, f"calls {alias.name} {alias.asname}", "it is known by its own name"
         case ast.ImportFrom(module=module, names=names, level=level):
             name = "." * level + (module or "")
             for alias in names:
                 if f"{name}.{alias.name}" not in allowed:
                     yield from _import(node.lineno, name, allowed)
                     yield from _attribute(node.lineno, name, alias.name)
+                    if name == "numpy" and alias.name in _ARRAY_WORK:
+                        yield node.lineno, f"uses numpy's {alias.name}", _ON_THE_GPU
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
         case ast.FunctionDef(name=name) if name in kernels and _LIBRARY_KERNEL.match(name):
@@ -104,6 +166,13 @@ def _judged(
                 yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
             if name in _ARRAY_WORK | {"testing"} and _root(value) in ("np", "numpy"):
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
+            elif name == "dot" and _root(value) not in imported:
+                yield node.lineno, "multiplies matrices", _ON_THE_GPU
+            if name.startswith("_") and not name.startswith("_experimental") and _root(value) in imported:
+                yield from _inside(node.lineno, name)
+        case ast.MatchClass(kwd_attrs=names):
+            for name in names:
+                yield from _attribute(node.cls.lineno, "", name)
         case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if _root(value) in imported:
             yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
         case ast.Call(func=ast.Name(id="jit") | ast.Attribute(attr="jit")) if "repr" in {k.arg for k in node.keywords}:
@@ -130,6 +199,11 @@ def _attribute(line: int, module: str, name: str) -> Iterator[Broken]:
         yield line, f"uses {name}", "it leads to the inside of Python"
     elif name in _ATTRIBUTES and not (name in _NUMPY_LOADERS and module not in ("np", "numpy")):
         yield line, f"uses {name}", f"it {_ATTRIBUTES[name]}"
+
+
+def _inside(line: int, name: str) -> Iterator[Broken]:
+    if not (name.startswith("__") and name.endswith("__")):  # reported as such
+        yield line, f"uses {name}", "it is the inside of a module"
 
 
 def _is_dunder(name: str) -> bool:

@@ -92,7 +92,7 @@ def _other_name(submission: Submission, assignment: Assignment) -> str:
     mains = [name for name in assignment.submission.mains if name.endswith(SUFFIX) == submission.is_python]
     if submission.flags_from != _ASSIGNMENT or mains[0] in submission.sources:
         return ""
-    if submission.path.resolve().is_relative_to(assignment.reference_folder.resolve()):
+    if any(submission.path.resolve().is_relative_to(folder.resolve()) for folder in assignment.reference_folders):
         return ""
     return f"{submission.sources[0]} is graded as {mains[0]}, which the handout asks for: give it that name."
 

@@ -41,6 +41,7 @@ _ALLOCATION = re.compile(r"the (?P<bytes>\d+) bytes of cudaMalloc\w* at (?P<file
 _CALL_LINES = 3
 _LONG_NUMBER = re.compile(r"\b\d{7,}(?= bytes)")
 _REFUSED_LAUNCH = re.compile(r"cuda\w+: the launch of kernel (?P<kernel>.+?) (?P<why>was refused: .*)", re.DOTALL)
+_ELEMENT = re.compile(r"\b([A-Za-z_]\w*)\s*((?:\[[^\[\]]*\])+)")
 _POINTER = re.compile(r"\bcudaMalloc\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_][\w.\[\]>-]*)")
 
 
@@ -137,14 +138,60 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
         said = f"{here} {does} {variable} while the asynchronous copy to it that {there} began is in progress"
         return f"Race: {said}. {found.advice} {LUCK}"
     whom = _OF_WHOM[race.between]
+    at = "at the same line" if here == there else f"at {there}"
+    if race.between != "blocks" and (layouts := _two_layouts(found, race, source_line)):
+        said = f"{here} {does} {variable} where another {whom} {other} it {at}"
+        barrier = f"if it is what others wrote, put {_BARRIERS[race.between]} between them"
+        return (
+            f"Race: {said}, with another index: {layouts}. If each thread uses what it wrote itself, the index must be "
+            f"the same; {barrier}."
+        )
     if here == there:
-        said = f"{here} {does} {variable} while another {whom} {other} it at the same line"
-        return f"Race: {said}. {found.advice} {LUCK}"
-    said = f"{here} {does} {variable} while another {whom} still {other} it at {there}"
+        return f"Race: {here} {does} {variable} while another {whom} {other} it {at}. {found.advice} {LUCK}"
+    said = f"{here} {does} {variable} while another {whom} still {other} it {at}"
     if race.between == "blocks":
         return f"Race: {said}, and no block waits for another. {found.advice} {LUCK}"
     wait = "wait for the copy (__pipeline_wait_prior(0)), then " if race.other == "asynchronous write" else ""
     return f"Race: {said}; {wait}put {_BARRIERS[race.between]} between them. {LUCK}"
+
+
+def _two_layouts(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
+    """Two elements of an array by which lines of one file mean different places, with the same variables as indices in
+    another way; '' if there are none. Whatever is between the lines, one of them is then likely to be wrong."""
+    if found.file is None or found.line is None or race.line is None or found.file != race.file:
+        return ""
+    file = handed_in_name(found.file)
+    ours, theirs = (_indexed(source_line(file, line)) for line in (found.line, race.line))
+    return next(
+        (
+            f"`{array}{mine}` and `{array}{other}`"
+            for array in sorted(ours.keys() & theirs.keys())
+            for mine in ours[array]
+            for other in theirs[array]
+            if _summands(mine) != _summands(other) and _variables(mine) == _variables(other)
+        ),
+        "",
+    )
+
+
+def _indexed(line: str) -> dict[str, list[str]]:
+    """The indices, like "[row][key]", with which a line uses each array."""
+    found: dict[str, list[str]] = {}
+    for name, index in _ELEMENT.findall(line):
+        found.setdefault(name, []).append(index)
+    return found
+
+
+def _variables(index: str) -> frozenset[str]:
+    """The names in an index other than constants, which are written in capitals."""
+    return frozenset(name for name in re.findall(r"[A-Za-z_]\w*(?:\.\w)?", index) if not name.isupper())
+
+
+def _summands(index: str) -> list[list[list[str]]]:
+    """An index as sums of products in a fixed order, without numbers that are added, as neighbours have them."""
+    parts = re.findall(r"\[([^\]]*)\]", index)
+    terms = ([term.strip() for term in re.split(r"[+-]", part) if not term.strip().isdigit()] for part in parts)
+    return [sorted(sorted(factor.strip() for factor in term.split("*")) for term in each) for each in terms]
 
 
 def _variable(race: Race, source_line: SourceLine) -> str:

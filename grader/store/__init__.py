@@ -3,6 +3,7 @@
 May import `records`, `operators` and `base`; it knows neither how a class is graded nor how it is reported.
 """
 
-from grader.store.database import Attempt, HandIn, State, Store, default_store, open_store
+from grader.store.database import Store, default_store, open_store
 from grader.store.exchange import export_store, import_files
+from grader.store.rows import Attempt, HandIn, State
 from grader.store.upkeep import check_store, vacuum_store

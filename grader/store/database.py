@@ -23,10 +23,10 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -37,75 +37,7 @@ from grader.base.verdict import Verdict
 from grader.records.record import RecheckRecord, Record
 from grader.store import schema
 from grader.store.faults import _BUSY_S, translate_sqlite_errors
-
-
-class State(StrEnum):
-    """The state of an attempt under some conditions."""
-
-    UNGRADED = "ungraded"
-    FAULTED = "faulted"
-    FAILED = "failed"
-    PASSED = "passed"
-
-    @property
-    def judged(self) -> bool:
-        """Whether there is a record without a fault of the grader or the machine."""
-        return self in (State.FAILED, State.PASSED)
-
-
-@dataclass(frozen=True)
-class HandIn:
-    """What is known about an attempt when it is found. `files` are names and contents, stored for pages and reruns."""
-
-    assignment: str
-    student: str
-    sha256: str
-    path: str
-    handed_in: datetime | None = None
-    days_late: int = 0
-    penalty: float = 0.0
-    files: tuple[tuple[str, bytes], ...] = ()
-
-
-@dataclass(frozen=True)
-class Student:
-    """A student as in the roster. `page` names their page without revealing who they are. `enrolled`: on a roster."""
-
-    id: str
-    name: str
-    nickname: str
-    section: str
-    page: str
-    email: str = ""
-    enrolled: bool = False
-
-
-@dataclass(frozen=True)
-class Points:
-    """The points that an assistant entered for one part."""
-
-    student: str
-    part: str
-    points: float
-    comment: str
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One attempt with the record that counts for it: the newest record on the graded testcases without a fault of the
-    grader or the machine, else the newest on them with one, else the same among practice records. `number` counts a
-    student's attempts from 1 in the order in which they were handed in, and there are `of` such attempts."""
-
-    submission: int
-    student: Student
-    number: int
-    sha256: str
-    handed_in: datetime | None
-    days_late: int
-    penalty: float
-    record_id: int
-    record: Record
-    of: int = 1
+from grader.store.rows import Attempt, HandIn, Points, State, Student
 
 
 def default_store(assignment: str) -> Path:
@@ -213,6 +145,19 @@ class Store:
                 self._db.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with translate_sqlite_errors(self.path), self.transaction():
+            yield
+
+    def _rows(self, query: str, *parameters: object) -> list[Any]:
+        with translate_sqlite_errors(self.path):
+            return self._db.execute(query, parameters).fetchall()
+
+    def _first(self, query: str, *parameters: object) -> Any:
+        """The first value of the first row; None if there is no row."""
+        return next((row[0] for row in self._rows(query, *parameters)), None)
+
     # ---- writing ----
 
     def add_student(
@@ -226,40 +171,25 @@ class Store:
         enrolled: bool = False,
     ) -> None:
         """Add a student, or update one from the roster; empty values leave the stored ones."""
-        with translate_sqlite_errors(self.path), self.transaction():
-            self._add_student(student, name, nickname, section, email, enrolled)
+        page = secrets.token_urlsafe(16)
+        self._enter_student(Student(student, name, nickname, section, page, email, enrolled), newer=True)
 
     def import_student(self, student: Student) -> None:
         """Add a student from another store; what this store already knows stays."""
-        with translate_sqlite_errors(self.path), self.transaction():
+        self._enter_student(student, newer=False)
+
+    def _enter_student(self, student: Student, *, newer: bool) -> None:
+        """Add a student, or update one: `newer` values replace the stored ones, others only fill gaps."""
+        first, second = ("excluded.", "") if newer else ("", "excluded.")
+        columns = ("name", "nickname", "section", "email")
+        known = ", ".join(f"{each} = coalesce(nullif({first}{each}, ''), {second}{each})" for each in columns)
+        with self._writing():
             self._db.execute(
                 "INSERT INTO students (student, name, nickname, section, page, email, enrolled) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (student) DO UPDATE SET name = coalesce(nullif(name, ''), excluded.name), "
-                "nickname = coalesce(nullif(nickname, ''), excluded.nickname), "
-                "section = coalesce(nullif(section, ''), excluded.section), "
-                "email = coalesce(nullif(email, ''), excluded.email), enrolled = max(enrolled, excluded.enrolled)",
+                f"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (student) DO UPDATE SET {known}, "
+                "enrolled = max(enrolled, excluded.enrolled)",
                 astuple(student),
             )
-
-    def _add_student(
-        self,
-        student: str,
-        name: str = "",
-        nickname: str = "",
-        section: str = "",
-        email: str = "",
-        enrolled: bool = False,
-    ) -> None:
-        self._db.execute(
-            "INSERT INTO students (student, name, nickname, section, page, email, enrolled) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (student) DO UPDATE SET name = coalesce(nullif(excluded.name, ''), name), "
-            "nickname = coalesce(nullif(excluded.nickname, ''), nickname), "
-            "section = coalesce(nullif(excluded.section, ''), section), "
-            "email = coalesce(nullif(excluded.email, ''), email), enrolled = max(enrolled, excluded.enrolled)",
-            (student, name, nickname, section, secrets.token_urlsafe(16), email, enrolled),
-        )
 
     def add_submission(self, handed: HandIn) -> int:
         """Add an attempt, or find it, and return its number in this store. Time and lateness get their current
@@ -283,21 +213,13 @@ class Store:
     def _enter(self, handed: HandIn, known: str) -> int:
         """Add or update an attempt. `known` says in SQL what to update of one that the store already has."""
         time = handed.handed_in.astimezone(UTC).isoformat(timespec="seconds") if handed.handed_in else None
-        with translate_sqlite_errors(self.path), self.transaction():
-            self._add_student(handed.student)
+        with self._writing():
+            self.add_student(handed.student)
             (number,) = self._db.execute(
                 "INSERT INTO submissions (assignment, student, sha256, path, handed_in, days_late, penalty) "
                 f"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (assignment, student, sha256) DO UPDATE SET {known} "
                 "RETURNING id",
-                (
-                    handed.assignment,
-                    handed.student,
-                    handed.sha256,
-                    handed.path,
-                    time,
-                    handed.days_late,
-                    handed.penalty,
-                ),
+                (*_identity(handed), handed.path, time, handed.days_late, handed.penalty),
             ).fetchone()
             self._db.executemany(
                 "INSERT INTO sources VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -307,18 +229,15 @@ class Store:
 
     def penalty_of(self, handed: HandIn) -> float | None:
         """The penalty that was last entered for this attempt; None where the attempt is new."""
-        with translate_sqlite_errors(self.path):
-            row = self._db.execute(
-                "SELECT penalty FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?",
-                (handed.assignment, handed.student, handed.sha256),
-            ).fetchone()
-        return None if row is None else float(row[0])
+        query = f"SELECT penalty FROM submissions WHERE {_SUBMISSION}"
+        penalty: float | None = self._first(query, *_identity(handed))
+        return penalty
 
     def add_record(self, submission: int, conditions: str, record: Record) -> bool:
         """Store a record. Return False if the store already has this very record."""
         text = record.model_dump_json(by_alias=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        with translate_sqlite_errors(self.path), self.transaction():
+        with self._writing():
             added = self._db.execute(
                 "INSERT INTO records (submission, conditions, created, faulted, digest, json) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (digest) DO NOTHING",
@@ -329,7 +248,7 @@ class Store:
     def bring_forward(self, submission: int, conditions: str) -> None:
         """Make the record that counts under `conditions` the newest of its attempt. A person who grades under them
         again, although everything is graded, wants these records and not those of other rules or engines in between."""
-        with translate_sqlite_errors(self.path), self.transaction():
+        with self._writing():
             self._db.execute(
                 "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
                 "submission = ?1 AND conditions = ?2 ORDER BY faulted, id DESC LIMIT 1) AND EXISTS (SELECT 1 FROM "
@@ -339,26 +258,23 @@ class Store:
 
     def add_recheck(self, attempt: Attempt, recheck: RecheckRecord) -> None:
         """Store a recheck of an attempt's record, in a copy of the record that counts from now on."""
-        with translate_sqlite_errors(self.path):
-            (conditions,) = self._db.execute(
-                "SELECT conditions FROM records WHERE id = ?", (attempt.record_id,)
-            ).fetchone()
+        conditions = self._first("SELECT conditions FROM records WHERE id = ?", attempt.record_id)
         self.add_record(attempt.submission, conditions, attempt.record.model_copy(update={"recheck": recheck}))
 
     def set_points(self, assignment: str, points: Sequence[Points]) -> None:
         """Enter points by hand, all or none; an earlier entry for the same student and part is replaced."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with translate_sqlite_errors(self.path), self.transaction():
+        with self._writing():
             for entry in points:
                 self._enter_points("REPLACE", assignment, entry, now)
 
     def import_points(self, assignment: str, entry: Points, entered: str) -> None:
         """Enter points from elsewhere; an entry that the store already has stays."""
-        with translate_sqlite_errors(self.path), self.transaction():
+        with self._writing():
             self._enter_points("IGNORE", assignment, entry, entered)
 
     def _enter_points(self, on_conflict: str, assignment: str, entry: Points, entered: str) -> None:
-        self._add_student(entry.student)
+        self.add_student(entry.student)
         self._db.execute(
             f"INSERT OR {on_conflict} INTO manual_points VALUES (?, ?, ?, ?, ?, ?)",
             (assignment, entry.student, entry.part, entry.points, entry.comment, entered),
@@ -378,32 +294,26 @@ class Store:
 
     def record_under(self, submission: int, conditions: str) -> Record | None:
         """The record that counts for an attempt under `conditions`; None where it was not graded under them."""
-        with translate_sqlite_errors(self.path):
-            row = self._db.execute(
-                "SELECT json FROM records WHERE submission = ? AND conditions = ? ORDER BY faulted, id DESC LIMIT 1",
-                (submission, conditions),
-            ).fetchone()
-        return self._record(submission, row[0]) if row is not None else None
+        query = "SELECT json FROM records WHERE submission = ? AND conditions = ? ORDER BY faulted, id DESC LIMIT 1"
+        text = self._first(query, submission, conditions)
+        return None if text is None else self._record(submission, text)
 
     def record_that_counts(self, submission: int) -> Record | None:
         """The record of an attempt that `attempts` gives with it."""
         query = f"SELECT json FROM records AS r WHERE submission = ? ORDER BY {_PRACTICE}, faulted, id DESC LIMIT 1"
-        with translate_sqlite_errors(self.path):
-            row = self._db.execute(query, (submission,)).fetchone()
-        return self._record(submission, row[0]) if row is not None else None
+        text = self._first(query, submission)
+        return None if text is None else self._record(submission, text)
 
     def find(self, assignment: str, student: str, sha256: str) -> int | None:
         """The number of an attempt, if the store has it."""
-        query = "SELECT id FROM submissions WHERE assignment = ? AND student = ? AND sha256 = ?"
-        with translate_sqlite_errors(self.path):
-            row = self._db.execute(query, (assignment, student, sha256)).fetchone()
-        return int(row[0]) if row else None
+        query = f"SELECT id FROM submissions WHERE {_SUBMISSION}"
+        number: int | None = self._first(query, assignment, student, sha256)
+        return number
 
     def assignments(self) -> tuple[str, ...]:
         """The assignments for which the store holds records."""
         query = "SELECT DISTINCT assignment FROM submissions JOIN records ON submission = submissions.id ORDER BY 1"
-        with translate_sqlite_errors(self.path):
-            return tuple(row[0] for row in self._db.execute(query))
+        return tuple(row[0] for row in self._rows(query))
 
     def attempts(
         self, assignment: str, student: str | None = None, *, only: int | None = None, last: bool = False
@@ -452,16 +362,14 @@ class Store:
     def sources(self, submission: int) -> tuple[tuple[str, bytes], ...]:
         """The files of an attempt as they were handed in."""
         query = "SELECT name, content FROM sources WHERE submission = ? ORDER BY name"
-        with translate_sqlite_errors(self.path):
-            return tuple((row[0], zlib.decompress(row[1])) for row in self._db.execute(query, (submission,)))
+        return tuple((name, zlib.decompress(content)) for name, content in self._rows(query, submission))
 
     def points(self, assignment: str) -> dict[str, dict[str, Points]]:
         """Points entered by hand, by student and part."""
         found: dict[str, dict[str, Points]] = {}
         query = "SELECT student, part, points, comment FROM manual_points WHERE assignment = ? ORDER BY 1, 2"
-        with translate_sqlite_errors(self.path):
-            for row in self._db.execute(query, (assignment,)):
-                found.setdefault(row[0], {})[row[1]] = Points(*row)
+        for row in self._rows(query, assignment):
+            found.setdefault(row[0], {})[row[1]] = Points(*row)
         return found
 
     def execute(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
@@ -477,21 +385,24 @@ class Store:
                 WHERE h.assignment = ?1 AND h.student = p.student
             ) ORDER BY student
         """
-        with translate_sqlite_errors(self.path):
-            return [(Student(*row[1:]), bool(row[0])) for row in self._db.execute(query, (assignment,))]
+        return [(Student(*row[1:]), bool(row[0])) for row in self._rows(query, assignment)]
 
     def students(self) -> frozenset[str]:
         """The ids of all students in the store: those with a submission, and those on a roster."""
-        with translate_sqlite_errors(self.path):
-            return frozenset(row[0] for row in self._db.execute("SELECT student FROM students"))
+        return frozenset(row[0] for row in self._rows("SELECT student FROM students"))
 
     def counts(self) -> dict[str, int]:
         """The number of rows of each table."""
         tables = ("students", "submissions", "records", "manual_points")
-        with translate_sqlite_errors(self.path):
-            return {name: self._db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
+        return {name: self._first(f"SELECT count(*) FROM {name}") for name in tables}
 
 
+def _identity(handed: HandIn) -> tuple[str, str, str]:
+    return handed.assignment, handed.student, handed.sha256
+
+
+_SUBMISSION = "assignment = ? AND student = ? AND sha256 = ?"
+"""What finds a submission by its `_identity`."""
 _HEADER = ("application_id", "user_version")
 _STUDENT = "p.student, p.name, p.nickname, p.section, p.page, p.email, p.enrolled"
 """The columns of a `Student`."""

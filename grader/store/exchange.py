@@ -23,7 +23,8 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import replacing, shown
 from grader.operators import Shape
 from grader.records.record import SCHEMA, Record
-from grader.store.database import HandIn, Points, Store, Student
+from grader.store.database import Store
+from grader.store.rows import HandIn, Points, Student
 
 FORMAT = "grader-store-1"
 

@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from grader.classes.batch import Setup
+from grader.judge import foreman
 from grader.judge.ledger import Stage
 from grader.judge.office import Judge
 from grader.judge.server import application
@@ -68,6 +69,9 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     rules = setup.assignment.model_copy(
         update={"judge": setup.assignment.judge.model_copy(update={"max_upload_bytes": 64 << 10, "per_hour": 25})}
     )
+    patch = pytest.MonkeyPatch()
+    patch.setattr(foreman, "IDLE_S", float("inf"))  # rechecks begin when a test says so
     judge = Judge(store, rules, stand_in_lanes(setup, tuple(Stage)))
     with TestClient(application(judge), follow_redirects=False) as client:
         yield Served(client, store, tokens, judge)
+    patch.undo()

@@ -131,12 +131,15 @@ def test_an_error_in_an_operators_code_is_placed_at_its_line():
 def test_every_alternate_differs_from_attention_by_more_than_the_tolerance(d):
     """An alternate that equals the right answer could only explain what is not wrong."""
     shape = (2, 512, d)
-    tensors = unit(512, d)
+    batches = unit(512, d), unit(512, d, seed=2)
+    tensors = batches[1]
     rows = np.arange(256, 288)
     (right,) = ATTENTION.oracle(shape, tensors, rows)
     for alternate in ATTENTION.alternates():
         if alternate.unless(shape):
             continue
-        wrong = alternate.compute(shape, tensors, rows)
+        others = [batches[batch][number] for batch, number in alternate.others(shape, 1)]
+        with np.errstate(over="ignore", invalid="ignore"):  # some sums leave float64's range, as on a GPU float32's
+            wrong = alternate.compute(shape, (*tensors, *others), rows)
         assert wrong.shape == right.shape, alternate.name
-        assert np.abs(wrong - right).max() > 5e-3, alternate.name
+        assert not np.abs(wrong - right).max() <= 5e-3, alternate.name

@@ -26,7 +26,7 @@ from grader.course.assignment import Assignment, Gradescope
 from grader.gradescope import grade_there
 from grader.records.record import Record
 from grader.report import gradebook, gradescope, junit
-from grader.store.database import Student
+from grader.store.rows import Student
 from tests.support.gradescope import valid
 from tests.support.records import line_of, made_record, made_test
 

@@ -13,7 +13,7 @@ from grader.grading.bench import floor_record
 from grader.operators import load_operator
 from grader.records.record import BaselineRecord, KernelRecord, ProfileRecord, Record, TestRecord
 from grader.store import HandIn, Store
-from grader.store.database import Points
+from grader.store.rows import Points
 from grader.timing.floors import least_time
 from tests.support.records import made_record, made_test
 

@@ -28,7 +28,7 @@ from grader.store import (
     schema,
     vacuum_store,
 )
-from grader.store.database import Points
+from grader.store.rows import Points
 from tests.support.records import made_record, made_test
 
 

@@ -21,7 +21,7 @@ from grader.records.record import (
     TestRecord,
 )
 from grader.store import Attempt
-from grader.store.database import Points, Student
+from grader.store.rows import Points, Student
 
 
 def made_test(name: str, verdict: Verdict = Verdict.PASSED, **changes: object) -> TestRecord:

@@ -189,7 +189,6 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
             rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy in %s mode by a tensor map from cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
         for (u32 i = 0; i < how.dimensions; i++) box.at[i] = (i32)at[32 * i + l];
         for (u32 i = 0; i < how.offsets; i++) box.offset[i + 1] = at[32 * (how.dimensions + i) + l];
-        /* So an H200, though the PTX ISA does not say so (tests/emulator/conformance/hopper_copies.cu; triton-lang/triton#7385). */
         if (box.at[0] * (i32)box.map.element % 16)
             rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a box that begins %d bytes from the start of its tensor's rows: the first coordinate times the element's %u bytes must be a multiple of 16",
                      box.at[0] * (i32)box.map.element, box.map.element);

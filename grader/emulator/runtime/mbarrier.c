@@ -15,8 +15,8 @@
  * Under --sanitize race, a completed phase puts what was before it in order with what a warp does after waiting for it.
  */
 
-#include "async.h"
 #include "counters.h"
+#include "async.h"
 #include <stdlib.h>
 
 #define FIELD ((1ull << 20) - 1)
@@ -236,8 +236,8 @@ u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m
         }
     }
     if (done) b->visit.w = NULL;
+    count_async(w, ASYNC_WAITS, done == m);
     if (done == m) {
-        count_async(w, ASYNC_WAITS, 1);
         b->asked_in_vain = w->asked_in_vain = 0;
         return done;
     }

@@ -103,7 +103,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of block (%u,%u,%u)" : "a thread of another block", xyz[0], xyz[1], xyz[2], (u32)(k % l->grid[0]),
                  (u32)(k / l->grid[0] % l->grid[1]), (u32)(k / l->grid[0] / l->grid[1]));
         between = x->allocation ? "blocks run in any order, and nothing makes one wait for the other" : "nothing makes one block of the cluster wait for the other";
-        advice = x->allocation ? "Let each block write to different places, use atomics (with __threadfence() if other data depend on them), or split the kernel in two."
+        advice = x->allocation ? "Let each block write to different places (does the address lack the offset of its batch or rows?), use atomics (with __threadfence() if other data depend on them), or split the kernel in two."
                                : "Let both blocks reach a barrier of the cluster (cluster.sync()) between the two accesses, or arrive and wait at a barrier object.";
     } else if (same_warp) {
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from grader.operators.attention.online_mistakes import normalised_each_time, not_rescaled, unlike_exponentials
+from grader.operators.attention.addressing_mistakes import (
+    header_read_in_another_order,
+    other_batches,
+    other_rows,
+    too_few_columns,
+)
+from grader.operators.attention.online_mistakes import online_mistakes
+from grader.operators.attention.reduction_mistakes import block_sums, divisions, warp_sums
 from grader.operators.attention.wrong_ways import (
     F32,
     Compute,
@@ -17,6 +25,7 @@ from grader.operators.attention.wrong_ways import (
     mean_of_v,
     scaled,
     scores_of_tile_transposed,
+    scores_times_v,
     softmax_over_queries,
     some_keys,
     taken_for_its_transpose,
@@ -28,6 +37,9 @@ from grader.operators.base import Alternate, Shape, Step
 
 TILES = (32, 64, 16, 128)
 """The numbers of rows in a tile, the likeliest first."""
+
+MOST_KEYS = 8192
+"""The mistakes that no length brings about are not tried beyond this: a shorter test shows them too, and sooner."""
 
 # ---- families of mistakes -------------------------------------------------------------------------------------
 
@@ -195,6 +207,12 @@ def _at_most(keys: int) -> Callable[[Shape], bool]:
     return lambda shape: shape[1] <= keys
 
 
+def _up_to(keys: int, alternates: Iterable[Alternate]) -> Iterator[Alternate]:
+    """The alternates, for shapes with at most `keys` keys."""
+    for each in alternates:
+        yield replace(each, unless=lambda shape, unless=each.unless: shape[1] > keys or unless(shape))  # type: ignore[misc]
+
+
 # ---- all of them ----------------------------------------------------------------------------------------------
 
 ALTERNATES: tuple[Alternate, ...] = (
@@ -245,13 +263,7 @@ ALTERNATES: tuple[Alternate, ...] = (
         scaled(lambda d: float(np.log(2.0) / np.sqrt(d))),
         steps=("weight",),
     ),
-    Alternate(
-        "32_columns_of_scores",
-        "It matches scores summed over the first 32 columns of Q and K only: here d is 64.",
-        attention(lambda q, k, v: (q[:, :32], k[:, :32], v)),
-        lambda shape: shape[2] <= 32,
-        steps=("scores",),
-    ),
+    *too_few_columns(),
     *(
         Alternate(
             name,
@@ -264,9 +276,10 @@ ALTERNATES: tuple[Alternate, ...] = (
     ),
     Alternate(
         "mean_of_v",
-        "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key.",
+        "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key. Is the scale 0, "
+        "by a division of whole numbers?",
         mean_of_v,
-        steps=("scores",),
+        steps=("zero_scale",),
     ),
     Alternate(
         "k_not_transposed",
@@ -291,26 +304,28 @@ ALTERNATES: tuple[Alternate, ...] = (
         "k_v_swapped",
         "It matches attention with K and V exchanged: the input file has Q, K, V in this order.",
         attention(lambda q, k, v: (q, v, k)),
-        steps=("launch",),
+        steps=("order",),
     ),
     Alternate(
         "q_v_swapped",
         "It matches attention with Q and V exchanged: the input file has Q, K, V in this order.",
         attention(lambda q, k, v: (v, k, q)),
-        steps=("launch",),
+        steps=("order",),
     ),
     Alternate(
         "k_read_as_v",
         "It matches attention that takes its values from K: V is never read, so look at the offset at which V begins.",
         attention(lambda q, k, v: (q, k, k)),
-        steps=("load_v",),
+        steps=("batch_of_v", "load_v"),
     ),
     Alternate(
         "v_read_as_k",
         "It matches attention that takes its keys from V: K is never read, so look at the offset at which K begins.",
         attention(lambda q, k, v: (q, v, v)),
-        steps=("load_k",),
+        steps=("batch_of_k", "load_k"),
     ),
+    *other_batches(),
+    header_read_in_another_order(),
     Alternate(
         "softmax_over_queries",
         "It matches a softmax over the queries instead of over the keys: take the maximum and the sum of each row of "
@@ -331,6 +346,13 @@ ALTERNATES: tuple[Alternate, ...] = (
         unnormalised(False),
         steps=("division",),
     ),
+    Alternate(
+        "no_softmax",
+        "It matches the scores times V, without a softmax between the two products.",
+        scores_times_v,
+        steps=("weight", "launch"),
+    ),
+    *divisions(),
     Alternate(
         "v_returned",
         "It equals V: the output is a copy of an input, without the softmax.",
@@ -362,9 +384,7 @@ ALTERNATES: tuple[Alternate, ...] = (
         steps=("keys",),
     ),
     *(mistake for tile in TILES for mistake in _keys_of_a_loop(tile)),
-    *(mistake for tile in (*TILES, 1) for mistake in not_rescaled(tile)),
-    *(mistake for tile in (*TILES, 1) for mistake in unlike_exponentials(tile)),
-    *(normalised_each_time(tile) for tile in (*TILES, 1)),
+    *_up_to(MOST_KEYS, (mistake for tile in (*TILES, 8, 1) for mistake in online_mistakes(tile))),
     *_keys_one_at_a_time(),
     *_key_at_the_end_of_a_loop(),
     *(mistake for tile in (*TILES, 8) for mistake in _key_of_each_tile(tile)),
@@ -378,4 +398,7 @@ ALTERNATES: tuple[Alternate, ...] = (
         )
     ),
     *(_scores_transposed(tile) for tile in TILES),
+    *_up_to(MOST_KEYS, other_rows(TILES)),
+    *_up_to(MOST_KEYS, warp_sums()),
+    *_up_to(MOST_KEYS, (each for threads in (32, 64, 128, 256, 512) for each in block_sums(threads))),
 )

@@ -2,119 +2,290 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from grader.operators.attention.wrong_ways import Powers, normalised_without_l, online
-from grader.operators.base import Alternate, Shape, Step
+from grader.operators.attention.recurrence import (
+    F64,
+    RIGHT,
+    Merges,
+    Next,
+    Sum,
+    larger,
+    last_score,
+    of_the_tile,
+    online,
+    right_correction,
+    right_weight,
+)
+from grader.operators.base import Alternate, Step
 
-RIGHT, STALE = Powers(), Powers(correction=0.0)
 TWO = float(np.log(2.0))
 
 _WEIGHTS, _CORRECTION = "the weights exp(s − m)", "the correction exp(m_old − m_new)"
+_SUMS = (
+    ("", "O and l", "output_sum"),
+    ("_O", "O (the accumulated output)", "output_sum"),
+    ("_l", "l (the sum)", "total"),
+)
 
 
-def not_rescaled(tile: int) -> list[Alternate]:
-    """Sums that are not rescaled when a tile has a larger maximum."""
-    forgotten: tuple[tuple[str, str, Step, Powers, Powers], ...] = (
-        ("both", "neither O nor l is", "output_sum", STALE, STALE),
-        ("O", "O (the accumulated output) is not", "output_sum", STALE, RIGHT),
-        ("l", "l (the running sum) is not", "total", RIGHT, STALE),
-    )
-    return [
-        _mistake(
-            f"{what}_not_rescaled",
-            f"{sentence} multiplied by exp(m_old − m_new) when the running maximum grows.",
-            tile,
-            step,
-            lambda shape, both=(of_o, of_l): both,  # type: ignore[misc]
+@dataclass(frozen=True)
+class _Mistake:
+    """A wrong online softmax: its sums, the maximum that it keeps, and whether it divides O by l. `steps` are suspect.
+    `tiles_only`: it makes no difference to one key at a time."""
+
+    name: str
+    sentence: str
+    steps: tuple[Step, ...]
+    of_o: Sum = RIGHT
+    of_l: Sum = RIGHT
+    keep: Next = larger
+    divided: bool = True
+    tiles_only: bool = False
+
+
+def _of_either_sum(
+    name: str, sentence: str, wrong: Sum, steps: tuple[Step, ...] = (), tiles_only: bool = False
+) -> Iterator[_Mistake]:
+    """A mistake in both sums, in O alone and in l alone; "{}" in the sentence stands for them."""
+    for (suffix, sums, step), of_o, of_l in zip(_SUMS, (wrong, wrong, RIGHT), (wrong, RIGHT, wrong), strict=True):
+        own: Step = step  # type: ignore[assignment]
+        of_o_or_l = (*steps, own)
+        yield _Mistake(name + suffix, sentence.format(sums), of_o_or_l, of_o, of_l, tiles_only=tiles_only)
+
+
+def _below(name: Callable[[Merges], F64]) -> Callable[[Merges], F64]:
+    """Weights relative to the maximum `name` of the tile."""
+    return lambda merge: merge.scores - merge.of_keys(name(merge))
+
+
+def _times(weight: float = 1.0, correction: float = 1.0) -> Sum:
+    """Exponents multiplied by a number each."""
+    return Sum(lambda merge: weight * right_weight(merge), lambda merge: correction * right_correction(merge))
+
+
+_STALE = Sum(correction=lambda merge: np.zeros_like(merge.new))
+
+_FORGOTTEN = (
+    _Mistake(
+        "both_not_rescaled",
+        "neither O nor l is multiplied by exp(m_old − m_new) when the running maximum grows.",
+        ("output_sum",),
+        _STALE,
+        _STALE,
+    ),
+    _Mistake(
+        "O_not_rescaled",
+        "O (the accumulated output) is not multiplied by exp(m_old − m_new) when the running maximum grows.",
+        ("output_sum",),
+        _STALE,
+    ),
+    _Mistake(
+        "l_not_rescaled",
+        "l (the running sum) is not multiplied by exp(m_old − m_new) when the running maximum grows.",
+        ("total",),
+        of_l=_STALE,
+    ),
+)
+
+_MAXIMA = (
+    _Mistake(
+        "last_score_kept",
+        "the maximum m is set to the last score instead of max(m, s): the next key's correction starts from a wrong "
+        "maximum.",
+        ("next_maximum",),
+        keep=last_score,
+    ),
+    _Mistake(
+        "maximum_of_the_tile_kept",
+        "the maximum m is set to that of the tile alone instead of max(m_old, m_tile).",
+        ("next_maximum",),
+        keep=of_the_tile,
+        tiles_only=True,
+    ),
+)
+
+_WEIGHT_MISTAKES = (
+    *_of_either_sum(
+        "relative_to_the_tile",
+        "the weights in {} are exp(s − m_tile), relative to the maximum of their tile alone: use the running maximum "
+        "m_new, or multiply the tile's sum by exp(m_tile − m_new).",
+        Sum(_below(lambda merge: merge.top)),
+        ("weight",),
+        tiles_only=True,
+    ),
+    *_of_either_sum(
+        "shifted_twice",
+        "the weights in {} are relative to m_new already, and multiplied by exp(m_tile − m_new) as well.",
+        Sum(lambda merge: right_weight(merge) + merge.of_keys(merge.top - merge.new)),
+        tiles_only=True,
+    ),
+    *_of_either_sum(
+        "not_shifted",
+        "the weights in {} are exp(s) without the maximum m_new, by which the sum is corrected.",
+        Sum(lambda merge: merge.scores),
+        ("weight",),
+    ),
+)
+
+_CORRECTION_MISTAKES = (
+    *_of_either_sum(
+        "corrected_too_late",
+        "{} is multiplied by exp(m_old − m_new) after the new terms were added, which then shrink too: multiply "
+        "first, then add.",
+        Sum(late=True),
+    ),
+    *_of_either_sum(
+        "corrected_for_each_key",
+        "{} is multiplied by exp(m_old − m_new) for every key of the tile: once for each tile is right.",
+        Sum(each_key=True),
+        tiles_only=True,
+    ),
+    *_of_either_sum(
+        "corrected_twice",
+        "{} is multiplied by exp(m_old − m_new) twice.",
+        _times(correction=2.0),
+    ),
+    *_of_either_sum(
+        "corrected_by_the_tile",
+        "the correction of {} is exp(m_old − m_tile), with the maximum of the tile alone: it should be "
+        "exp(m_old − m_new).",
+        Sum(correction=lambda merge: merge.old - merge.top),
+        ("rescale",),
+        tiles_only=True,
+    ),
+)
+
+_PARTS: tuple[tuple[str, Step], ...] = (("O", "output_sum"), ("l", "total"))
+_PARTIAL_SUMS = (
+    _Mistake(
+        "only_last_tile_in_O",
+        "O is overwritten by each {each} instead of being carried on (= in place of +=).",
+        ("output_sum",),
+        Sum(only=lambda key, tile, keys: key >= keys - tile),
+    ),
+    _Mistake(
+        "only_last_tile_in_l",
+        "l is overwritten by each {each} instead of being carried on (= in place of +=).",
+        ("total",),
+        of_l=Sum(only=lambda key, tile, keys: key >= keys - tile),
+    ),
+    *(
+        _Mistake(
+            f"only_{which}_key_of_tiles_in_{what}",
+            f"only the {which} key of each tile is added to {what}.",
+            (step,),
+            **{f"of_{what.lower()}": Sum(only=only)},  # type: ignore[arg-type]
+            tiles_only=True,
         )
-        for what, sentence, step, of_o, of_l in forgotten
-    ]
+        for what, step in _PARTS
+        for which, only in (
+            ("last", lambda key, tile, keys: key % tile == tile - 1),
+            ("first", lambda key, tile, keys: key % tile == 0),
+        )
+    ),
+)
+
+_NORMALISED_EACH_TIME = (
+    _Mistake(
+        "normalised_without_l",
+        "O is divided by the new l each time without being multiplied by the old l first: "
+        "O' = (exp(m − m') · l · O + …) / l'.",
+        ("output_sum",),
+        Sum(
+            lambda merge: right_weight(merge) - merge.of_keys(merge.logarithms_of_l()),
+            lambda merge: right_correction(merge) - merge.logarithms_of_l(),
+        ),
+        divided=False,
+    ),
+    _Mistake(
+        "new_l_in_place_of_old",
+        "O is multiplied by the new l in place of the old one: O' = (exp(m − m') · l · O + …) / l'.",
+        ("output_sum",),
+        Sum(lambda merge: right_weight(merge) - merge.of_keys(merge.logarithms_of_l())),
+        divided=False,
+    ),
+    _Mistake(
+        "old_l_without_division",
+        "O is multiplied by the old l but not divided by the new one: O' = (exp(m − m') · l · O + …) / l'.",
+        ("output_sum",),
+        Sum(correction=lambda merge: right_correction(merge) + np.roll(merge.logarithms_of_l(), 1, axis=1)),
+        divided=False,
+    ),
+)
+
+_ONE_SCALE_ONE_BASE = "; use one scale and one base in all of them."
 
 
-def unlike_exponentials(tile: int) -> list[Alternate]:
-    """Exponentials that do not fit one another: one of them lacks the scale, has it twice, or has the base 2."""
-    mixed: tuple[tuple[str, str, Step, Callable[[float], tuple[Powers, Powers]]], ...] = (
+def _unlike_exponentials() -> Iterator[_Mistake]:
+    """Exponentials that do not fit one another: one lacks the scale 1/√d, has it twice, or has the base 2."""
+    both: tuple[tuple[str, str, Step, Sum], ...] = (
         (
             "scale_twice_in_weights",
             f"{_WEIGHTS} have the scale 1/√d twice and {_CORRECTION} has it once",
             "weight",
-            lambda root: (Powers(weight=1 / root),) * 2,
+            Sum(lambda merge: right_weight(merge) / merge.root),
         ),
         (
             "scale_not_in_correction",
             f"{_WEIGHTS} have the scale 1/√d and {_CORRECTION} does not",
             "rescale",
-            lambda root: (Powers(correction=root),) * 2,
+            Sum(correction=lambda merge: right_correction(merge) * merge.root),
         ),
         (
             "scale_twice_in_correction",
             f"{_CORRECTION} has the scale 1/√d twice and {_WEIGHTS} have it once",
             "rescale",
-            lambda root: (Powers(correction=1 / root),) * 2,
+            Sum(correction=lambda merge: right_correction(merge) / merge.root),
         ),
         (
             "base_two_in_weights",
             f"{_WEIGHTS} have the base 2 and {_CORRECTION} has the base e",
             "weight",
-            lambda root: (Powers(weight=TWO),) * 2,
+            _times(weight=TWO),
         ),
         (
             "base_two_in_correction",
             f"{_CORRECTION} has the base 2 and {_WEIGHTS} have the base e",
             "rescale",
-            lambda root: (Powers(correction=TWO),) * 2,
-        ),
-        (
-            "base_two_in_O",
-            f"{_WEIGHTS} have the base 2 in the sum O and the base e in the sum l",
-            "output_sum",
-            lambda root: (Powers(weight=TWO), RIGHT),
-        ),
-        (
-            "base_two_in_l",
-            f"{_WEIGHTS} have the base e in the sum O and the base 2 in the sum l",
-            "total",
-            lambda root: (RIGHT, Powers(weight=TWO)),
+            _times(correction=TWO),
         ),
     )
+    for name, sentence, step, wrong in both:
+        steps: tuple[Step, ...] = ("base_two", step) if name.startswith("base_two") else (step,)
+        yield _Mistake(name, sentence + _ONE_SCALE_ONE_BASE, steps, wrong, wrong)
+    two = _times(weight=TWO)
+    in_o = f"{_WEIGHTS} have the base 2 in the sum O and the base e in the sum l{_ONE_SCALE_ONE_BASE}"
+    in_l = f"{_WEIGHTS} have the base e in the sum O and the base 2 in the sum l{_ONE_SCALE_ONE_BASE}"
+    yield _Mistake("base_two_in_O", in_o, ("base_two", "output_sum"), of_o=two)
+    yield _Mistake("base_two_in_l", in_l, ("base_two", "total"), of_l=two)
+
+
+_ALL = (
+    *_FORGOTTEN,
+    *_MAXIMA,
+    *_WEIGHT_MISTAKES,
+    *_CORRECTION_MISTAKES,
+    *_PARTIAL_SUMS,
+    *_NORMALISED_EACH_TIME,
+    *_unlike_exponentials(),
+)
+
+
+def online_mistakes(tile: int) -> list[Alternate]:
+    """Every mistake in a loop over tiles of `tile` keys, the likeliest first."""
+    over, each = (f"over tiles of {tile} keys", "tile") if tile > 1 else ("over one key at a time", "key")
     return [
-        _mistake(
-            name,
-            f"{sentence}; use one scale and one base in all of them.",
-            tile,
-            step,
-            lambda shape, powers=powers: powers(float(np.sqrt(shape[2]))),  # type: ignore[misc]
+        Alternate(
+            f"{mistake.name}_tile_{tile}",
+            f"It matches an online softmax {over} in which {mistake.sentence.format(each=each)}",
+            online(tile, mistake.of_o, mistake.of_l, mistake.keep, mistake.divided),
+            lambda shape: shape[1] <= tile,
+            steps=mistake.steps,
         )
-        for name, sentence, step, powers in mixed
+        for mistake in _ALL
+        if tile > 1 or not mistake.tiles_only
     ]
-
-
-def normalised_each_time(tile: int) -> Alternate:
-    """O divided by l after each tile without being multiplied by the old l."""
-    return Alternate(
-        f"normalised_without_l_tile_{tile}",
-        f"It matches an online softmax {_over_tiles(tile)} that divides O by the new l each time without multiplying "
-        "it by the old l first: O' = (exp(m − m') · l · O + …) / l'.",
-        normalised_without_l(tile),
-        lambda shape: shape[1] <= tile,
-        steps=("output_sum",),
-    )
-
-
-def _mistake(
-    name: str, sentence: str, tile: int, step: Step, powers: Callable[[Shape], tuple[Powers, Powers]]
-) -> Alternate:
-    return Alternate(
-        f"{name}_tile_{tile}",
-        f"It matches an online softmax {_over_tiles(tile)} in which {sentence}",
-        online(tile, powers),
-        lambda shape: shape[1] <= tile,
-        steps=("base_two", step) if name.startswith("base_two") else (step,),
-    )
-
-
-def _over_tiles(tile: int) -> str:
-    return f"over tiles of {tile} keys" if tile > 1 else "over one key at a time"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +60,11 @@ def mean_of_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     return np.broadcast_to(v.mean(axis=0), v.shape)[rows]
 
 
+def scores_times_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    q, k, v = (t.astype(np.float64) for t in tensors)
+    return np.asarray(q[rows] @ k.T / np.sqrt(shape[2]) @ v)
+
+
 def unnormalised(shifted: bool) -> Compute:
     """exp(scores) V without the division by the sum; `shifted`: the row's maximum is subtracted first."""
 
@@ -111,61 +115,6 @@ def running_maxima(scores: F64, tile: int) -> F64:
     """The running maximum for each key, at the time when the key's tile is merged."""
     tops = np.maximum.accumulate(np.maximum.reduceat(scores, np.arange(0, scores.shape[1], tile), axis=1), axis=1)
     return np.repeat(tops, tile, axis=1)[:, : scores.shape[1]]
-
-
-@dataclass(frozen=True)
-class Powers:
-    """How a wrong online softmax computes the terms of a sum: exp(weight · (s − m)) for a key, with the running maximum
-    m at that time, and exp(correction · (m_old − m_new)) for the sum when the maximum grows. Both numbers are 1 if it
-    is right."""
-
-    weight: float = 1.0
-    correction: float = 1.0
-
-
-def online(tile: int, powers: Callable[[Shape], tuple[Powers, Powers]]) -> Compute:
-    """Online softmax over tiles of keys that computes the terms of O by the first of `powers`, and those of ℓ by the
-    second."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (t.astype(np.float64) for t in tensors)
-        scores = q[rows] @ k.T / np.sqrt(shape[2])
-        running = running_maxima(scores, tile)
-        below, growth = scores - running, running - running[:, -1:]
-
-        def terms(of: Powers) -> F64:
-            return np.asarray(np.exp(of.weight * below + of.correction * growth))
-
-        for_o, for_l = powers(shape)
-        return np.asarray(terms(for_o) @ v / terms(for_l).sum(axis=1, keepdims=True))
-
-    return compute
-
-
-_TILES_THAT_COUNT = 64
-
-
-def normalised_without_l(tile: int) -> Compute:
-    """Online softmax that divides O by the new ℓ after each tile without first multiplying it by the old ℓ. Each tile
-    therefore counts less than the next tile by a factor of ℓ, and only the last tiles matter."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (t.astype(np.float64) for t in tensors)
-        scores = q[rows] @ k.T / np.sqrt(shape[2])
-        running = running_maxima(scores, tile)
-        sums = np.cumsum(np.exp(scores - running[:, -1:]), axis=1)
-        out = np.zeros((len(scores), v.shape[1]))
-        top = np.full(len(scores), -np.inf)
-        for first in range(max(0, len(k) - _TILES_THAT_COUNT * tile), len(k), tile):
-            last = min(first + tile, len(k)) - 1
-            new_top = running[:, last]
-            total = sums[:, last] * np.exp(running[:, -1] - new_top)
-            weights = np.exp(scores[:, first : last + 1] - new_top[:, None])
-            out = (out * np.exp(top - new_top)[:, None] + weights @ v[first : last + 1]) / total[:, None]
-            top = new_top
-        return out
-
-    return compute
 
 
 def scores_of_tile_transposed(tile: int) -> Compute:

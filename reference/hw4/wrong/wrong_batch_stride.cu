@@ -1,4 +1,4 @@
 // The next batch is looked for n * d values on, instead of 3 * n * d.
-// expect: wrong_answer on all: only batch 0 is right
+// expect: wrong_answer on all: N·d values apart
 #define INPUT_OF(batch) (size_t(batch) * n * d)
 #include "wrong.cuh"

@@ -1,0 +1,207 @@
+"""Explains sampled wrong rows: by one of the operator's known mistakes, or by right values in a wrong place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.checking.samples import F32, F64, Sample, distance
+from grader.checking.wrong_places import TILES, listed
+from grader.operators import Alternate, Operator, Shape
+from grader.operators.base import Step
+
+EXPLAINED = 0.7
+"""Lost precision is recognised if the errors that it would make and those found have at least this correlation: then it
+explains half of their energy. Among the sampled values, chance stays below a tenth."""
+FEWEST_ERRORS = 16
+"""Fewer values go along with any errors."""
+
+Explanation = tuple[str, tuple[Step, ...]]
+"""A cause in words, and the steps of the computation that it makes suspect."""
+NOTHING: Explanation = "", ()
+LOST_PRECISION: Explanation = (
+    "The values are close to the right ones: it looks like lost precision, such as a sum or a score kept in a smaller "
+    "type, or a few terms of the sums missing or counted twice.",
+    ("output_sum",),
+)
+
+
+def constant(samples: list[Sample]) -> Explanation:
+    values = np.concatenate([sample.got[sample.rows].ravel() for sample in samples])
+    if len(values) > 1 and (values == values[0]).all():
+        return (
+            f"Every value of the sampled wrong rows is {values[0]:g}: the output was filled or never written, "
+            "not computed."
+        ), ("store",)
+    return NOTHING
+
+
+def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Explanation:
+    best, found = 1.0, NOTHING
+    for alternate in operator.alternates():
+        if alternate.tensor != number or alternate.rounding or alternate.unless(shape):
+            continue
+        worst = 0.0
+        for sample in samples:
+            values = _computed(alternate, shape, sample)
+            columns = sample.columns
+            got = sample.got[sample.rows][:, columns]
+            worst = max(worst, distance(got, values[:, columns], sample.near))
+            if _energy(sample, values) > _energy(sample, sample.expected[sample.rows]) / 4:
+                worst = np.inf  # where rounding errors count, it must be clearly nearer than the right values
+            if worst > best:
+                break
+        if worst < best:  # of several equal ones the first stays, which is the likeliest
+            best, found = worst, (alternate.sentence, alternate.steps)
+    return found
+
+
+def _energy(sample: Sample, values: F32 | F64) -> float:
+    """The sum of the squared differences between the sampled rows and `values`, in the columns that are wrong."""
+    columns = sample.columns
+    with np.errstate(all="ignore"):
+        return float(np.square(sample.got[sample.rows][:, columns].astype(np.float64) - values[:, columns]).sum())
+
+
+def _computed(alternate: Alternate, shape: Shape, sample: Sample) -> F64:
+    others = [sample.tensors_of(unit)[number] for unit, number in alternate.others(shape, sample.unit)]
+    with np.errstate(all="ignore"):
+        return alternate.compute(shape, (*sample.tensors, *others), sample.rows)
+
+
+def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Explanation:
+    """Lost precision that explains most of the errors in the sampled rows."""
+    best, found = EXPLAINED, NOTHING
+    for alternate in operator.alternates():
+        if alternate.tensor != number or not alternate.rounding or alternate.unless(shape):
+            continue
+        errors = [(s.got[s.rows] - s.expected[s.rows]).astype(np.float64).ravel() for s in samples]
+        caused = [(_computed(alternate, shape, s) - s.expected[s.rows]).ravel() for s in samples]
+        mine, theirs = np.concatenate(errors), np.concatenate(caused)
+        if len(mine) < FEWEST_ERRORS:
+            return NOTHING
+        with np.errstate(all="ignore"):
+            correlation = float(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)))
+        if correlation > best:
+            best, found = correlation, (alternate.sentence, alternate.steps)
+    return found
+
+
+def misplaced(operator: Operator, samples: list[Sample]) -> Explanation:
+    """Explain rows that hold right numbers in a wrong place, or times a factor."""
+    if (
+        len(written := [s for s in samples if np.ptp(s.got[s.rows]) > 0]) == 1
+        and written[0].unit == 0 < len(samples) - 1
+    ):
+        first = _holds(written[0])
+        if first is not None:
+            one = operator.unit
+            return (
+                f"{one.capitalize()} 0 has the output of {one} {first}, and the other {operator.units_name} were not "
+                f"written: every {one} goes to the place of {one} 0. Add its offset where the results are written or "
+                "copied."
+            ), ("batch_of_o", "copy_back")
+    holds = {s.unit: _holds(s) for s in samples}
+    if None not in holds.values():
+        if len(set(holds.values())) == 1:
+            what = f"The wrong rows hold the output of {operator.unit} {holds[samples[0].unit]}"
+        else:
+            pairs = [f"{operator.unit} {unit} has that of {operator.unit} {other}" for unit, other in holds.items()]
+            what = f"Wrong {operator.units_name} hold the output of other {operator.units_name} ({listed(pairs)})"
+        return (
+            f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
+            "copied before they are ready."
+        ), ("batch",)
+    several = all(min(s.expected.shape) > 1 for s in samples)  # the transpose of a single row is the same
+    if several and all(distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.near) <= 1 for s in samples):
+        return "The output is the right one transposed: it must be row-major, row after row.", ("store",)
+    if shift := _row_moves(samples):
+        return shift, ("load_q",) if "(number mod" in shift else ("row",)
+    if _columns_move(samples):
+        return (
+            "The wrong columns hold the right values of other columns: look at how threads are mapped to columns, in "
+            "what is read and in what is written."
+        ), ("store",)
+    return _factor(samples)
+
+
+def _holds(sample: Sample) -> int | None:
+    """The unit whose right output is in the wrong rows of this one, if there is one."""
+    for other, values in sorted(sample.others.items()):
+        if distance(sample.got[sample.rows], values[sample.rows], sample.near) <= 1:
+            return other
+    return None
+
+
+def _row_moves(samples: list[Sample]) -> str:
+    moves = []
+    for sample in samples:
+        for row in sample.rows:
+            with np.errstate(invalid="ignore", over="ignore"):
+                off = np.abs(sample.expected - sample.got[row]).max(axis=1)
+            nearest = int(np.nanargmin(off)) if not np.isnan(off).all() else int(row)
+            if nearest == row or distance(sample.got[row], sample.expected[nearest], sample.near) > 1:
+                return ""
+            moves.append((int(row), nearest))
+    row, source = moves[0]
+    for tile in TILES:
+        if all(row >= tile and row % tile == source for row, source in moves):
+            return (
+                f"Each wrong row holds the right values of row (number mod {tile}): the code uses the row's number "
+                "within its block where the number of the row itself is needed."
+            )
+    count = len(samples[0].expected)
+    if len({(source - row) % count for row, source in moves}) == 1:
+        by = (source - row + count // 2) % count - count // 2
+        return (
+            f"Each wrong row holds the right values of the row {abs(by)} {'below' if by > 0 else 'above'} it: "
+            "look at how the row number is computed."
+        )
+    return (
+        f"The wrong rows hold the right values of other rows (row {row} holds those of row {source}): look at how "
+        "threads and tiles are mapped to rows."
+    )
+
+
+def _columns_move(samples: list[Sample]) -> bool:
+    """Whether every wrong column holds another column's right values, in the sampled rows."""
+    for sample in samples:
+        got, right = sample.got[sample.rows], sample.expected[sample.rows]
+        for column in sample.columns:
+            with np.errstate(invalid="ignore", over="ignore"):
+                off = np.abs(right - got[:, column : column + 1]).max(axis=0)
+            if not any(distance(got[:, column], right[:, each], sample.near) <= 1 for each in np.argsort(off)[:1]):
+                return False
+    return True
+
+
+def _factor(samples: list[Sample]) -> Explanation:
+    got = np.concatenate([s.got[s.rows].ravel() for s in samples]).astype(np.float64)
+    right = np.concatenate([s.expected[s.rows].ravel() for s in samples]).astype(np.float64)
+    near = samples[0].near
+    if not np.isfinite(got).all() or not (right @ right) > 0:
+        return NOTHING
+    factor = float(got @ right / (right @ right))
+    if abs(factor - 1) < 2 * near.rtol or np.allclose(right, factor * right, rtol=near.rtol, atol=near.atol):
+        return NOTHING  # a factor of 1 explains nothing; lost precision looks like this too
+    if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
+        said = f"Every wrong row is the right one times {factor:.4g}"
+        if abs(factor * samples[0].expected.shape[1] - 1) < near.rtol:
+            return f"{said}, 1 over the number of columns: a sum is added to once for each column.", (
+                "total",
+                "division",
+            )
+        return f"{said}.", ("division",)
+    per_row = []
+    for sample in samples:
+        for row in sample.rows:
+            g, e = sample.got[row].astype(np.float64), sample.expected[row].astype(np.float64)
+            c = float(g @ e / (e @ e)) if e @ e > 0 else 0.0
+            if abs(c) < 1e-3 or not np.allclose(g, c * e, rtol=near.rtol, atol=near.atol * max(1.0, abs(c))):
+                return NOTHING
+            per_row.append(c)
+    low, high = min(per_row), max(per_row)
+    sentence = (
+        f"Every wrong row is the right one times a different factor ({low:.3g} to {high:.3g} in the sampled rows): "
+        "look at what each row is divided by."
+    )
+    return sentence, ("division",)

@@ -1,0 +1,125 @@
+"""Some wrong rows of an output, with the data that may explain them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.checking.scan import TensorErrors
+from grader.operators import Operator, Shape
+from grader.operators.base import Tensors
+from grader.sandbox.quarantine import open_output
+
+SAMPLED_UNITS = 3
+COMPARED_UNITS = 16
+"""Up to this many units, a wrong unit is compared with all others; with more, only with its neighbours and both
+ends."""
+RTOL = 1e-3
+"""How close a sampled value must be to count as equal, in addition to what the tensor's tolerance says (`Limit.match`).
+float32 attention is within 1e-5 of float64."""
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How close values must be to count as equal, absolutely and relative to the value."""
+
+    atol: float
+    rtol: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some wrong rows of one unit, with the data that may explain them."""
+
+    unit: int
+    near: Nearness
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    """The columns in which anything is wrong: a mistake may spare a part of the accumulators of a thread."""
+    tensors: tuple[F32, ...]
+    tensors_of: Callable[[int], Tensors]
+    """The input tensors of another unit."""
+    got: F32
+    """The unit's whole output tensor, as written."""
+    expected: F32
+    others: dict[int, F32]
+    """Expected outputs of a few other units."""
+
+
+def draw_samples(
+    operator: Operator,
+    shape: Shape,
+    number: int,
+    errors: TensorErrors,
+    input: Path,
+    expected: Path,
+    got: Path,
+    most_rows: int,
+    *,
+    only_wrong: bool = True,
+) -> list[Sample]:
+    """Some wrong rows of some wrong units, or any rows of any units."""
+    wrong_units = np.flatnonzero(errors.by_unit) if only_wrong else np.arange(len(errors.by_unit))
+    right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
+    near = Nearness(errors.limit.match, max(RTOL, 2 * layout.type.roundoff))
+    chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
+    columns = np.flatnonzero(errors.by_column) if errors.wrong else np.arange(len(errors.by_column))
+    last = operator.units(shape) - 1
+    output = open_output(got)
+    try:
+        found = os.fstat(output)
+        if not stat.S_ISREG(found.st_mode):
+            return []
+        with input.open("rb") as source, expected.open("rb") as kept:
+            samples = []
+            for unit in (int(u) for u in chosen):
+                tensors = operator.read_unit(source, shape, unit)
+                mine = layout.read(output, unit)
+                right = right_layout.read(kept.fileno(), unit)
+                if mine is None or right is None:
+                    return []
+                wrong_rows = _wrong_rows(mine, right, errors.limit.largest) if only_wrong else np.arange(len(mine))
+                if not len(wrong_rows):
+                    continue
+                picks = np.unique(np.linspace(0, len(wrong_rows) - 1, most_rows).astype(int))
+                others = {}
+                close = set(range(last + 1)) if last < COMPARED_UNITS else {0, unit - 1, unit + 1, last}
+                for other in close - {unit}:
+                    if 0 <= other <= last:
+                        values = right_layout.read(kept.fileno(), other)
+                        if values is not None:
+                            others[other] = values
+                tensors_of = partial(_read_unit, operator, shape, input)
+                rows = wrong_rows[picks]
+                samples.append(Sample(unit, near, rows, columns, tensors, tensors_of, mine, right, others))
+            return samples
+    finally:
+        os.close(output)
+
+
+def _read_unit(operator: Operator, shape: Shape, input: Path, unit: int) -> Tensors:
+    with input.open("rb") as source:
+        return operator.read_unit(source, shape, unit)
+
+
+def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(got - expected).max(axis=1)
+    return np.flatnonzero(~(off <= tolerance))
+
+
+def distance(got: F32, alternate: F32 | F64, near: Nearness) -> float:
+    """The largest difference, as a multiple of what still counts as equal; at most 1 is a match."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        largest = float((np.abs(got - alternate) / (near.atol + near.rtol * np.abs(alternate))).max())
+    return largest if np.isfinite(largest) else np.inf

@@ -1,0 +1,91 @@
+"""Says in words which values of an output are wrong: tensors, units, rows, columns, NaN."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.checking.check import Check
+from grader.checking.scan import TensorErrors
+from grader.operators import Operator
+
+TILES = (16, 32, 64, 128, 256)
+
+Bools = NDArray[np.bool_]
+
+
+def which_tensors(errors: tuple[TensorErrors, ...]) -> str:
+    wrong = [e.tensor for e in errors if e.wrong]
+    right = [e.tensor for e in errors if not e.wrong]
+    if not right:
+        return ""
+    return f"{listed(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong, {listed(right)} right."
+
+
+def listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def where_wrong(operator: Operator, errors: TensorErrors) -> str:
+    phrases = [
+        _units(operator, errors.by_unit > 0),
+        _lines("row", errors.by_row > 0),
+        _lines("column", errors.by_column > 0),
+    ]
+    said = [phrase for phrase in phrases if phrase]
+    return f"Where: {'; '.join(said)}." if said else ""
+
+
+def _units(operator: Operator, wrong: Bools) -> str:
+    one, many = operator.unit, operator.units_name
+    numbers = np.flatnonzero(wrong)
+    if len(numbers) == len(wrong):
+        return ""
+    if len(numbers) == 1:
+        return f"only {one} {numbers[0]} of {len(wrong)} is wrong"
+    first, last = int(numbers[0]), int(numbers[-1])
+    if len(numbers) == last - first + 1:
+        if last == len(wrong) - 1 and first == 1:
+            return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
+        if last == len(wrong) - 1:
+            return f"{many} from {first} on are wrong, those before are right"
+        return f"{many} {first} to {last} of {len(wrong)} are wrong"
+    steps = np.unique(np.diff(numbers))
+    if len(steps) == 1:
+        return f"every {_ordinal(int(steps[0]))} {one} is wrong, from {one} {first} on"
+    return f"{len(numbers)} of {len(wrong)} {many} are wrong, the first is {one} {first}"
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third", 4: "fourth"}.get(number, f"{number}th")
+
+
+def _lines(name: str, wrong: Bools) -> str:
+    numbers = np.flatnonzero(wrong)
+    if len(numbers) == len(wrong):
+        return ""
+    if len(numbers) == 1:
+        return f"only {name} {numbers[0]} is wrong"
+    first, last = int(numbers[0]), int(numbers[-1])
+    if len(numbers) == last - first + 1:
+        return f"only {name}s {first} to {last} of {len(wrong)} are wrong"
+    for tile in TILES:
+        if len(wrong) % tile or len(wrong) == tile:
+            continue
+        folded = wrong.reshape(-1, tile)
+        inside = np.flatnonzero(folded[0])
+        if (folded == folded[0]).all() and len(inside) == inside[-1] - inside[0] + 1:
+            if len(inside) == 1:
+                return f"{name} {inside[0]} of every tile of {tile} is wrong"
+            return f"{name}s {inside[0]} to {inside[-1]} of every tile of {tile} are wrong"
+    return f"{len(numbers)} of {len(wrong)} {name}s are wrong, the first is {name} {first}"
+
+
+def where_nan(check: Check, operator: Operator, errors: TensorErrors) -> str:
+    share = "All of the wrong values are" if check.nan == check.wrong else f"{check.nan:,} of the wrong values are"
+    units = int((errors.nan_by_unit > 0).sum())
+    what = operator.unit if units == 1 else operator.units_name
+    return (
+        f"{share} NaN, in {units:,} {what}: look for 0/0 or inf − inf where a row's exponentials all underflow or "
+        "overflow (is the maximum subtracted before exp?), and for memory read before it is written."
+    )

@@ -1,0 +1,78 @@
+"""What a store gives and takes: students, attempts, points, and the state of an attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from grader.records.record import Record
+
+
+class State(StrEnum):
+    """The state of an attempt under some conditions."""
+
+    UNGRADED = "ungraded"
+    FAULTED = "faulted"
+    FAILED = "failed"
+    PASSED = "passed"
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a record without a fault of the grader or the machine."""
+        return self in (State.FAILED, State.PASSED)
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """What is known about an attempt when it is found. `files` are names and contents, stored for pages and reruns."""
+
+    assignment: str
+    student: str
+    sha256: str
+    path: str
+    handed_in: datetime | None = None
+    days_late: int = 0
+    penalty: float = 0.0
+    files: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True)
+class Student:
+    """A student as in the roster. `page` names their page without revealing who they are. `enrolled`: on a roster."""
+
+    id: str
+    name: str
+    nickname: str
+    section: str
+    page: str
+    email: str = ""
+    enrolled: bool = False
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points that an assistant entered for one part."""
+
+    student: str
+    part: str
+    points: float
+    comment: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt with the record that counts for it: the newest record on the graded testcases without a fault of the
+    grader or the machine, else the newest on them with one, else the same among practice records. `number` counts a
+    student's attempts from 1 in the order in which they were handed in, and there are `of` such attempts."""
+
+    submission: int
+    student: Student
+    number: int
+    sha256: str
+    handed_in: datetime | None
+    days_late: int
+    penalty: float
+    record_id: int
+    record: Record
+    of: int = 1
