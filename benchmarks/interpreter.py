@@ -1,10 +1,11 @@
-"""Triton's programs on the emulator and in Triton's own interpreter: time of their kernels, on one core.
+"""Triton's programs on the emulator and in Triton's own interpreter: the time of their kernels, the mistakes found.
 
     python benchmarks/interpreter.py [NAME...]     programs of tests/triton/conformance, after Triton's tutorials 1 to 6
+    python benchmarks/interpreter.py --bugs        the mistakes of tests/triton/test_bugs.py: which is found at its line
 
 Needs Triton and, for the interpreter alone, PyTorch (the CPU's is enough). Both run the same files, each in a process on
 one core: on the emulator with the tensors and the checks that students have, in the interpreter (TRITON_INTERPRET=1) with
-PyTorch's tensors behind the same functions. Timed is what launches take: neither compiling nor the host's work. A
+PyTorch's tensors behind the same functions. Timed is the CPU time of launches: neither compiling nor the work of the host. A
 program says by itself whether its results are right, in float16 and bfloat16; the table repeats it.
 """
 
@@ -17,12 +18,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 from grader.emulator import DEFAULT_SANITIZERS
 from grader.programs.engine import python_program
 from grader.programs.toolkit import find_toolkit
 from grader.python import layout
+from tests.triton import test_bugs
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "tests/triton/conformance"
 SIZES = {"vector_add": 20, "softmax": 5, "matmul": 4, "dropout": 10, "layer_norm": 4, "attention": 2}
@@ -35,17 +38,19 @@ class _Timer:
     total = 0.0
 def _timed(function):
     def call(*values, **options):
-        begin = time.perf_counter()
+        begin = time.process_time()
         try:
             return function(*values, **options)
         finally:
-            _Timer.total += time.perf_counter() - begin
+            _Timer.total += time.process_time() - begin
     return call
 atexit.register(lambda: print(f"launches took {_Timer.total:.6f} s"))
 """
 ON_EMULATOR = TIMER + "from grader.python.driver import Launcher as _L; _L.__call__ = _timed(_L.__call__)\n"
 # The interpreter cannot autotune without a GPU: it gets the first configuration, which the emulator takes, too.
-IN_INTERPRETER = TIMER + """\
+IN_INTERPRETER = (
+    TIMER
+    + """\
 from triton.runtime.interpreter import GridExecutor as _L; _L.__call__ = _timed(_L.__call__)
 import triton
 class _First:
@@ -54,6 +59,7 @@ class _First:
         return lambda *values, **more: self.kernel[grid](*values, **more, **self.options)
 triton.autotune = lambda configs, **_: lambda kernel: _First(kernel, configs[0].kwargs)
 """
+)
 
 # What programs import as device_arrays in the interpreter.
 ARRAYS = """\
@@ -89,7 +95,8 @@ def on_emulator(name: str, size: int, folder: Path) -> tuple[str, float]:
     with zipfile.ZipFile(package, "w") as packed:
         packed.writestr(layout.MAIN, f"{name}.py")
         packed.writestr(f"{layout.SOURCE}/{name}.py", ON_EMULATOR + (PROGRAMS / f"{name}.py").read_text())
-    launch = python_program.emulated(package, (str(size),), find_toolkit(), DEFAULT_SANITIZERS)
+    on = python_program.Emulated(find_toolkit(), "sm_80", DEFAULT_SANITIZERS)
+    launch = python_program.emulated(package, (str(size),), on)
     environment = {"PATH": os.environ["PATH"], **launch.environment, "GRADER_TRACE": str(folder / "trace")}
     return run(list(launch.command), environment, 300)
 
@@ -98,20 +105,50 @@ def in_interpreter(name: str, size: int, folder: Path) -> tuple[str, float]:
     program = folder / f"{name}.py"
     program.write_text(IN_INTERPRETER + (PROGRAMS / f"{name}.py").read_text())
     (folder / "device_arrays.py").write_text(ARRAYS)
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    return run([sys.executable, str(program), str(size)], environment, 300)
+    return run([sys.executable, str(program), str(size)], {**os.environ, "TRITON_INTERPRET": "1"}, 300)
+
+
+def compare_bugs() -> None:
+    """A table of the seeded mistakes. The interpreter finds one if a traceback names its line."""
+    print("| mistake | emulator | interpreter |\n|---|---|---|")
+    found = Counter[str]()
+    for name, bug in test_bugs.BUGS.items():
+        program = test_bugs.HEAD + bug
+        with tempfile.TemporaryDirectory() as scratch:
+            said = test_bugs.said_of(program, Path(scratch))
+            (Path(scratch) / "bug.py").write_text(program)
+            (Path(scratch) / "device_arrays.py").write_text(ARRAYS)
+            done = subprocess.run(
+                [sys.executable, "bug.py"], cwd=scratch, env={**os.environ, "TRITON_INTERPRET": "1"},
+                capture_output=True, text=True, timeout=300, check=False,
+            )  # fmt: skip
+        ended = "crashes" if done.returncode < 0 else "another error" if done.returncode else "nothing"
+        ways = {"emulator": (said, "nothing"), "interpreter": (done.stderr, ended)}
+        cells = {
+            way: "its line" if test_bugs.names_line(program, text) else other for way, (text, other) in ways.items()
+        }
+        found.update(way for way, cell in cells.items() if cell == "its line")
+        print(f"| {name} | {cells['emulator']} | {cells['interpreter']} |", flush=True)
+    print(f"| of {len(test_bugs.BUGS)} | {found['emulator']} | {found['interpreter']} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=list(SIZES))
     parser.add_argument("--repetitions", type=int, default=3, help="the least time counts")
+    parser.add_argument("--bugs", action="store_true", help="compare what is found, not the time")
     options = parser.parse_args()
+    if options.bugs:
+        compare_bugs()
+        return
     print("| program | emulator s | interpreter s | ratio | emulator | interpreter |\n|---|---:|---:|---:|---|---|")
     for name in options.names:
         with tempfile.TemporaryDirectory() as scratch:
             ours, theirs = (
-                min((way(name, SIZES[name], Path(scratch)) for _ in range(options.repetitions)), key=lambda pair: pair[1])
+                min(
+                    (way(name, SIZES[name], Path(scratch)) for _ in range(options.repetitions)),
+                    key=lambda pair: pair[1],
+                )
                 for way in (on_emulator, in_interpreter)
             )
         ratio = theirs[1] / ours[1] if ours[1] else 0.0
