@@ -368,7 +368,7 @@ def _closing(board: Board, form: str) -> Iterator[str]:
 
 
 def table(board: Board) -> tuple[list[str], list[list[str]]]:
-    """The headers and the cells. Columns that are completely empty are left out, and so is a language that all share."""
+    """The headers and the cells. Columns that are completely empty are left out, and a language that all share, too."""
     languages = [row.language for row in board.rows]
     columns: dict[str, list[str]] = {
         "rank": [str(row.rank) if row.rank is not None else "" for row in board.rows],
