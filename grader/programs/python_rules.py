@@ -152,7 +152,7 @@ def _judged(
                 if f"{name}.{alias.name}" not in allowed:
                     yield from _import(node.lineno, name, allowed)
                     yield from _attribute(node.lineno, name, alias.name)
-                    if name == "numpy" and alias.name in _ARRAY_WORK:
+                    if name == "numpy" and _ARRAY_WORK.fullmatch(alias.name):
                         yield node.lineno, f"uses numpy's {alias.name}", _ON_THE_GPU
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
