@@ -31,6 +31,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 import torch
 import torch.nn.functional as functional
@@ -130,15 +131,24 @@ def make_input(shape: Shape, generator: torch.Generator) -> Tensors:
 # -------------------------------------------------------------------------------------------------- competitors
 
 
+class Program(Protocol):
+    """One of our programs."""
+
+    @property
+    def name(self) -> str: ...
+
+    def launcher(self, shape: Shape, data: Tensors) -> tuple[Callable[[], None], torch.Tensor]:
+        """What starts the kernel once, and the output as [B, H, N, d]."""
+
+
 @dataclass(frozen=True)
 class Model:
-    """One of our programs, as a library with the kernels alone."""
+    """A program in CUDA, as a library with the kernels alone."""
 
     name: str
     library: ctypes.CDLL
 
     def launcher(self, shape: Shape, data: Tensors) -> tuple[Callable[[], None], torch.Tensor]:
-        """What starts the kernel once, and the output as [B, H, N, d]."""
         header = ctypes.create_string_buffer(shape.header, 44)
         b, h, n, d = shape.batches, shape.query_heads, shape.queries, shape.dim
         output = torch.full((b * h * n * d,), math.nan, dtype=shape.output_type, device="cuda")
@@ -250,7 +260,7 @@ def random_shapes(count: int) -> list[Shape]:
     return shapes
 
 
-def check(models: Sequence[Model], shapes: Sequence[Shape], quiet: bool = False) -> int:
+def check(models: Sequence[Program], shapes: Sequence[Shape], quiet: bool = False) -> int:
     generator = torch.Generator(device="cuda").manual_seed(20)
     wrong = 0
     worst = {model.name: 0.0 for model in models}
@@ -309,7 +319,7 @@ def measure_launches(shape: Shape, launches: dict[str, Callable[[], object]], re
     return list(results.values())
 
 
-def measure(shape: Shape, models: Sequence[Model], repetitions: int) -> list[Result]:
+def measure(shape: Shape, models: Sequence[Program], repetitions: int) -> list[Result]:
     data = make_input(shape, torch.Generator(device="cuda").manual_seed(1))
     launches: dict[str, Callable[[], object]] = {model.name: model.launcher(shape, data)[0] for model in models}
     launches["PyTorch flash"] = pytorch(shape, data, SDPBackend.FLASH_ATTENTION)

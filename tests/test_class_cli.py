@@ -155,6 +155,10 @@ def test_the_bundle_holds_what_gradescope_starts_and_no_secret_unless_it_is_give
         assert "testcases/secret" not in names
         assert bundle.getinfo("run_autograder").external_attr >> 16 & 0o111
         assert b"--tests public --engine auto" in bundle.read("run_autograder")
+        assert b"triton" not in bundle.read("setup.sh")
+    run("gradescope", "build", "python.zip", "--assignment", "softmax")
+    with zipfile.ZipFile("python.zip") as bundle:
+        assert b"setup.sh triton" in bundle.read("setup.sh"), "it takes programs in Triton"
     capsys.readouterr()
     run("gradescope", "build", "three.zip", "--assignment", "hw4", "--tests", "all", code=2)
     assert "names hidden testcases (t01" in capsys.readouterr().err

@@ -28,6 +28,7 @@ from grader.base.progress import shown_progress
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
+from grader.programs import python_main
 from grader.programs.oracle import ensure
 
 _DISTRIBUTION = "cuda-homework-grader"
@@ -43,6 +44,15 @@ sh grader/setup.sh               # once: installs the grader into .venv, with nv
 ```
 
 `. .venv/bin/activate` puts the command `grader` on PATH.
+
+"""
+_BEGIN_IN_PYTHON = """\
+For `{main}`, whose kernels are written in Triton, the first command is `sh grader/setup.sh triton`: it installs Triton,
+too. Then
+
+```sh
+.venv/bin/grader check {main}
+```
 
 """
 
@@ -71,17 +81,20 @@ def build_handout(out: Path, rules: Assignment) -> list[str]:
 
 def _content(rules: Assignment, out: Path) -> dict[str, bytes]:
     """The files of the handout that goes to `out`, by name."""
-    root, main = course_root(), rules.submission.main
+    root, main, mains = course_root(), rules.submission.main, rules.submission.mains
     template = root / "student_template" / rules.name
     for source in (template, Path(grader.__file__).parent):
         if out.is_relative_to(source.resolve()):
             raise UsageError(f"{shown(out)} is inside {shown(source)}, which goes into handouts: name another folder.")
-    if not (template / main).is_file():
-        raise UsageError(f"{shown(template / main)} is missing: students need a template to start from.")
+    for name in mains:
+        if not (template / name).is_file():
+            raise UsageError(f"{shown(template / name)} is missing: students need a template to start from.")
     content = {path.relative_to(template).as_posix(): data for path, data in _template(template, root / "reference")}
     readme = _read(root / "assignment" / rules.name / "README.md").decode(errors="replace")
-    readme = readme.replace(f"`student_template/{rules.name}/`", f"`{main}`")
-    own = {"README.md": (_BEGIN.format(main=main) + readme).encode()}
+    readme = readme.replace(f"`student_template/{rules.name}/`", " or ".join(f"`{name}`" for name in mains))
+    begin = [_BEGIN.format(main=main)]
+    begin += [_BEGIN_IN_PYTHON.format(main=name) for name in mains if name.endswith(python_main.SUFFIX)]
+    own = {"README.md": "".join((*begin, readme)).encode()}
     for path in (root / "assignment" / rules.name / "assignment.yaml", rules.testcases_file, *_samples(rules)):
         own[path.relative_to(root).as_posix()] = _read(path)
     own |= {"grader/setup.sh": _read(root / "tools/setup.sh")} | dict([_wheel()])

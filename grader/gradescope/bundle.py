@@ -15,6 +15,7 @@ from grader.base.packing import files_below, packed
 from grader.base.paths import course_root, replacing, shown
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
+from grader.programs import python_main
 
 _TREES = ("grader", "tools")
 _TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")
@@ -32,7 +33,13 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
             f"--tests {tests} names hidden testcases ({hidden[0]} …), which only the course's secret determines: give "
             "its file with --secret (it becomes part of the zip), or choose --tests public."
         )
-    words = {"@ASSIGNMENT@": assignment.name, "@TESTS@": ",".join(tests.split()), "@ENGINE@": engine}
+    in_python = any(name.endswith(python_main.SUFFIX) for name in assignment.submission.mains)
+    words = {
+        "@ASSIGNMENT@": assignment.name,
+        "@TESTS@": ",".join(tests.split()),
+        "@ENGINE@": engine,
+        "@EXTRA@": "triton" if in_python else "",
+    }
     content: dict[str, bytes] = {}
     for name in ("setup.sh", "run_autograder"):
         text = (files("grader.gradescope") / "templates" / name).read_text(encoding="utf-8")

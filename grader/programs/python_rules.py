@@ -67,8 +67,8 @@ _ALLOWED_DUNDERS = frozenset(
     {"__name__", "__file__", "__doc__", "__init__", "__call__", "__enter__", "__exit__", "__post_init__", "__len__",
      "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__", "__annotations__"}
 )  # fmt: skip
-_ARRAY_WORK = frozenset(
-    {"convolve", "dot", "einsum", "exp", "exp2", "expm1", "fft", "inner", "linalg", "matmul", "tensordot", "vdot"}
+_ARRAY_WORK = re.compile(
+    r"convolve|dot|einsum|exp|exp2|expm1|fft|inner|linalg|mat(?:mul|vec)|tensordot|vdot|vec(?:dot|mat)"
 )
 """What numpy computes of arrays, and kernels are meant to."""
 _LIBRARY_KERNEL = re.compile(
@@ -152,7 +152,7 @@ def _judged(
                 if f"{name}.{alias.name}" not in allowed:
                     yield from _import(node.lineno, name, allowed)
                     yield from _attribute(node.lineno, name, alias.name)
-                    if name == "numpy" and alias.name in _ARRAY_WORK:
+                    if name == "numpy" and _ARRAY_WORK.fullmatch(alias.name):
                         yield node.lineno, f"uses numpy's {alias.name}", _ON_THE_GPU
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
@@ -164,7 +164,7 @@ def _judged(
             yield from _attribute(node.lineno, _root(value) if isinstance(value, ast.Name) else "", name)
             if isinstance(node.ctx, ast.Store | ast.Del) and _root(value) in {*imported, *kernels}:
                 yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
-            if name in _ARRAY_WORK | {"testing"} and _root(value) in ("np", "numpy"):
+            if (name == "testing" or _ARRAY_WORK.fullmatch(name)) and _root(value) in ("np", "numpy"):
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
             elif name == "dot" and _root(value) not in imported:
                 yield node.lineno, "multiplies matrices", _ON_THE_GPU

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,14 @@ class Array:
             raise ValueError(f"an array of shape {self.shape} and strides {self.strides} cannot become {shape}")
         return Array(self.storage, self.dtype, whole, _row_major(whole), self.offset)
 
-    view = reshape
+    def view(self, *shape: Any) -> Array:
+        """Like reshape; or, with a type of the same size, the same bits as values of that type."""
+        if len(shape) != 1 or isinstance(shape[0], int):
+            return self.reshape(*shape)
+        other = replace(self, dtype=type_named(shape[0]))
+        if other.element_size() != self.element_size():
+            raise ValueError(f"an array of type {self.dtype} cannot be viewed as {other.dtype}, of another size")
+        return other
 
     def __getitem__(self, index: int) -> Array:
         """The part with this first index."""

@@ -18,9 +18,10 @@ from triton.backends.nvidia.compiler import CUDABackend, get_ptxas
 from grader import emulator
 from grader.base.process import Completed
 from grader.python import library
-from grader.python.layout import kernel_name
+from grader.python.layout import TARGET_VARIABLE, kernel_name
 
-ARCHITECTURE = 80
+TARGET = os.environ.get(TARGET_VARIABLE, "sm_80")
+ARCHITECTURE = int(TARGET.removeprefix("sm_").removesuffix("a"))
 
 
 class EmulatorBackend(CUDABackend):  # type: ignore[misc]
@@ -36,7 +37,7 @@ class EmulatorBackend(CUDABackend):  # type: ignore[misc]
 
     def hash(self) -> str:
         """A cache belongs to one build of one program, which depends on everything else."""
-        return f"emulator sm_{ARCHITECTURE}"
+        return f"emulator {TARGET}"
 
 
 def library_of(ptx: bytes) -> Path:
@@ -49,7 +50,7 @@ def library_of(ptx: bytes) -> Path:
             written.mkdir()
             made = emulator.compile_kernel(
                 ptx.decode(),
-                target=f"sm_{ARCHITECTURE}",
+                target=TARGET,
                 ptxas=get_ptxas(ARCHITECTURE).path,
                 checks=frozenset(os.environ[library.CHECKS_VARIABLE].split(",")),
                 work=work,

@@ -24,10 +24,9 @@ _WARP = 32
 _BRIEF_RUNS = 3
 _CACHE_BYTES = 256 << 20
 """More than any GPU's second-level cache."""
-_SHARED_OPTIN_BYTES = 163 << 10
-_SHARED_OPTIN_BYTES_HOPPER = 227 << 10
-_PROPERTIES = {  # of an A100, which has compute capability 8.0
-    "max_shared_mem": _SHARED_OPTIN_BYTES,
+_SHARED_OPTIN_BYTES = {80: 163 << 10, 89: 99 << 10, 90: 227 << 10}
+"""The most shared memory of a block, by architecture."""
+_PROPERTIES = {  # of an A100, whatever the architecture
     "max_num_regs": 65536,
     "multiprocessor_count": 108,
     "warpSize": _WARP,
@@ -40,6 +39,9 @@ _PROPERTIES = {  # of an A100, which has compute capability 8.0
 class Utilities:
     """What Triton asks a driver's `utils` for."""
 
+    def __init__(self, architecture: int = ARCHITECTURE) -> None:
+        self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
+
     def load_binary(
         self, name: str, binary: bytes, shared: int, device: int
     ) -> tuple[Any, library.Kernel, int, int, int]:
@@ -51,7 +53,7 @@ class Utilities:
         """Kernels stay: other launches may be under way."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
-        return dict(_PROPERTIES)
+        return {"max_shared_mem": self._most_shared, **_PROPERTIES}
 
     def set_printf_fifo_size(self, size_bytes: int) -> None:
         """device_print writes at once here."""
@@ -167,12 +169,6 @@ class EmulatorDriver(Driver):
 
 
 class _Unloaded(Utilities):
-    def __init__(self, architecture: int) -> None:
-        self._hopper = architecture >= 90
-
-    def get_device_properties(self, device: int) -> dict[str, int]:
-        return _PROPERTIES | ({"max_shared_mem": _SHARED_OPTIN_BYTES_HOPPER} if self._hopper else {})
-
     def load_binary(
         self, name: str, binary: bytes, shared: int, device: int
     ) -> tuple[Any, library.Kernel, int, int, int]:
@@ -187,8 +183,8 @@ class CompilingDriver(EmulatorDriver):
 
     def __init__(self, architecture: int) -> None:
         super().__init__()
-        self.utils = _Unloaded(architecture)
         self._architecture = architecture or ARCHITECTURE
+        self.utils = _Unloaded(self._architecture)
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
         return divmod(self._architecture, 10)

@@ -31,6 +31,11 @@ class SubmissionRecord(_Value):
     sha256: str
     files: tuple[str, ...]
 
+    @property
+    def language(self) -> str:
+        """What its kernels are written in: a Python submission is one file."""
+        return "Triton" if all(name.endswith(".py") for name in self.files) else "CUDA"
+
 
 class EngineRecord(_Value):
     """The engine that ran the submission. `facts`: driver, compute capability, compiler, as the engine reports them."""

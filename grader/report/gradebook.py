@@ -34,6 +34,7 @@ _COLUMNS: dict[str, Callable[[Line], object]] = {
     "max": lambda line: line.max,
     "missing": lambda line: " ".join(line.missing),
     "fault": lambda line: "machine or grader" if line.attempt.record.infrastructure_failed else "",
+    "language": lambda line: line.attempt.record.submission.language,
     "device": lambda line: line.attempt.record.engine.device,
     "graded": lambda line: line.attempt.record.created,
     "sha256": lambda line: line.attempt.sha256,

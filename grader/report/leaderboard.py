@@ -57,6 +57,7 @@ class Row:
     driver: str
     date: str
     floor: float | None
+    language: str = ""
     id: str = ""
     recheck: Recheck = Recheck.NOT_NEEDED
 
@@ -290,6 +291,7 @@ def _row(line: Line, value: Measured, rank: int | None, tests: Sequence[str], na
         driver=record.engine.facts.get("driver", ""),
         date=record.created[:10],
         floor=geometric_mean(known) if known and len(known) == len(shares) else None,
+        language=record.submission.language,
         id=line.attempt.student.id,
     )
 
@@ -366,13 +368,15 @@ def _closing(board: Board, form: str) -> Iterator[str]:
 
 
 def table(board: Board) -> tuple[list[str], list[list[str]]]:
-    """The headers and the cells; columns that are completely empty are left out."""
+    """The headers and the cells. Columns that are completely empty are left out, and a language that all share, too."""
+    languages = [row.language for row in board.rows]
     columns: dict[str, list[str]] = {
         "rank": [str(row.rank) if row.rank is not None else "" for row in board.rows],
         "name": [_called(row) for row in board.rows],
         _value_header(board): [number(row.measured.value) for row in board.rows],
         "interval": [interval(row.measured) for row in board.rows],
         "of floor": ["" if row.floor is None else f"{row.floor:.0%}" for row in board.rows],
+        "language": languages if len({*languages} - {""}) > 1 else [""] * len(languages),
         "device": [row.device for row in board.rows],
         "driver": [row.driver for row in board.rows],
         "date": [row.date for row in board.rows],
@@ -420,6 +424,7 @@ def _as_json(board: Board) -> str:
             "value": row.measured.value,
             "low": row.measured.low,
             "high": row.measured.high,
+            "language": row.language or None,
             "device": row.device,
             "driver": row.driver or None,
             "date": row.date,

@@ -146,6 +146,15 @@ def test_each_format_is_what_its_readers_expect() -> None:
         render(board, "xml")
 
 
+def test_the_language_is_a_column_where_there_are_several() -> None:
+    cuda = made_record("a", speedups=[2.0])
+    triton = made_record("b", speedups=[3.0])
+    triton = triton.model_copy(update={"submission": triton.submission.model_copy(update={"files": ("hw4.py",)})})
+    rows = list(csv.DictReader(io.StringIO(render(leaderboard([line_of(cuda), line_of(triton)]), "csv"))))
+    assert [row["language"] for row in rows] == ["Triton", "CUDA"]
+    assert "language" not in render(leaderboard([line_of(cuda)]), "csv")
+
+
 def test_manual_points_and_lateness_make_the_total() -> None:
     record = made_record(
         parts=[{"part": "correctness", "points": 60, "max": 60, "how": ""},

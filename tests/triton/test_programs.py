@@ -11,7 +11,8 @@ from tests.support.command_line import grader, grader_process
 from tests.support.course import ROOT
 
 CONFORMANCE = sorted((Path(__file__).parent / "conformance").glob("*.py"))
-MODELS = sorted(ROOT.glob("reference/*/*.py"))
+MODELS = [(path, path.parent.name) for path in sorted(ROOT.glob("reference/*/*.py"))]
+MODELS += [(path, "half_backward") for path, name in MODELS if name == "half"]  # it computes gradients, too
 WRONGS = sorted(ROOT.glob("reference/*/wrong/*.py"))
 
 
@@ -21,29 +22,30 @@ def test_a_program_gives_right_results(path: Path) -> None:
     assert said.code == 0 and "right" in said.out, said.err
 
 
-def graded(path: Path, tmp_path: Path) -> list[dict[str, str]]:
+def graded(path: Path, name: str, tmp_path: Path) -> list[dict[str, str]]:
     record = tmp_path / "record.json"
-    said = grader("grade", path, "--engine", "emulator", "--tests", "s02,s04,s06,s08", "--json", record)
+    tests = "s03..s07" if name.startswith("half") else "s02,s04,s06,s08"  # half: each mask and layout
+    said = grader("grade", path, "--assignment", name, "--engine", "emulator", "--tests", tests, "--json", record)
     assert said.code == 0, said.err
     tests: list[dict[str, str]] = json.loads(record.read_text())["tests"]
     return tests
 
 
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
-def test_a_model_solution_passes(path: Path, tmp_path: Path) -> None:
-    assert {test["verdict"] for test in graded(path, tmp_path)} == {"passed"}
+@pytest.mark.parametrize(("path", "name"), MODELS, ids=lambda value: value if isinstance(value, str) else value.stem)
+def test_a_model_solution_passes(path: Path, name: str, tmp_path: Path) -> None:
+    assert {test["verdict"] for test in graded(path, name, tmp_path)} == {"passed"}
 
 
 @pytest.mark.parametrize("path", WRONGS, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
 def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path) -> None:
     verdict, _, says = path.read_text().splitlines()[1].removeprefix("# expect: ").partition(" on most: ")
-    failed = [test for test in graded(path, tmp_path) if test["verdict"] != "passed"]
+    failed = [test for test in graded(path, path.parts[-3], tmp_path) if test["verdict"] != "passed"]
     assert {test["verdict"] for test in failed} == {verdict}
     assert 2 * sum(says in test["reason"] for test in failed) > len(failed), [test["reason"] for test in failed]
 
 
-@pytest.mark.parametrize("name", ["softmax", "matmul"])
+@pytest.mark.parametrize("name", ["softmax", "matmul", "half", "half_backward"])
 def test_the_template_runs_and_fails_every_test_politely(name: str, tmp_path: Path) -> None:
-    tests = graded(ROOT / "student_template" / name / f"{name}.py", tmp_path)
+    tests = graded(ROOT / "student_template" / name / f"{name}.py", name, tmp_path)
     assert {test["verdict"] for test in tests} == {"wrong_answer"}
     assert all("exactly 0" in test["reason"] for test in tests)

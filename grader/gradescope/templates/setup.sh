@@ -7,5 +7,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ -z "${GRADER_NO_APT:
     apt-get install -y -qq python3 python3-venv make g++ bubblewrap >/dev/null
 fi
 cd "$root/source"
-make setup
+sh tools/setup.sh @EXTRA@
 .venv/bin/grader testcases generate @TESTS@ --assignment @ASSIGNMENT@

@@ -197,7 +197,7 @@ class CudaEngine:
 
     def compiling(self, package: Path) -> Launch:
         major, minor = self.gpu.compute_capability
-        return python_program.compiling(package, self.toolkit, frozenset(), f"{major}{minor}")
+        return python_program.compiling_for_gpu(package, self.toolkit, f"{major}{minor}")
 
     def finish(self, package: Path, run: Runner) -> Compiled:
         """Triton's compiler has made machine code already."""

@@ -95,17 +95,20 @@ class EmulatorEngine:
     def _checks(self) -> frozenset[str]:
         return self.sanitize | ({"count"} if self.count else set())
 
+    @property
+    def _for_packages(self) -> python_program.Emulated:
+        return python_program.Emulated(self.toolkit, self.target, self._checks)
+
     def compiling(self, package: Path) -> Launch:
-        return python_program.compiling(package, self.toolkit, self._checks, "")
+        return python_program.compiling_for_emulator(package, self._for_packages)
 
     def finish(self, package: Path, run: Runner) -> Compiled:
-        ptxas = self.toolkit.nvcc.with_name("ptxas")
-        return python_program.add_emulated_kernels(package, self._checks, self.target, ptxas, run)
+        return python_program.add_emulated_kernels(package, self._for_packages, run)
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         start = Launch(command=(str(program), *arguments))
         if python_program.is_package(program):
-            start = python_program.emulated(program, arguments, self.toolkit, self._checks)
+            start = python_program.emulated(program, arguments, self._for_packages)
         leaks = {"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}
         return replace(
             start,

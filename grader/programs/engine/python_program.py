@@ -16,7 +16,7 @@ import os
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import grader
@@ -89,7 +89,7 @@ def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence
     return Compiled(None, log)
 
 
-def add_emulated_kernels(package: Path, checks: frozenset[str], target: str, ptxas: Path, run: Runner) -> Compiled:
+def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
     """Translate the kernels in a package for the emulator, with `run` for the compilers."""
     with zipfile.ZipFile(package) as packed:
         kernels = {packed.read(name) for name in packed.namelist() if name.endswith(".ptx")}
@@ -102,9 +102,9 @@ def add_emulated_kernels(package: Path, checks: frozenset[str], target: str, ptx
             try:
                 library = emulator.compile_kernel(
                     ptx.decode(errors="replace"),
-                    target=target,
-                    ptxas=str(ptxas),
-                    checks=checks,
+                    target=on.target,
+                    ptxas=str(on.toolkit.nvcc.with_name("ptxas")),
+                    checks=on.checks,
                     work=work,
                     written=written,
                     run=run,
@@ -207,18 +207,32 @@ def on_gpu(program: Path, arguments: Sequence[str]) -> Launch:
     return replace(_launch(program, arguments, {layout.ENGINE_VARIABLE: "cuda"}), starts_processes=True)
 
 
-def emulated(program: Path, arguments: Sequence[str], toolkit: Toolkit, checks: frozenset[str]) -> Launch:
+@dataclass(frozen=True)
+class Emulated:
+    """What a package needs to know of the emulator: the GPU that it stands for, and its checks."""
+
+    toolkit: Toolkit
+    target: str
+    checks: frozenset[str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {layout.TARGET_VARIABLE: self.target, "GRADER_TRITON_CHECKS": ",".join(sorted(self.checks))}
+
+
+def emulated(program: Path, arguments: Sequence[str], on: Emulated) -> Launch:
     """How to start a package on the emulator."""
-    environment = {layout.ENGINE_VARIABLE: "emulator", "GRADER_TRITON_CHECKS": ",".join(sorted(checks))}
-    return _with_runtime(program, arguments, toolkit, environment)
+    return _with_runtime(program, arguments, on.toolkit, {layout.ENGINE_VARIABLE: "emulator", **on.environment})
 
 
-def compiling(program: Path, toolkit: Toolkit, checks: frozenset[str], architecture: str) -> Launch:
-    """How to start a package so that it compiles its kernels only: for a GPU's `architecture`, or for the emulator if
-    that is empty."""
-    engine = f"compile:{architecture}" if architecture else "compile"
-    environment = {layout.ENGINE_VARIABLE: engine, "GRADER_TRITON_CHECKS": ",".join(sorted(checks))}
-    return _with_runtime(program, (), toolkit, environment)
+def compiling_for_emulator(program: Path, on: Emulated) -> Launch:
+    """How to start a package so that it compiles its kernels for the emulator, and launches none."""
+    return _with_runtime(program, (), on.toolkit, {layout.ENGINE_VARIABLE: "compile", **on.environment})
+
+
+def compiling_for_gpu(program: Path, toolkit: Toolkit, architecture: str) -> Launch:
+    """How to start a package so that it compiles its kernels for a GPU's `architecture`, and launches none."""
+    return _with_runtime(program, (), toolkit, {layout.ENGINE_VARIABLE: f"compile:{architecture}"})
 
 
 def _with_runtime(program: Path, arguments: Sequence[str], toolkit: Toolkit, environment: dict[str, str]) -> Launch:

@@ -44,7 +44,7 @@ def backward(x_ptr, dy_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, lock_ptr,
 
 
 rng = np.random.default_rng(5)
-rows, n = 24, 200
+rows, n = 24 * int((*sys.argv, 1)[1]), 200
 for dtype, most in (("float16", 4e-3), ("bfloat16", 3e-2)):
     x, dy = (rng.integers(-16, 16, (rows, n)).astype(np.float32) / 8 for _ in range(2))
     w, b = (rng.integers(-8, 8, n).astype(np.float32) / 8 for _ in range(2))

@@ -31,7 +31,7 @@ def product(a_ptr, b_ptr, c_ptr, M, N, K, RELU: tl.constexpr, BM: tl.constexpr, 
 
 
 rng = np.random.default_rng(3)
-M, N, K = 96, 80, 72
+M, N, K = 96, 80, 72 * int((*sys.argv, 1)[1])
 for dtype in ("float16", "bfloat16"):
     for relu in (False, True):
         a, b = (rng.integers(-8, 8, shape).astype(np.float32) / 8 for shape in ((M, K), (K, N)))

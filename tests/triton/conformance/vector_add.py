@@ -17,7 +17,7 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 rng = np.random.default_rng(1)
-n = 9_999
+n = 9_999 * int((*sys.argv, 1)[1])
 for dtype in ("float32", "float16", "bfloat16", "int32"):
     x, y = (rng.integers(-64, 64, n).astype(np.float32) for _ in range(2))
     out = empty((n,), dtype)

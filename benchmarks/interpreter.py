@@ -1,0 +1,167 @@
+"""Triton's programs on the emulator and in Triton's own interpreter: the time of their kernels, the mistakes found.
+
+    python benchmarks/interpreter.py [NAME...]     programs of tests/triton/conformance, after Triton's tutorials 1 to 6
+    python benchmarks/interpreter.py --bugs        the mistakes of tests/triton/test_bugs.py: which is found at its line
+
+Needs Triton and, for the interpreter alone, PyTorch (the CPU's is enough). Both run the same files, each in a process on
+one core: on the emulator with the tensors and the checks that students have, in the interpreter (TRITON_INTERPRET=1) with
+PyTorch's tensors behind the same functions. Timed is the CPU time of launches: neither compiling nor the work of the host. A
+program says by itself whether its results are right, in float16 and bfloat16; the table repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+from grader.emulator import DEFAULT_SANITIZERS
+from grader.programs.engine import python_program
+from grader.programs.toolkit import find_toolkit
+from grader.python import layout
+from tests.triton import test_bugs
+
+PROGRAMS = Path(__file__).resolve().parent.parent / "tests/triton/conformance"
+SIZES = {"vector_add": 20, "softmax": 5, "matmul": 4, "dropout": 4, "layer_norm": 4, "attention": 2}
+"""In the tutorials' order: how often each is repeated, or how much longer it is, than in the tests."""
+
+# Put before a program: adds up the time that one function, through which all launches go, takes.
+TIMER = """\
+import atexit, time
+class _Timer:
+    total = 0.0
+def _timed(function):
+    def call(*values, **options):
+        begin = time.process_time()
+        try:
+            return function(*values, **options)
+        finally:
+            _Timer.total += time.process_time() - begin
+    return call
+atexit.register(lambda: print(f"launches took {_Timer.total:.6f} s"))
+"""
+ON_EMULATOR = TIMER + "from grader.python.driver import Launcher as _L; _L.__call__ = _timed(_L.__call__)\n"
+# The interpreter cannot autotune without a GPU: it gets the first configuration, which the emulator takes, too.
+IN_INTERPRETER = (
+    TIMER
+    + """\
+from triton.runtime.interpreter import GridExecutor as _L; _L.__call__ = _timed(_L.__call__)
+import triton
+class _First:
+    def __init__(self, kernel, options): self.kernel, self.options = kernel, options
+    def __getitem__(self, grid):
+        return lambda *values, **more: self.kernel[grid](*values, **more, **self.options)
+triton.autotune = lambda configs, **_: lambda kernel: _First(kernel, configs[0].kwargs)
+"""
+)
+
+# What programs import as device_arrays in the interpreter.
+ARRAYS = """\
+import torch
+def empty(shape, dtype="float32"): return torch.empty(tuple(shape), dtype=getattr(torch, str(dtype)))
+def zeros(shape, dtype="float32"): return torch.zeros(tuple(shape), dtype=getattr(torch, str(dtype)))
+def from_numpy(values, dtype=None):
+    tensor = torch.from_numpy(values.copy())
+    return tensor if dtype is None else tensor.to(getattr(torch, str(dtype)))
+def to_numpy(tensor): return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+"""
+
+
+def one_core() -> None:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def run(command: list[str], environment: dict[str, str], limit_s: float) -> tuple[str, float]:
+    """What the program says of its results, and the seconds of its launches."""
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=limit_s, check=False, preexec_fn=one_core
+        )
+    except subprocess.TimeoutExpired:
+        return f"not done after {limit_s:g} s", limit_s
+    took = re.search(r"launches took ([\d.]+) s", done.stdout)
+    said = (done.stderr or "no result").strip().splitlines()[-1]
+    return "right" if "right" in done.stdout else said, float(took[1]) if took else 0.0
+
+
+def on_emulator(name: str, size: int, folder: Path) -> tuple[str, float]:
+    package = folder / python_program.PACKAGE
+    with zipfile.ZipFile(package, "w") as packed:
+        packed.writestr(layout.MAIN, f"{name}.py")
+        packed.writestr(f"{layout.SOURCE}/{name}.py", ON_EMULATOR + (PROGRAMS / f"{name}.py").read_text())
+    on = python_program.Emulated(find_toolkit(), "sm_80", DEFAULT_SANITIZERS)
+    launch = python_program.emulated(package, (str(size),), on)
+    environment = {"PATH": os.environ["PATH"], **launch.environment, "GRADER_TRACE": str(folder / "trace")}
+    return run(list(launch.command), environment, 300)
+
+
+def in_interpreter(name: str, size: int, folder: Path) -> tuple[str, float]:
+    program = folder / f"{name}.py"
+    program.write_text(IN_INTERPRETER + (PROGRAMS / f"{name}.py").read_text())
+    (folder / "device_arrays.py").write_text(ARRAYS)
+    return run([sys.executable, str(program), str(size)], {**os.environ, "TRITON_INTERPRET": "1"}, 300)
+
+
+def interpreted_bug(folder: Path) -> tuple[str, str]:
+    """What the interpreter says of bug.py, and how it ends."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "bug.py"], cwd=folder, env={**os.environ, "TRITON_INTERPRET": "1"},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "", "does not end"
+    return done.stderr, "crashes" if done.returncode < 0 else "another error" if done.returncode else "nothing"
+
+
+def compare_bugs() -> None:
+    """A table of the seeded mistakes. The interpreter finds one if a traceback names its line."""
+    print("| mistake | emulator | interpreter |\n|---|---|---|")
+    found = Counter[str]()
+    for name, bug in test_bugs.BUGS.items():
+        program = test_bugs.HEAD + bug
+        with tempfile.TemporaryDirectory() as scratch:
+            said = test_bugs.said_of(program, Path(scratch))
+            (Path(scratch) / "bug.py").write_text(program)
+            (Path(scratch) / "device_arrays.py").write_text(ARRAYS)
+            interpreted, ended = interpreted_bug(Path(scratch))
+        ways = {"emulator": (said, "nothing"), "interpreter": (interpreted, ended)}
+        cells = {
+            way: "its line" if test_bugs.names_line(program, text) else other for way, (text, other) in ways.items()
+        }
+        found.update(way for way, cell in cells.items() if cell == "its line")
+        print(f"| {name} | {cells['emulator']} | {cells['interpreter']} |", flush=True)
+    print(f"| of {len(test_bugs.BUGS)} | {found['emulator']} | {found['interpreter']} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(SIZES))
+    parser.add_argument("--repetitions", type=int, default=3, help="the least time counts")
+    parser.add_argument("--bugs", action="store_true", help="compare what is found, not the time")
+    options = parser.parse_args()
+    if options.bugs:
+        compare_bugs()
+        return
+    print("| program | emulator s | interpreter s | ratio | emulator | interpreter |\n|---|---:|---:|---:|---|---|")
+    for name in options.names:
+        with tempfile.TemporaryDirectory() as scratch:
+            ours, theirs = (
+                min(
+                    (way(name, SIZES[name], Path(scratch)) for _ in range(options.repetitions)),
+                    key=lambda pair: pair[1],
+                )
+                for way in (on_emulator, in_interpreter)
+            )
+        ratio = theirs[1] / ours[1] if ours[1] else 0.0
+        print(f"| {name} | {ours[1]:.3f} | {theirs[1]:.3f} | {ratio:.1f} | {ours[0]} | {theirs[0]} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
