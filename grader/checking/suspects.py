@@ -29,14 +29,14 @@ from grader.operators.base import Step
 from grader.sandbox.bounded import Bounded, Exceeded
 
 _examiner = Bounded(wall_s=15, memory_bytes=1 << 30)
-"""Regular expressions run over untrusted text, so they run under limits. The search takes milliseconds; the rest of the
-time is for a busy machine, on which the line should be named too."""
+"""Regular expressions run over untrusted text, so they run under limits. The search takes milliseconds; the time limit
+is this long so that the line is also found on a busy machine."""
 _EXP = re.compile(r"\b(?:__)?exp2?f?\s*\(")
 _EXP2 = re.compile(r"\b(?:__)?exp2f?\s*\(")
 _MAX = re.compile(r"\b(?:f?max|fmaxf)\s*\(")
 _MIN = re.compile(r"\b(?:f?min|fminf)\s*\(")
 _WHOLE_DIVISION = re.compile(r"=\s*\(?\s*1\s*/")
-"""scale = 1 / …, which is 0 between whole numbers"""
+"""scale = 1 / …, which is 0 in integer arithmetic"""
 _MAXIMUM = re.compile(r"\b(\w+)(?:\s*\[[^\]]*\])*\s*=\s*(?:-\s*(?:INFINITY|FLT_MAX|HUGE_VALF)|(?:f?max|fmaxf)\s*\()")
 _ROOT, _SCALE = re.compile(r"\br?sqrtf?\s*\("), re.compile(r"\bscale\w*\s*=", re.IGNORECASE)
 _LARGER = re.compile(r"\bif\s*\([^;]*[<>][^;]*\)\s*(\w+)(?:\s*\[[^\]]*\])*\s*=\s*\w+(?:\s*\[[^\]]*\])*\s*;")
@@ -374,7 +374,7 @@ class Suspects:
 
     @property
     def _repeated_copies_back(self) -> list[Line]:
-        """Copies to the host in a loop that all go to one place."""
+        """Copies to the host in a loop, all of them to the same address."""
         one_place = re.compile(r"\bcudaMemcpy\w*\s*\(\s*\w+\s*,.*cudaMemcpyDeviceToHost")
         return [
             line
@@ -384,7 +384,7 @@ class Suspects:
 
     @property
     def _out_of_order(self) -> list[Line]:
-        """The reading of K or V where these follow each other in the wrong order."""
+        """The first line that reads one of Q, K and V out of this order."""
         order = []
         for line in self._matching(_READ):
             target = re.search(r"\(\s*(?:\([^()]*\)\s*)?&?(\w+)", line.code[line.code.index("read") :])

@@ -140,7 +140,7 @@ class _Prints:
             self._all = self._prints(known | common)
 
     def _prints(self, known: set[int]) -> dict[str, Any]:
-        """The fingerprint of every submission that can be read within the limits: some text is made to take hours."""
+        """The fingerprint of every submission that can be read within the limits; crafted text could take hours."""
         found = {}
         for name, text in self._texts.items():
             if name not in self.left_out:
@@ -215,7 +215,7 @@ def _group(prints: _Prints, members: Sequence[str]) -> Group:
 def _closest(prints: _Prints, names: Sequence[str], top: int) -> tuple[Pair, ...]:
     marks = prints.marks
     ranked = sorted(combinations(names, 2), key=lambda pair: -_likeness(marks[pair[0]], marks[pair[1]]))
-    chosen = ranked[: 4 * top]  # the exact comparison is expensive; hashes alone order well enough to choose
+    chosen = ranked[: 4 * top]  # the exact comparison is expensive; hashes alone rank pairs well enough to choose
     pairs = [pair for one, other in chosen if (pair := prints.compare(one, other)) is not None]
     return tuple(sorted(pairs, key=lambda pair: (-pair.share, -pair.tokens, pair.first, pair.second))[:top])
 

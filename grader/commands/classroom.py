@@ -180,8 +180,8 @@ def grade(
 
 
 def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions: str) -> dict[str, str]:
-    """Students whose counting attempt no run could judge under these conditions, each with the first fault. It is of
-    this run, or of an earlier one if this run did not grade the attempt (--rerun ID)."""
+    """Students whose counting attempt no run could judge under these conditions, each with the first fault,
+    which is from this run, or from an earlier one if this run did not grade the attempt (--rerun ID)."""
     found = dict(outcome.faulted)
     for line in lines:
         record = store.record_under(line.attempt.submission, conditions)
@@ -191,8 +191,8 @@ def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions:
 
 
 def keep(records: Sequence[Record], path: Path) -> None:
-    """Put records of single submissions into a store; their files' mtimes say how late they are. What the store already
-    knows about an attempt, for example from a roster, stays."""
+    """Put records of single submissions into a store; their files' mtimes say how late they are. If the store
+    already has an attempt, for example with a lateness by the roster, it keeps what it has."""
     with open_store(path, create=True) as store:
         for record in records:
             number = store.import_submission(_handed_in(record))
@@ -222,7 +222,7 @@ def summary(outcome: Outcome, store: Path, notes: Sequence[str], concerns: Seque
 
 
 def chosen_store(store: Path | None, assignment: str | None) -> tuple[Path, str]:
-    """The chosen store, and the chosen assignment in it. Raises UsageError where the choice is not clear."""
+    """The chosen store, and the chosen assignment in it. Raises UsageError if the choice is not clear."""
     if store is None:
         names = [assignment] if assignment else [name for name in assignment_names() if default_store(name).exists()]
         if len(names) != 1:
@@ -265,7 +265,7 @@ def tell(notes: Sequence[str]) -> None:
 
 
 def _rules_now(assignment: str) -> str:
-    """The checksum of the assignment's current rules; '' where this course no longer has the assignment."""
+    """The checksum of the assignment's current rules; '' if this course no longer has the assignment."""
     return load_assignment(assignment).rules_sha256 if assignment in assignment_names() else ""
 
 

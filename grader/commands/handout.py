@@ -58,8 +58,8 @@ too. Then
 
 
 def build_handout(out: Path, rules: Assignment) -> list[str]:
-    """Write the folder `out`, whole or not at all, and return the names of its files. Raises UsageError where `out`
-    exists and is not empty, or where the course's files are unfit to be given out."""
+    """Write the folder `out`, whole or not at all, and return the names of its files. Raises UsageError if `out`
+    exists and is not empty, or if the course's files cannot be handed out."""
     try:
         out = out.resolve()
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):

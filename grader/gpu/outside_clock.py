@@ -52,7 +52,7 @@ class OutsideClock(Protocol):
     """Reads one GPU. A mark is a point in time."""
 
     def worked(self, until: float) -> None:
-        """Note that the GPU may have worked for the grader until then, on `time.monotonic`."""
+        """Note that the GPU may have worked for the grader until this time of `time.monotonic`."""
 
     def mark(self) -> Any:
         """Take a mark, as soon as the counters include all work that was noted."""

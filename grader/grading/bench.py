@@ -90,7 +90,7 @@ class Bench:
             yield
 
     def worked(self, until: float) -> None:
-        """Note that the GPU may have worked until then, on `time.monotonic`."""
+        """Note that the GPU may have worked until this time of `time.monotonic`."""
         if self.clock is not None:
             self.clock.worked(until)
 

@@ -29,8 +29,8 @@ _dice = random.SystemRandom()
 NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
 """Fields cleared when a time is rejected."""
 FILES_AT_ONCE = 2
-"""As many cases as are usually drawn again: a profile takes longer than making their files, so no run waits for
-them."""
+"""How many cases may have files of new values at a time: as many as are usually drawn again. The files are made while
+programs are profiled, which takes longer, so no run waits for them."""
 
 
 def shuffled(cases: Sequence[Case]) -> list[Case]:

@@ -1,5 +1,5 @@
-"""Lanes: what grades, one submission at a time. Each GPU has one for verdicts and one for times, which take turns, and
-the emulator gives verdicts next to them; on a cluster a lane waits for a job."""
+"""Lanes, each of which grades one submission at a time. A GPU has a lane for verdicts and a lane for times, which take
+turns, while a lane of the emulator gives verdicts, too. On a cluster, a lane waits for a job."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Lane:
     setup: Setup
     make_task: MakeTask = stage_task
     recheck: MakeRecheck | None = None
-    """How it rechecks results while nobody waits, if it does."""
+    """Makes the task that rechecks a result while nobody waits; None if this lane rechecks nothing."""
     worker: Worker | None = None
     starting: bool = False
-    """Its worker is new: it imports what grading takes, and opens the engine."""
+    """Its worker is new: it is still importing modules and opening the engine."""
     upload: Upload | None = None
     rechecking: Attempt | None = None
     began: float = 0.0
@@ -65,7 +65,7 @@ class Lane:
 
 
 _JOBS = 8
-"""Jobs of a cluster at a time, where --jobs does not say; each has a process here that waits for it."""
+"""How many jobs of a cluster run at a time without --jobs; each has a process here that waits for it."""
 
 
 def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 
 @dataclass(frozen=True)
 class Prepared:
-    """Content in the forms in which it is sent. `etag` changes with the content."""
+    """Content ready to be sent, plain and compressed by gzip. `etag` changes with the content."""
 
     media_type: str
     plain: bytes

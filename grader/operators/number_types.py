@@ -1,7 +1,8 @@
 """Types of numbers in files: float32, float16, bfloat16, and the two 8-bit floats e4m3 (the finite kind) and e5m2.
 
-Computations use float32 or float64. A type says how float32 values lie in a file, and rounds to what it can hold, to
-nearest, ties to even. The 8-bit formats are those of "FP8 Formats for Deep Learning" (Micikevicius et al., 2022).
+Computations use float32 or float64. A type says how its values are stored in a file, and rounds float32 values to those
+that it can represent: to the nearest, ties to even. The 8-bit formats are those of "FP8 Formats for Deep Learning"
+(Micikevicius et al., 2022).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TypeName = Literal["f32", "f16", "bf16", "e4m3", "e5m2"]
 
 @dataclass(frozen=True)
 class NumberType:
-    """One type. `storage` is the numpy type that has its bits. `roundoff` is half the distance from 1 to the next
+    """One type. `storage` is the numpy type that holds its bits. `roundoff` is half the distance from 1 to the next
     number, the largest relative error of rounding."""
 
     name: TypeName
@@ -56,7 +57,7 @@ class NumberType:
         return self._nearest_byte(exact)
 
     def rounded(self, values: NDArray[Any]) -> F32:
-        """`values` as this type can hold them."""
+        """`values` rounded to this type, as float32."""
         return self.decode(self.encode(values))
 
     @cached_property
@@ -71,8 +72,8 @@ class NumberType:
         return np.asarray(np.where(codes & 128, -value, value), np.float32)
 
     def _nearest_byte(self, values: F32) -> NDArray[np.uint8]:
-        """The byte of the nearest value; of two, the even one. What is too large becomes infinity or, in e4m3, NaN."""
-        beyond = 0x7F if self.name == "e4m3" else 0x7C  # the code after that of the largest finite value
+        """The byte of the nearest value, ties to even. Values too large become infinity or, in e4m3, NaN."""
+        beyond = 0x7F if self.name == "e4m3" else 0x7C  # one more than the code of the largest finite value
         finite = self._of_byte[:beyond].astype(np.float64)
         between = (finite + np.append(finite[1:], 2 * finite[-1] - finite[-2])) / 2
         size = np.abs(values).astype(np.float64)

@@ -1,7 +1,7 @@
-"""A run that counts, on as many batches as a student is willing to wait for.
+"""Runs a program with the emulator's counters, on as many units of a testcase (batches, say) as fit into a time budget.
 
-On the emulator, a run that counts takes several times as long as a plain run, and all batches of a testcase cost the
-same. So one batch runs first, and then as many as fit into the budget. The result says how many batches were counted.
+With counters, a run takes several times as long, and all units of a testcase cost the same. So one unit runs first, and
+then as many as fit into the time budget. The result says how many units were counted.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from grader.sandbox.scratch import scratch_folder
 from grader.timing.baseline import write_sample
 
 BUDGET_S = 10.0
-"""All batches run if they are likely to take no longer than this."""
+"""All units run if they are likely to take no longer than this."""
 _WORTH_ANOTHER = 2
-"""A second run is worthwhile only with at least this many times the batches of the first."""
+"""A second run is worthwhile only with at least this many times the units of the first."""
 
 
 @dataclass(frozen=True)
 class CountedRun:
-    """The result of running `units` of the case's `whole` units. `trace` is None if nothing was traced; `ending` then
-    says why. `cut_off` says what ran if the program was stopped."""
+    """The result of a run on `units` units, of the `whole` that the case has. `trace` is None if nothing was traced;
+    `ending` then says why. `cut_off` says how far the program came if it was stopped."""
 
     trace: Trace | None
     units: int

@@ -3,11 +3,11 @@
 Long programs are sampled: a few launches of each kernel are profiled, spread evenly over the run (a classic program
 makes 12,800 launches, and ncu takes 50 ms to 250 ms for each). The result says how many launches were profiled.
 
-Achieved occupancy for the score. Each kernel is weighed by its share of GPU time. Kernels with less than 1 % of it, and
-kernels that read no global memory (fills, say), are left out: they do none of the work and would be a cheap way to
-raise the average. No kernel counts for more than its theoretical occupancy, which follows from the launch. While
-several kernels run at once, only the one with the lowest occupancy counts. And if the median by time is lower than the
-mean, the median is the score. So a kernel that is launched only for its occupancy changes nothing until it takes as
+Achieved occupancy for the score. Each kernel is weighted by its share of GPU time. Kernels with less than 1 % of that
+time, and kernels that read no global memory (fills, for example), are left out: they do none of the work and would be a
+cheap way to raise the average. No kernel counts for more than its theoretical occupancy, which follows from the launch.
+While several kernels run at once, only the one with the lowest occupancy counts. If the median by time is lower than
+the mean, the median is the score. So a kernel that is launched only for its occupancy changes nothing until it takes as
 long as all the others together.
 """
 
@@ -186,7 +186,7 @@ def _profile(
 
 
 def _stalls(launches: Sequence[Launch]) -> tuple[tuple[str, str, float], ...]:
-    """The states in which the kernel's warps wait longest, weighed by the launches' durations."""
+    """The states in which the kernel's warps wait longest, weighted by the launches' durations."""
     weights: dict[tuple[str, str], float] = {}
     total = sum(launch.duration_ns for launch in launches) or 1.0
     for launch in launches:
@@ -198,8 +198,8 @@ def _stalls(launches: Sequence[Launch]) -> tuple[tuple[str, str, float], ...]:
 
 @dataclass(frozen=True)
 class ScoredOccupancy:
-    """Achieved occupancy for the score, or the reason why there is none. The sentences of `kernels` say which kernels
-    counted with which weight, and which were left out and why."""
+    """Achieved occupancy for the score, or the reason why there is none. `kernels` has a sentence for each kernel: its
+    weight in the score, or why it was left out."""
 
     achieved: float | None
     reason: str
@@ -207,8 +207,8 @@ class ScoredOccupancy:
 
 
 def scored_occupancy(profiles: Sequence[KernelProfile], kernels: Sequence[KernelEvent] = ()) -> ScoredOccupancy:
-    """The mean of the achieved occupancies of the kernels that do the work, weighed by GPU time, or their median if
-    that is lower. `kernels` are the launches of the trace; without them, no launch is assumed to overlap another."""
+    """The mean of the achieved occupancies of the kernels that do the work, weighted by GPU time, or their median
+    if that is lower. `kernels` are the launches of the trace; without them, no launch is assumed to overlap another."""
     said, working = [], []
     for profile in profiles:
         short = short_name(profile.name)

@@ -43,9 +43,9 @@ class Names(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """One row. `mark` is empty for a student, else what the row is: a model solution or the CPU baseline.
+    """One row. `mark` is '' for a student; otherwise it says what the row is, "model solution" or "CPU baseline".
 
-    `rank` is None for marked rows, which do not compete, and where the recheck is missing. `floor` says how near the
+    `rank` is None for marked rows, which do not compete, and if the recheck is missing. `floor` says how near the
     time is to the GPU's floor, as a share from 0 to 1.
     """
 
@@ -75,7 +75,7 @@ class Board:
     unranked: int
     refused: tuple[tuple[str, str], ...] = ()
     unwitnessed: int = 0
-    """How many ranked GPU times no clock outside the program confirmed."""
+    """How many ranked GPU times are not confirmed by a clock outside the program."""
 
     @property
     def unchecked(self) -> int:
@@ -202,7 +202,7 @@ def _why_refused(line: Line) -> str:
 
 
 def _common_tests(lines: Sequence[Line], metric: str) -> tuple[str, ...]:
-    """The tests, in order, that every record with any value contains. `_value` decides what failed ones count."""
+    """The tests, in order, that every record with any value contains. `_value` decides what a failed one counts as."""
     read = _PER_TEST[metric][0]
     records = [line.attempt.record for line in lines]
     timed = [record for record in records if any(read(test) is not None for test in record.tests)]
@@ -266,8 +266,8 @@ def _refuse_mixed(records: Sequence[Record], metric: str, tests: Sequence[str], 
 def _ranks(values: Sequence[Measured]) -> list[int]:
     """Rank values in order. All values in a chain of overlaps share a rank; the next rank counts all values before it.
 
-    A value that overlaps an earlier one shares the rank of all values from that one on: those in between lie between
-    the two, so each overlaps one of them.
+    If a value overlaps an earlier one, the two and all values between them in order share a rank: each of those lies
+    between the two, so it overlaps one of them.
     """
     ranks: list[int] = []
     for place, value in enumerate(values):

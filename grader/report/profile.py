@@ -17,11 +17,11 @@ from grader.programs.trace import AccessEvent
 
 WIDTH = 110
 _SHOWN_AT_ZERO = frozenset({"shared_load_bank_conflicts", "shared_store_bank_conflicts", "divergent_branch"})
-"""Counters of the emulator that are shown even at zero; the others have no line then."""
+"""Counters of the emulator that are shown even if they are zero; others are left out then."""
 
 
 def render(study: ProfileStudy) -> str:
-    """The table of the homework for each kernel, with what limits its occupancy and what its warps wait for."""
+    """For each kernel, a table of its metrics, what limits its occupancy, and what its warps wait for."""
     shape = shape_words(study.shape)
     time = f" · {study.gpu_ms:,.3f} ms of GPU time" if study.gpu_ms is not None else ""
     blocks = [f"{study.submission} · {study.test} ({shape}) · {study.device}{time}"]

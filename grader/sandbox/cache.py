@@ -1,7 +1,8 @@
 """The cache: results that the grader keeps to be quicker next time, in one folder, by kind and name.
 
 An entry is a file or a folder. It appears complete or not at all, even if several graders make it at the same time. Its
-mtime is the time of its last use; making an entry removes those of its kind that have not been used for a long time.
+mtime is the time of its last use. Making an entry deletes entries of the same kind that were last used more than
+KEPT_DAYS days ago.
 """
 
 from __future__ import annotations

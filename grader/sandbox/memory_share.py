@@ -1,7 +1,8 @@
 """The memory that one run may take: what the assignment allows, but no more than its share of this machine.
 
 A limit above the machine's memory limits nothing: the kernel then kills a process of its choice, perhaps the grader.
-Several processes grade a class at once. They inherit their number in GRADER_AT_ONCE, as "lanes+helpers".
+When several processes grade a class at once, the variable GRADER_AT_ONCE, which they inherit, says how many there are,
+as "lanes+helpers".
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 AT_ONCE = "GRADER_AT_ONCE"
 _LEAST_SPARE_BYTES = 2 << 30
 _SPARE_PART = 8
-"""The system and the grader get one part in this many of the machine's memory."""
+"""One part in this many of the machine's memory stays free for the system and the grader."""
 _LEAST_BYTES = 1 << 30
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")

@@ -1,8 +1,8 @@
 """Tries to break each promise of the sandbox on this machine; `grader doctor` prints the results.
 
 Each promise is tested by a small shell or Python script that runs like a submission. It either attempts something that
-must fail, or exceeds a limit at which it must be stopped. A promise that cannot be tested (because there is no Python
-inside, say) is reported as untested.
+must fail, or exceeds a limit at which it must be stopped. A promise that cannot be tested (for example, because
+the sandbox has no Python) is reported as untested.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class _Excess:
-    """A shell script that exceeds a limit. `stopped` reads from its outcome whether the sandbox stopped it."""
+    """A shell script that exceeds a limit. `stopped` decides from its outcome whether the sandbox stopped it."""
 
     what: str
     script: str

@@ -1,5 +1,5 @@
-"""Grades one submission on Slurm, and waits for it: what a lane of the live judge does. Each caller has a folder of its
-own; what is in it belongs to an earlier caller that was killed, whose jobs are cancelled first."""
+"""Grades one submission on Slurm and waits for the result; a lane of the live judge does this. Each lane has its own
+folder. If files lie there at the start, an earlier process was killed, and its jobs are cancelled first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grader.records.record import Record
 
 @dataclass(eq=False)
 class _OneRecord:
-    """The books of such a run."""
+    """Keeps the record of such a run in memory."""
 
     view: View
     record: Record | None = None

@@ -4,13 +4,16 @@ Theory of operation. This process, on the submitting machine, reads and register
 order per submission into a folder that all nodes share, and submits job arrays through submitit. A job grades its
 order and leaves a record as JSON there; only this process touches the store (SQLite's locks do not hold over NFS).
 
-Three sources together show whether a job still does its work: what Slurm says about it, the record that it leaves, and
-a sign of life that it gives every five seconds. None of them is enough alone, and no accounting database is needed. A
-record counts whatever Slurm says. A job that has ended without one is lost: it crashed, was cancelled or preempted, ran
-out of time, or its node is gone. A job is also lost, and is cancelled, if Slurm believes that it is running but it gave
-no sign of life for 40 seconds, or if it had begun and waits in the queue again because its node failed. Lost jobs are
-submitted again as often as the assignment's cluster section says, then reported as the machine's fault. If Slurm does
-not answer for a moment, the next poll decides.
+Three sources together show whether a job is still working: the state that Slurm reports, the record that the job
+leaves, and the sign of life that it gives every five seconds. None of them is enough alone, and no accounting database
+is needed. A record counts, whatever Slurm reports. Without a record, a job is lost in three cases:
+
+    - It ended: it crashed, was cancelled or preempted, ran out of time, or its node is gone.
+    - Slurm reports it as running, but it gave no sign of life for 40 seconds. It is then cancelled.
+    - It had begun, and Slurm put it back into the queue because its node failed. It is then cancelled, too.
+
+Lost jobs are submitted again as often as the assignment's cluster section allows, then reported as the machine's fault.
+If Slurm does not answer for a moment, the next poll decides.
 
 If this process is killed, its jobs continue. The next run first stores the records that they left and cancels those
 that are still running, since their orders may follow older rules.

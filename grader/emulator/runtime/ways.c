@@ -1,14 +1,14 @@
 /* Control flow between blocks: one loop for the fast forms of a function, one for its slow form.
  *
  * A form is a table of `struct way`, one for each block: the block's rows of threaded code, and where lanes go at its
- * end. So gcc need not compile control flow for each program. Only blocks that are more than rows (inner loops, calls)
+ * end. So gcc need not compile control flow for each program. Only blocks that need more than rows (inner loops, calls)
  * are C, in the form's `code`, which runs such a block, or several if they jump to each other, and returns the last
  * one's number.
  */
 #include "emu.h"
 #include <alloca.h>
 
-#define NOWHERE (~0u) /* as the block where lanes meet again: they never do before the end */
+#define NOWHERE (~0u) /* in place of the block where lanes meet again, if they meet only at the end */
 
 static void run(struct warp *w, u8 *F, u32 m, const struct form *form, u32 begin, u32 end) {
     if (begin < end) run_rows(w, F, m, form->templates, form->rows + begin, form->rows + end);
@@ -105,7 +105,7 @@ static u32 dispatch(struct warp *w, struct trip *t, u32 *stop) {
             continue;
         }
         /* The numbering of blocks ensures that no lane is pending past `stop` while others are before it. Only lanes
-         * that wait at a barrier can be missing there; then the slow form keeps the warp to the end of the function. */
+         * that wait at a barrier can be missing there; the warp then stays in the slow form until the function ends. */
         if (at == *stop && t->waiting) *stop = NOWHERE;
         const u32 now_away = t->apart.waiting | t->apart.held;
         t->m = t->pend[at] & ~now_away;

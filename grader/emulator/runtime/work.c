@@ -130,7 +130,7 @@ int work_is_done(const struct stream *s, u64 id) {
 }
 
 void work_wait(const struct stream *s, u64 id) {
-    if (is_runner) return; /* a host function of a stream may not wait for streams */
+    if (is_runner) return; /* called from a host function in a stream, which must not wait for streams */
     pthread_mutex_lock(&lock);
     u64 last = ids;
     for (const struct work *w = unfinished; w;)

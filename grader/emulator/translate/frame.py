@@ -3,8 +3,8 @@
 The first word holds `local_base`, the second (FORMALS) the address of the function's arguments and results. Arguments
 and results of its calls follow. Every register that is live across blocks has a slot large enough for its general
 shape; the slow form reads it there. In threaded forms all registers are in the frame. Those that have the same shape as
-in the general form share its slot, those that a form knows to be more regular have a second slot, and those used in a
-single block take turns.
+in the general form share its slot, those whose shape is more regular in this form have a second slot, and those used in
+a single block reuse each other's places.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Frame:
                     else:
                         index = used[size] = used.get(size, -1) + 1
                     turns[web] = (size, index)
-                for web in webs:  # freed after all have places: a result must not overlay an operand
+                for web in webs:  # freed only now that all have places: a result must not take an operand's place
                     if last[web] == at:
                         size, index = turns[web]
                         free.setdefault(size, []).append(index)

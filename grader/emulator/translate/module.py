@@ -1,7 +1,8 @@
 """A PTX module → C source.
 
-The C of a module consists of a common part (declarations), the tables that the runtime reads, one part per form of a
-function, and the templates of its threaded code (template.py). All but the common part are compiled in parallel.
+The C code for a module consists of a common part (declarations), the tables that the runtime reads, one part per form
+of a function, and the templates of the module's threaded code (template.py). All but the common part are compiled in
+parallel.
 """
 
 from __future__ import annotations
