@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import Request
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
 from starlette.datastructures import UploadFile
 
 from grader.course.assignment import Assignment
@@ -13,6 +16,10 @@ from grader.sandbox import archive
 from grader.sandbox.quarantine import Refused
 
 COOKIE = "judge"
+_Bearer = Annotated[
+    object, Depends(HTTPBearer(auto_error=False, description="The token of a student or of the staff."))
+]
+"""Tells the OpenAPI description that a route needs a token; `token_of` reads it."""
 _OTHER_FILES = 16
 """Makefiles and the like, beyond what the assignment counts."""
 
@@ -31,7 +38,7 @@ async def maybe_person(request: Request) -> Person | None:
     return await request.app.state.judge.person(token) if token else None
 
 
-async def person(request: Request) -> Person:
+async def person(request: Request, _: _Bearer = None) -> Person:
     """Who asks. Raises Problem 401."""
     found = await maybe_person(request)
     if found is None:
@@ -41,7 +48,7 @@ async def person(request: Request) -> Person:
     return found
 
 
-async def staff(request: Request) -> Person:
+async def staff(request: Request, _: _Bearer = None) -> Person:
     """The staff. Raises Problem 401 or 403."""
     found = await person(request)
     if not found.is_staff:

@@ -8,6 +8,7 @@ transaction that takes its submission out of `running`, so no submission gets tw
 from __future__ import annotations
 
 import secrets
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -114,13 +115,12 @@ class Ledger:
     def receive(self, student: str, files: Sequence[tuple[str, bytes]], repeat_key: str = "") -> Upload:
         """Keep an upload, and put it into the verdict queue; it replaces the student's submission that waits there.
         The same `repeat_key` again finds the upload that it made before: a client may ask again after a lost answer."""
-        key = repeat_key or secrets.token_urlsafe(12)
         with self._writing():
-            if known := self._rows("student = ? AND repeat_key = ?", student, key):
-                return known[0]
+            if known := self.repeated(student, repeat_key):
+                return known
             self.store.add_student(student)
             now, tag = time.time(), self._next_tag(student, Stage.VERDICT)
-            for old in self._replaced_by(student, now, Stage.VERDICT):
+            for old in self._replaced_by(student, now, Stage.VERDICT, sys.maxsize):
                 (tag,) = self.store.execute(
                     "SELECT verdict_tag FROM judge_uploads WHERE number = ?", (old.number,)
                 ).fetchone()
@@ -128,18 +128,27 @@ class Ledger:
             (number,) = self.store.execute(
                 "INSERT INTO judge_uploads (id, repeat_key, assignment, student, received, stage, state, verdict_tag) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                (secrets.token_urlsafe(9), key, self.assignment, student, now, "verdict", "waiting", tag),
+                (secrets.token_hex(8), self._key(repeat_key), self.assignment, student, now, "verdict", "waiting", tag),
             ).fetchone()
             for name, content in files:
                 row = (number, name, zlib.compress(content))
                 self.store.execute("INSERT INTO judge_files VALUES (?, ?, ?)", row)
         return self._rows("number = ?", number)[0]
 
-    def _replaced_by(self, student: str, received: float, stage: Stage) -> list[Upload]:
-        """What waits of a student and gives way to a submission received then: what is older, and costs no less for
-        being late, or the last one before the deadline would never be graded."""
-        (_, penalty), earlier = self.late(student, received), "student = ? AND state = 'waiting' AND received < ?"
-        waiting = self._rows(f"{earlier} AND stage = ?", student, received, stage)
+    def repeated(self, student: str, repeat_key: str) -> Upload | None:
+        """The upload that a student made with this key, if any."""
+        return next(iter(self._rows("student = ? AND repeat_key = ?", student, self._key(repeat_key))), None)
+
+    def _key(self, repeat_key: str) -> str:
+        """A key as it is stored: it stands for one upload of one assignment."""
+        return f"{self.assignment}:{repeat_key or secrets.token_hex(8)}"
+
+    def _replaced_by(self, student: str, received: float, stage: Stage, number: int) -> list[Upload]:
+        """What waits of a student and gives way to the submission of this number, received then: what came before it
+        (clocks may be set back, numbers are not), and costs no less for being late, or the last one before the deadline
+        would never be graded."""
+        (_, penalty), earlier = self.late(student, received), "student = ? AND state = 'waiting' AND number < ?"
+        waiting = self._rows(f"{earlier} AND stage = ?", student, number, stage)
         return [old for old in waiting if self.late(student, old.received)[1] >= penalty]
 
     def received_since(self, student: str, moment: float) -> list[float]:
@@ -254,7 +263,7 @@ class Ledger:
             if upload.stage is Stage.VERDICT:
                 changes["first_at"] = now
             if then_timing:
-                for old in self._replaced_by(upload.student, upload.received, Stage.TIMING):
+                for old in self._replaced_by(upload.student, upload.received, Stage.TIMING, upload.number):
                     self._set(old.number, state=Step.REPLACED, note="A newer submission is timed in its place.")
                 changes |= {"stage": Stage.TIMING, "state": Step.WAITING, "tries": 0}
                 changes["timing_tag"] = self._next_tag(upload.student, Stage.TIMING)

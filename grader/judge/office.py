@@ -63,6 +63,8 @@ class Judge:
         self._known: dict[bytes, tuple[Person, float]] = {}
         """Valid tokens' digests, whose they are, and until when that is not looked up again."""
         self._uploading: dict[str, int] = {}
+        self.said: dict[str, str] = {}
+        """What came of the staff's last actions: an address holds a key, so that no link can make a page say things."""
         self._line: dict[int, tuple[int, float | None]] = {}
         self._line_at = -_LINE_S
         sites = environment()
@@ -112,7 +114,8 @@ class Judge:
     async def receive(self, who: Person, read: Callable[[], Any], repeat_key: str) -> Upload:
         """Take an upload, whose files `read` reads. Raises Problem when it is refused."""
         student = who.submits_as
-        await self.ask(self._refuse, who)
+        key = f"{who.label}:{repeat_key}" if repeat_key else ""
+        await self.ask(self._refuse, who, key)
         if sum(self._uploading.values()) >= _UPLOADS_AT_ONCE or self._uploading.get(student, 0) >= _OF_ONE_STUDENT:
             raise Problem(429, "Too many uploads at once: try again in a moment.", {"retry-after": "2"})
         self._uploading[student] = self._uploading.get(student, 0) + 1
@@ -122,15 +125,25 @@ class Judge:
             self._uploading[student] -= 1
             if not self._uploading[student]:
                 del self._uploading[student]
-        upload = await self.ask(Ledger.receive, student, files, f"{who.label}:{repeat_key}" if repeat_key else "")
+        upload = await self.ask(self._take, who, files, key)
         self.foreman.ring()
         self.hub.publish(
             {"kind": "upload", "id": upload.id, "student": student, "state": "waiting", "stage": "verdict"}
         )
         return upload
 
-    def _refuse(self, ledger: Ledger, who: Person) -> None:
-        """Raise Problem if this student's upload is not taken now."""
+    def _take(self, ledger: Ledger, who: Person, files: Files, key: str) -> Upload:
+        """Store an upload, unless it was refused since it began to arrive."""
+        self._refuse(ledger, who, key)
+        known = ledger.repeated(who.submits_as, key) if key else None
+        if known and dict(files) != dict(ledger.files(known.number)):
+            raise Problem(409, f"Submission {known.id} has this Idempotency-Key and other files: send a new key.")
+        return ledger.receive(who.submits_as, files, key)
+
+    def _refuse(self, ledger: Ledger, who: Person, key: str) -> None:
+        """Raise Problem if this student's upload is not taken now. One that was taken before is found again."""
+        if key and ledger.repeated(who.submits_as, key):
+            return
         if ledger.switch("draining"):
             raise Problem(503, "The judge takes no submissions now: it finishes what it has.", {"retry-after": "60"})
         if ledger.switch(f"banned:{who.submits_as}"):
@@ -199,7 +212,7 @@ class Judge:
         **values: Any,
     ) -> HTMLResponse:
         """A page from a template."""
-        return HTMLResponse(self._drawn(template, **values), status, headers)
+        return HTMLResponse(self._drawn(template, status=status, **values), status, headers)
 
     async def report(self, student: str, attempt: int, stamp: object) -> Markup:
         """The report of an attempt as HTML, which is drawn again when `stamp` (see `Ledger.stamp`) differs. It is drawn

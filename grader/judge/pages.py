@@ -4,10 +4,10 @@ page has an address of its own, ending in /part, which the page's script asks fo
 from __future__ import annotations
 
 import asyncio
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -41,6 +41,7 @@ _ASSETS = {name: _static(name) for name in ("style.css", "site.js", "judge.css",
 _differ = ThreadPoolExecutor(1, "differ")
 """A difference that takes long delays other differences and nothing else."""
 _COOKIE_S = 120 * 86_400
+_SAID = 100
 
 
 @router.get("/static/{name}")
@@ -199,7 +200,8 @@ def _board(request: Request, template: str, who: Person | None) -> HTMLResponse:
 
 @router.get("/staff")
 async def staff_page(request: Request, who: Staff, said: str = "") -> Response:
-    return judge_of(request).page(request, "staff.html.j2", said=said[:300], **await _staff(judge_of(request), who))
+    judge = judge_of(request)
+    return judge.page(request, "staff.html.j2", said=judge.said.get(said, ""), **await _staff(judge, who))
 
 
 @router.get("/staff/part")
@@ -232,8 +234,11 @@ async def staff_action(
     who: Staff,
     asked: Annotated[Action, Form()],
 ) -> Response:
-    said = (await do(request, asked, who))["said"]
-    return RedirectResponse(f"/staff?{urlencode({'said': said})}", 303)
+    key, said = secrets.token_urlsafe(6), judge_of(request).said
+    said[key] = (await do(request, asked, who))["said"]
+    if len(said) > _SAID:
+        del said[next(iter(said))]
+    return RedirectResponse(f"/staff?said={key}", 303)
 
 
 @router.get("/staff/students/{student}")

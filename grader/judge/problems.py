@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
+
+_TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem (RFC 9457); `detail` says in a sentence what to do",
+        "content": {
+            "application/problem+json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"type": _TEXT, "title": _TEXT, "status": _NUMBER, "detail": _TEXT},
+                }
+            }
+        },
+    }
+}
+"""What the OpenAPI description says of errors."""
 
 
 class Problem(Exception):

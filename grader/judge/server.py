@@ -22,7 +22,7 @@ from grader.judge import api, pages
 from grader.judge.guard import HEADER_BYTES, Guard
 from grader.judge.hub import Hub
 from grader.judge.office import Judge
-from grader.judge.problems import Problem, show_problem
+from grader.judge.problems import PROBLEMS, Problem, show_problem
 
 HEADERS_S = 15.0
 """A connection whose request has not begun to run after this is closed."""
@@ -47,7 +47,7 @@ def application(judge: Judge) -> FastAPI:
         openapi_url="/api/openapi.json",
     )  # fmt: skip
     app.state.judge = judge
-    app.include_router(api.router)
+    app.include_router(api.router, responses=PROBLEMS)
     app.include_router(pages.router)
     app.add_exception_handler(Problem, show_problem)
     app.add_exception_handler(HTTPException, _http_problem)

@@ -1,6 +1,6 @@
 """Tokens: who may use the judge. One for each student, one for the staff; there are no passwords.
 
-A token is `LABEL.SECRET`: eight characters that find its row, and 160 random bits. The store keeps only the SHA-256 of
+A token is `LABEL.SECRET`: twelve characters that find its row, and 160 random bits. The store keeps only the SHA-256 of
 the whole; so many random bits need no slow hash. Comparison takes the same time wherever two digests differ, and is
 made for unknown labels too. A token is shown once, when it is made; a lost one is rotated.
 """
@@ -43,7 +43,8 @@ class Person:
 
 def make_token(store: Store, student: str) -> str:
     """Make a token for a student of the store, or for the staff, in place of any that they have."""
-    label, secret = secrets.token_urlsafe(_LABEL_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
+    # Hexadecimal: a CSV cell that began with "-" would be quoted as a formula, and the token in the mail be wrong.
+    label, secret = secrets.token_hex(_LABEL_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
     token = f"{label}.{secret}"
     with translate_sqlite_errors(store.path), store.transaction():
         _revoke(store, student)

@@ -35,6 +35,8 @@ MAX_MEMBERS = 10_000
 MAX_UNPACKED_BYTES = 64 << 20
 """Limit for a tar archive, which has to be unpacked from beginning to end, however little of it is wanted."""
 MAX_NAME, MAX_DEPTH = 400, 20
+MAX_PART_BYTES = 200
+"""File systems take 255, and builds add endings."""
 _LEFT_BY_SYSTEMS = {"__MACOSX", "Thumbs.db", "desktop.ini"}
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
 
@@ -133,6 +135,8 @@ def safe_name(name: str) -> str:
         raise Refused(f"holds a name that points outside the archive ({printable_name(name)})")
     if not name.isprintable():
         raise Refused(f"holds a name with control characters ({printable_name(name)})")
+    if any(len(part.encode()) > MAX_PART_BYTES for part in path.parts):
+        raise Refused(f"holds a name that is too long ({printable_name(name[:80])}…)")
     return path.as_posix()
 
 

@@ -24,6 +24,7 @@ from tests.support.command_line import Said, grader
 
 SECRET = "int main() { /* alice's own */ }"
 SCRIPT = "<script>alert(1)</script>"
+LIE = "The judge has moved"
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ REQUESTS = [
     upload("an absolute name", 422, ("/etc/passwd.cu", b"int main() {}")),
     raw("a name with a newline", 422, b"x", "?name=a%0Ab.cu"),
     upload("a name of a thousand characters", 422, ("a" * 1000 + ".cu", b"x")),
+    upload("a name that no file system takes", 422, ("é" * 120 + ".cu", b"x")),
     upload("two files of one name", 422, ("hw4.cu", b"x"), ("HW4.cu", b"y")),
     upload("a file that is also a folder", 422, ("a.cu", b"x"), ("a.cu/b.cu", b"y")),
     upload("no program", 422, ("notes.txt", b"x")),
@@ -139,6 +141,7 @@ REQUESTS = [
     Request("an id of SQL", "GET", "/api/v1/submissions/' OR 1=1 --", 422),
     Request("a student of SQL", "GET", "/staff/students/' OR '1'='1", 404, "staff"),
     Request("script in an address", "GET", f"/staff?said={SCRIPT}", 200, "staff"),
+    Request("words in an address", "GET", f"/staff?said={LIE}", 200, "staff"),
 ]
 
 
@@ -175,7 +178,8 @@ def test_a_hostile_request_gets_nothing(served: Served, world: dict[str, str], r
     else:
         answer = served.ask(request_.who, request_.method, place, **options)
     assert answer.status_code == request_.status, answer.text
-    assert "alice's own" not in answer.text and SCRIPT not in answer.text and "Traceback" not in answer.text
+    for kept in ("alice's own", SCRIPT, LIE, "Traceback"):
+        assert kept not in answer.text
     assert "script-src 'self'" in answer.headers["content-security-policy"]
     if answer.status_code >= 400:
         assert answer.headers["content-type"] == "application/problem+json"
@@ -200,6 +204,39 @@ def test_a_student_hands_in_only_so_often(served: Served) -> None:
     refused = [answer for answer in codes if answer.status_code == 429]
     assert refused and int(refused[0].headers["retry-after"]) > 0
     assert served.hand_in("alice", "int main() {}")["id"]
+
+
+def test_an_answer_that_got_lost_is_found_again_when_nothing_new_is_taken(served: Served) -> None:
+    def send(source: bytes) -> Any:
+        return served.ask(
+            "alice", "POST", "/api/v1/submissions", content=source, headers={"idempotency-key": "the answer got lost"}
+        )
+
+    first = send(b"int main() {}")
+    served.ask("staff", "POST", "/api/v1/staff/actions", json={"action": "drain"})
+    assert send(b"int main() {}").json()["id"] == first.json()["id"]
+    assert served.ask("alice", "POST", "/api/v1/submissions", content=b"int main() {}").status_code == 503
+    served.ask("staff", "POST", "/api/v1/staff/actions", json={"action": "accept"})
+    assert send(b"int main() { return 1; }").status_code == 409
+
+
+@pytest.mark.parametrize(("who", "place", "status"), [(None, "/staff", 401), ("alice", "/staff", 403)])
+def test_a_browser_gets_the_sentence_as_a_page(served: Served, who: str | None, place: str, status: int) -> None:
+    token = {"authorization": f"Bearer {served.tokens[who]}"} if who else {}
+    answer = served.client.get(place, headers={"accept": "text/html"} | token)
+    assert answer.status_code == status and 'role="alert"' in answer.text
+    assert ("log in</a>" in answer.text) == (status == 401)
+
+
+def test_the_description_says_which_routes_need_a_token_and_how_errors_look(served: Served) -> None:
+    for place, methods in served.client.get("/api/openapi.json").json()["paths"].items():
+        for method, described in methods.items():
+            assert "application/problem+json" in described["responses"]["default"]["content"]
+            if "security" in described and place != "/api/v1/events":
+                answer = served.client.request(method, place.replace("{id}", "abcdef").replace("{student}", "alice"))
+                assert answer.status_code in (401, 403), place
+            else:
+                assert place in ("/api/v1/board", "/api/v1/events", "/healthz")
 
 
 def test_streams_are_limited_and_one_that_is_not_read_ends() -> None:

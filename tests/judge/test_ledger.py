@@ -58,6 +58,25 @@ def test_the_same_request_sent_twice_is_one_submission(ledger: Ledger) -> None:
     first, second = (ledger.receive("alice", FILES, "a key") for _ in range(2))
     assert first == second
     assert ledger.receive("bob", FILES, "a key").id != first.id
+    assert Ledger(ledger.store, "hw5").receive("alice", FILES, "a key").id != first.id
+
+
+def test_a_newer_submission_replaces_an_older_one_also_after_the_clock_was_set_back(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for now in (10_000.0, 5_000.0):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        ledger.receive("alice", FILES)
+    assert states(ledger, "alice") == ["replaced", "waiting"]
+
+
+def test_tokens_and_ids_survive_a_spreadsheet_and_a_command_line(
+    ledger: Ledger, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that begins with "-" is an option to a command, and a formula to a spreadsheet."""
+    monkeypatch.setattr("secrets.token_urlsafe", lambda size: "-" * size)
+    assert make_token(store, STAFF)[0].isalnum()
+    assert ledger.receive("alice", FILES).id.isalnum()
 
 
 def test_what_ran_when_the_judge_was_killed_runs_again_and_a_late_result_of_it_is_not_stored_twice(
