@@ -13,6 +13,8 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
+from grader.classes.batch.late import due_of
+from grader.classes.batch.roster import Student
 from grader.judge import history
 from grader.judge.admission import COOKIE, files_of
 from grader.judge.api import Anyone, Id, Known, Staff, judge_of, own
@@ -102,7 +104,7 @@ async def _uploads(request: Request, who: Person) -> dict[str, Any]:
             "entries": entries,
             "line": line,
             "live": judge.foreman.live,
-            "deadline": judge.rules.deadline,
+            "deadline": due_of(judge.rules.deadline, judge.roster.get(who.student) or Student(who.student)),
             "draining": bool(ledger.switch("draining")),
             "paused": bool(ledger.switch("paused")),
         }

@@ -10,11 +10,14 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import uvicorn
 
+from grader.classes.batch.roster import Student
+from grader.course.assignment import Deadline
 from grader.judge import guard, server
 from grader.judge.hub import Hub
 from grader.judge.problems import Problem
@@ -226,6 +229,14 @@ def test_a_browser_gets_the_sentence_as_a_page(served: Served, who: str | None, 
     answer = served.client.get(place, headers={"accept": "text/html"} | token)
     assert answer.status_code == status and 'role="alert"' in answer.text
     assert ("log in</a>" in answer.text) == (status == 401)
+
+
+def test_a_student_sees_the_deadline_with_their_own_extension(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    deadline = Deadline(due=datetime(2026, 12, 1, 12, tzinfo=UTC))
+    monkeypatch.setattr(served.judge, "rules", served.judge.rules.model_copy(update={"deadline": deadline}))
+    monkeypatch.setitem(served.judge.roster, "alice", Student("alice", extension_days=2))
+    assert "Deadline 2026-12-03 12:00 UTC" in served.ask("alice", "GET", "/").text
+    assert "Deadline 2026-12-01 12:00 UTC" in served.ask("bob", "GET", "/").text
 
 
 def test_the_description_says_which_routes_need_a_token_and_how_errors_look(served: Served) -> None:

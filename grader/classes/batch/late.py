@@ -9,16 +9,22 @@ from grader.classes.batch.roster import Student
 from grader.course.assignment import Deadline
 
 
+def due_of(deadline: Deadline | None, student: Student) -> datetime | None:
+    """A student's own deadline, without the grace minutes; None where there is none."""
+    due = student.due or (deadline.due if deadline is not None else None)
+    return None if due is None else due + timedelta(days=student.extension_days)
+
+
 def lateness(handed_in: datetime, deadline: Deadline | None, student: Student) -> tuple[int, float]:
     """Return (days late, penalty as a share of the points, 0 to 1).
 
     Every day begun after the student's deadline and the grace minutes counts as a day late; the free days cost nothing.
     """
-    due = student.due or (deadline.due if deadline is not None else None)
+    due = due_of(deadline, student)
     if due is None:
         return 0, 0.0
     grace = timedelta(minutes=deadline.grace_minutes if deadline is not None else 0)
-    over = handed_in - due - timedelta(days=student.extension_days) - grace
+    over = handed_in - due - grace
     if over <= timedelta(0):
         return 0, 0.0
     days = math.ceil(over / timedelta(days=1))
