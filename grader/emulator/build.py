@@ -167,7 +167,7 @@ def compile_program(
 @contextmanager
 def _objects_stay() -> Iterator[None]:
     """Parsing and translating make millions of objects that stay until the end. Python's search for cycles among them
-    takes a fifth of the time (reference/hw4/hopper.cu), so it waits."""
+    takes a fifth of the time for a large program, so it waits."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
