@@ -249,11 +249,14 @@ def _printed(tests: Sequence[TestRecord]) -> Iterator[str]:
 
 
 def _last_words(tests: Sequence[TestRecord]) -> Iterator[str]:
-    """The end of what the first program without an output file printed: as a rule, the error that stopped it."""
+    """The first line and the end of what the first program without an output file printed: as a rule, the
+    error that stopped it."""
     silent = next((test for test in tests if test.verdict is Verdict.NO_OUTPUT and test.output.strip()), None)
     if silent is not None:
-        lines = [line[:MAX_LINE] for line in silent.output.strip().splitlines()[-MAX_LAST_WORDS:]]
-        yield f"{silent.name} printed at its end:\n" + textwrap.indent("\n".join(lines), "      ")
+        lines = [line[:MAX_LINE] for line in silent.output.strip().splitlines()]
+        if len(lines) > MAX_LAST_WORDS:  # Triton's errors begin with their place in the program
+            lines = [lines[0], "…", *lines[-MAX_LAST_WORDS:]]
+        yield f"{silent.name} printed:\n" + textwrap.indent("\n".join(lines), "      ")
 
 
 def _warnings(record: Record) -> Iterator[str]:

@@ -85,7 +85,7 @@ def test_the_error_that_stopped_a_program_before_its_output_is_shown_without_ver
 
     text = render_check(practice_record(tests=(ended("t01", Verdict.NO_OUTPUT), ended("t02", Verdict.NO_OUTPUT))))
     assert "NameError: name 'z' is not defined" in text and "t01 line 49" in text
-    assert "t01 line 1\n" not in text and "t02 line" not in text
+    assert "t01 line 0\n" in text and "t01 line 1\n" not in text and "t02 line" not in text
     assert "NameError" not in render_check(practice_record(tests=(ended("t01", Verdict.WRONG_ANSWER),)))
 
 
