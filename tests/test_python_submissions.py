@@ -124,6 +124,14 @@ ATTACKS = {
     "multiplies in numpy": "c = a @ b",
     "multiplies in numpy by name": "c = a.dot(b)",
     "takes exponentials in numpy": "from numpy import exp",
+    "takes powers in numpy": "import numpy as np\ny = np.power(2.718281828, x)",
+    "finds numpy in another module": "import device_arrays\ny = device_arrays.np.exp(x)",
+    "finds numpy's functions under masked arrays": "import numpy as np\nxp = np.ma\ny = xp.exp(x)",
+    "imports numpy's functions again": "from numpy import emath",
+    "imports names unseen": "from numpy import *\ny = exp(x)",
+    "resolves names with pkgutil": "import triton\ntriton.language.extra.pkgutil.resolve_name('os:getpid')",
+    "imports pkgutil from Triton": "from triton.language.extra import pkgutil",
+    "makes functions from byte code": "import dataclasses\nmake = dataclasses.types.CodeType",
     "names its kernel like one of cuBLAS": "import triton\n@triton.jit\ndef ampere_sgemm_128(x): pass",
     "rewrites a kernel": "import triton\n@triton.jit\ndef f(x): pass\nf.src = ''",
 }
@@ -156,6 +164,21 @@ def test_an_assignment_can_allow_a_module() -> None:
 def test_text_that_is_not_python_is_reported_with_file_and_line() -> None:
     assert syntax_problem([("softmax.py", b"x = 1\ndef f(:\n")]).startswith("softmax.py:2: error:")
     assert syntax_problem([("softmax.py", b"x = 1\n")]) == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"x = 1\nreturn x\n", "softmax.py:2: error: 'return' outside function"),
+        ("x = 1\n".encode("utf-16"), "save it as UTF-8"),
+    ],
+)
+def test_errors_that_only_pythons_compiler_finds_are_reported(content: bytes, says: str) -> None:
+    assert says in syntax_problem([("softmax.py", content)])
+
+
+def test_only_the_beginning_of_a_long_wrong_line_is_quoted() -> None:
+    assert len(syntax_problem([("softmax.py", b"x = " + b"9" * 10_000)])) < 1000
 
 
 # ---- kernels ----------------------------------------------------------------------------------------------------

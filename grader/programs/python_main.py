@@ -23,7 +23,8 @@ def find_python_main(path: Path, assignment: Assignment) -> tuple[Path, list[str
             return None
         if not wanted:
             raise UsageError(
-                f"{shown(path)} is not a .cu file: this assignment takes {assignment.submission.main} only."
+                f"{shown(path)} is not a .cu file: the assignment {assignment.name} takes {assignment.submission.main} "
+                "only; --assignment names another."
             )
         return path, []
     if not wanted:

@@ -30,6 +30,11 @@ _OTHER_MODULES = frozenset(
      "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
 )  # fmt: skip
 """Modules that allowed modules import for themselves, such as pathlib.os."""
+_PARTS_OF_MODULES = frozenset(
+    {"ast", "atexit", "codecs", "json", "linecache", "logging", "np", "pkgutil", "platform", "re", "signal",
+     "sysconfig", "traceback", "types", "uuid", "weakref", "zipimport"}
+)  # fmt: skip
+"""More of these, with names that a program's own objects may have: refused as parts of modules only."""
 _LEAVES_TRITON = frozenset(
     {"knobs", "launcher_cls", "load_binary", "nvsmi", "set_active", "reset_active", "compile", "cublas", "extern",
      "extern_elementwise", "_unsafe_update_src"}
@@ -68,9 +73,12 @@ _ALLOWED_DUNDERS = frozenset(
      "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__", "__annotations__"}
 )  # fmt: skip
 _ARRAY_WORK = re.compile(
-    r"convolve|dot|einsum|exp|exp2|expm1|fft|inner|linalg|mat(?:mul|vec)|tensordot|vdot|vec(?:dot|mat)"
+    r"convolve|correlate|dot|einsum|exp|exp2|expm1|fft|(?:float_)?power|frompyfunc|inner|kron|linalg|logaddexp2?|"
+    r"mat(?:mul|vec)|(?:cos|sin|tan)h|tensordot|vdot|vec(?:dot|mat|torize)"
 )
 """What numpy computes of arrays, and kernels are meant to."""
+_NUMPY_AGAIN = frozenset({"core", "emath", "lib", "ma"})
+"""Parts of numpy that hold the same functions once more."""
 _LIBRARY_KERNEL = re.compile(
     r"(?:cub|cublas|cudnn|cutlass|nvjet|sm\d\d|xmma)_|(?:ampere|maxwell|turing|volta)_\w*gemm|gemm(?:k1|SN)|gemv2|splitK"
 )
@@ -81,6 +89,7 @@ Broken = tuple[int, str, str]
 """A line, what it does, and why that is forbidden."""
 _OWN_CODE = "code comes from the file as it was handed in, and from nowhere else"
 _AS_THEY_ARE = "a program uses modules and kernels as they are"
+_BY_THEIR_NAMES = "functions of numpy are used as np.NAME"
 _ON_THE_GPU = "a kernel does the work, not the processor"
 
 
@@ -149,11 +158,17 @@ def _judged(
         case ast.ImportFrom(module=module, names=names, level=level):
             name = "." * level + (module or "")
             for alias in names:
+                if alias.name == "*":
+                    yield node.lineno, f"imports everything from {name}", "names are imported one by one"
+                if alias.name in _PARTS_OF_MODULES:
+                    yield from _import(node.lineno, f"{name}.{alias.name}", allowed)
                 if f"{name}.{alias.name}" not in allowed:
                     yield from _import(node.lineno, name, allowed)
                     yield from _attribute(node.lineno, name, alias.name)
                     if name == "numpy" and _ARRAY_WORK.fullmatch(alias.name):
                         yield node.lineno, f"uses numpy's {alias.name}", _ON_THE_GPU
+                    if name == "numpy" and alias.name in _NUMPY_AGAIN:
+                        yield node.lineno, f"uses numpy.{alias.name}", _BY_THEIR_NAMES
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
         case ast.FunctionDef(name=name) if name in kernels and _LIBRARY_KERNEL.match(name):
@@ -164,6 +179,10 @@ def _judged(
             yield from _attribute(node.lineno, _root(value) if isinstance(value, ast.Name) else "", name)
             if isinstance(node.ctx, ast.Store | ast.Del) and _root(value) in {*imported, *kernels}:
                 yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
+            if name in _PARTS_OF_MODULES and _root(value) in imported:
+                yield node.lineno, f"uses {ast.unparse(node)}", "it is a module that may not be imported"
+            if name in _NUMPY_AGAIN and isinstance(value, ast.Name) and value.id in ("np", "numpy"):
+                yield node.lineno, f"uses {ast.unparse(node)}", _BY_THEIR_NAMES
             if (name == "testing" or _ARRAY_WORK.fullmatch(name)) and _root(value) in ("np", "numpy"):
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
             elif name == "dot" and _root(value) not in imported:

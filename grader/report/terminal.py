@@ -23,6 +23,9 @@ from grader.report.causes import alike, causes, consequence
 WIDTH = 100
 MAX_CAUSES = 3
 """How many causes a report lists without --verbose; more would not help."""
+MAX_LAST_WORDS = 12
+MAX_LINE = 200
+"""How many lines, and characters of a line, are shown of what a program without output printed."""
 _LINE = re.compile(r" (?=Look at \S+:\d+: `)")
 """The place before a quoted source line, which goes on a separate line."""
 
@@ -61,8 +64,7 @@ def _results(record: Record, verbose: bool, *, brief: bool = False) -> Iterator[
         yield textwrap.fill(nearest, WIDTH)
     yield from _phases(record.tests)
     yield from _corners(record.tests)
-    if verbose:
-        yield from _printed(record.tests)
+    yield from _printed(record.tests) if verbose else _last_words(record.tests)
 
 
 def summary(record: Record) -> str:
@@ -101,12 +103,12 @@ def _heading(record: Record) -> str:
 
 def _build(record: Record, verbose: bool) -> Iterator[str]:
     build = record.build
-    if not build.ok:
+    if not build.ok and build.log.strip():
         log = build.log.splitlines()
         shown = log if verbose else log[:20]
         more = f"\n… {len(log) - len(shown)} more lines with --verbose" if len(shown) < len(log) else ""
         yield "The compiler said:\n" + textwrap.indent("\n".join(shown), "  ") + more
-    elif verbose and build.log:
+    elif verbose and build.log.strip():
         yield "The compiler said:\n" + textwrap.indent(build.log, "  ")
 
 
@@ -244,6 +246,17 @@ def _printed(tests: Sequence[TestRecord]) -> Iterator[str]:
             seen.setdefault(test.output.strip()[-2000:], []).append(test.name)
     for output, names in seen.items():
         yield f"{', '.join(names)} printed:\n" + textwrap.indent(output, "      ")
+
+
+def _last_words(tests: Sequence[TestRecord]) -> Iterator[str]:
+    """The first line and the end of what the first program without an output file printed: as a rule, the
+    error that stopped it."""
+    silent = next((test for test in tests if test.verdict is Verdict.NO_OUTPUT and test.output.strip()), None)
+    if silent is not None:
+        lines = [line[:MAX_LINE] for line in silent.output.strip().splitlines()]
+        if len(lines) > MAX_LAST_WORDS:  # Triton's errors begin with their place in the program
+            lines = [lines[0], "…", *lines[-MAX_LAST_WORDS:]]
+        yield f"{silent.name} printed:\n" + textwrap.indent("\n".join(lines), "      ")
 
 
 def _warnings(record: Record) -> Iterator[str]:

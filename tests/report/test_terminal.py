@@ -73,6 +73,22 @@ def test_a_compilers_long_log_is_cut_unless_asked_for() -> None:
     assert "error 49" in long
 
 
+def test_a_refused_program_shows_no_empty_log_of_a_compiler() -> None:
+    build = practice_record().build.model_copy(update={"ok": False, "log": "\n"})
+    assert "The compiler said" not in render(practice_record(build=build))
+
+
+def test_the_error_that_stopped_a_program_before_its_output_is_shown_without_verbose() -> None:
+    def ended(name: str, verdict: Verdict) -> TestRecord:
+        output = "\n".join([f"{name} line {n}" for n in range(50)]) + "\nNameError: name 'z' is not defined\n"
+        return failing(name, "No file.").model_copy(update={"verdict": verdict, "output": output})
+
+    text = render_check(practice_record(tests=(ended("t01", Verdict.NO_OUTPUT), ended("t02", Verdict.NO_OUTPUT))))
+    assert "NameError: name 'z' is not defined" in text and "t01 line 49" in text
+    assert "t01 line 0\n" in text and "t01 line 1\n" not in text and "t02 line" not in text
+    assert "NameError" not in render_check(practice_record(tests=(ended("t01", Verdict.WRONG_ANSWER),)))
+
+
 def test_check_closes_with_how_many_passed_and_where_to_start() -> None:
     record = practice_record(tests=(passing("s01"), failing("s02", "NaN."), failing("s03", "NaN.")))
     assert summary(record) == "1 of 3 tests passed; start with s02."

@@ -14,6 +14,7 @@ import importlib.metadata
 import json
 import os
 import sys
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ KERNEL_FOLDER = "libraries"
 INSTALL = ".venv/bin/pip install 'triton>=3.6,<3.10'"
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
+_MAX_QUOTED = 200
 _bounded = Bounded(20, 1 << 30)
 
 
@@ -124,10 +126,15 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
 def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:
     """The first error of a file that is not Python, as a compiler would put it; '' if all are."""
     for name, content in files:
+        if b"\0" in content:
+            line = content[: content.index(b"\0")].count(b"\n") + 1
+            return f"{name}:{line}: error: it holds a null byte, so it is no text: save it as UTF-8"
         try:
-            ast.parse(content)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compile(content, name, "exec", dont_inherit=True)  # ast.parse lets `return` outside a function pass
         except SyntaxError as error:
-            return f"{name}:{error.lineno or 1}: error: {error.msg}\n    {(error.text or '').strip()}"
+            return f"{name}:{error.lineno or 1}: error: {error.msg}\n    {(error.text or '').strip()[:_MAX_QUOTED]}"
         except (ValueError, RecursionError) as error:
             return f"{name}:1: error: {error}"
     return ""
