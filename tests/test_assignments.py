@@ -226,7 +226,7 @@ def test_the_template_compiles_and_fails_every_test_politely(name: str, tmp_path
 def test_a_wrong_solution_says_what_the_grader_must_find(path: Path) -> None:
     head = path.read_text(encoding="utf-8").splitlines()
     assert head[0].startswith("// ") and SAYS.fullmatch(head[1])
-    assert sum(1 for line in head if line.startswith("#include")) == 1
+    assert sum(1 for line in head if line.startswith('#include "')) == 1
 
 
 @pytest.mark.parametrize("path", WRONGS, ids=shown)

@@ -28,6 +28,7 @@ OWN_FILES = {
     "checking/corners": "expected outputs",
     "base/csv_table": "tables of the staff",
     "checking/diagnose": "inputs and expected outputs",
+    "checking/samples": "inputs and expected outputs",
     "checking/gradient": "inputs, of which it makes others",
     "commands/judge_client": "files that their owner submits from their own machine",
     "emulator/build": "the emulator's own files",
