@@ -40,10 +40,11 @@ def test_a_test_that_fails_for_a_race_leads_with_it(tmp_path: Path) -> None:
     assert said.code == 1
     lead = " ".join(said.out.split("\n\n")[1].split())
     assert lead.startswith(
-        f"Race: missing_barrier.cu:{READS} reads `vj` while another warp still writes it at "
-        f"missing_barrier.cu:{LOADS}; put __syncthreads() between them. On a GPU this can pass by "
-        "luck. (Seen on s01 with checks.)"
+        f"Race: missing_barrier.cu:{READS} reads `vj` while another warp writes it at missing_barrier.cu:{LOADS} in "
+        "another pass of the loop."
     )
+    assert "put __syncthreads() at the end of the loop" in lead
+    assert "On a GPU this can pass by luck. (Seen on s01 with checks.)" in lead
     assert said.out.count("Race:") == 1
     assert "--sanitize" not in said.out
     record = json.loads((tmp_path / "record.json").read_text())
@@ -182,8 +183,26 @@ def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, said:
 )
 def test_a_race_between_lines_that_disagree_on_the_layout_shows_both(read: str, written: str, layouts: str) -> None:
     lines = {7: read, 9: written}
-    said = cause_of([a_race("warps", 7, 9)], lambda file, line: lines[line])
+    said = cause_of([a_race("warps", 7, 9)], lambda file, line: lines.get(line, ""))
     assert ("with another index" in said) is bool(layouts) and layouts in said and "put __syncthreads() between" in said
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["for (;;) {", "for (;;) {", "s[i] = 1;", "}", "x += s[j];", "}"], "between them, after line 4"),
+        (["for (;;) {", "x += s[j];", "s[i] = 1;", "__syncthreads();", "}"], "between them, after line 2"),
+        (["for (;;) {", "s[i] = 1;", "__syncthreads();", "x += s[j];", "}"], "before hw4.cu:5 closes it"),
+        (["for (;;) {", "s[i] = 1;", "block.sync();", "x += s[j];", "__syncthreads();", "}"], "between them. "),
+        (["s[i] = 1;", "__syncthreads();", "x += s[j];"], "between them. "),
+        (["s[i] = 1; }", "__device__ void use() {", "x += s[j];"], "between them. "),
+    ],
+    ids=["after the loads", "after the use", "end of the loop", "both are there", "no loop", "two functions"],
+)
+def test_a_missing_barrier_is_placed_by_those_that_are_there(lines: list[str], said: str) -> None:
+    read, write = (next(n for n, line in enumerate(lines, 1) if text in line) for text in ("s[j]", "s[i]"))
+    source = dict(enumerate(lines, 1))
+    assert said in cause_of([a_race("warps", read, write)], lambda file, line: source.get(line, ""))
 
 
 def test_memory_is_called_as_the_program_calls_it() -> None:
@@ -203,6 +222,28 @@ def test_a_write_past_the_end_is_said_in_one_sentence_with_the_pointer_s_name() 
         "(4096 bytes, allocated at hw4.cu:107)."
     )
     assert sentence(found).endswith(f"of block (0,0,0) {message}.")
+
+
+@pytest.mark.parametrize(
+    ("message", "origin"),
+    [
+        ("read x, which no thread has written; 9 of the block's 32 threads had returned before", "before, at line 2."),
+        ("wrote 4 bytes 8 bytes past the end of the dynamic shared memory s (64 bytes)", "at hw4.cu:6, of the size "),
+        ("wrote 4 bytes past the end", "past the end."),
+    ],
+)
+def test_a_finding_goes_back_to_the_line_that_brought_it_about(message: str, origin: str) -> None:
+    lines = [
+        "__global__ void k() {",
+        "if (i > n) return;",
+        "x = s[i];",
+        "}",
+        "int size = 64;",
+        "k<<<2, (a + 1), size>>>();",
+    ]
+    found = Diagnostic("error", "memory", message, "k()", (0, 0, 0), (3, 0, 0), "/x/source/hw4.cu", 3)
+    said = sentence(found, lambda file, line: dict(enumerate(lines, 1)).get(line, ""))
+    assert origin in said and (origin != "at hw4.cu:6, of the size " or said.endswith("computed at hw4.cu:5."))
 
 
 # ---- what does not end ----------------------------------------------------------------------------------------------

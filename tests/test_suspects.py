@@ -93,6 +93,55 @@ def test_what_cannot_be_found_is_not_guessed() -> None:
     assert suspect([("hw4.cu", ONE_KEY.replace(b"expf", b"exp2f"))], ["base_two"]) is None  # it is none alone
 
 
+HELPER = (
+    ONE_KEY.replace(b"__global__", b"__device__")
+    + b"""
+__global__ void all(const float* q) {
+    for (int key = 0; key < n; ++key) attention(q);
+}
+int main() {
+    reset<<<1, 32>>>(m, l);
+    for (int b = 0; b < batches; ++b) step<<<1, 32>>>(m, l);
+}
+"""
+)
+OVERWRITTEN = ONE_KEY.replace(b"const float shrink", b"m = m_new;\n const float shrink")
+FIRST_LANE = ONE_KEY.replace(b"l = l * shrink + p", b"if (lane == 0) l = l * shrink + p")
+
+
+@pytest.mark.parametrize(
+    ("source", "step", "words"),
+    [
+        (HELPER, "reset", "reset<<<"),
+        (OVERWRITTEN, "overwritten_maximum", "m = m_new;"),
+        (ONE_KEY, "overwritten_maximum", None),
+        (FIRST_LANE, "total_of_one", "if (lane == 0) l ="),
+        (ONE_KEY, "total_of_one", "l = l * shrink"),
+    ],
+    ids=["set once", "overwritten", "overwritten at the end", "one lane", "all lanes"],
+)
+def test_a_mistake_s_own_line_is_found(source: bytes, step: Step, words: str | None) -> None:
+    found = suspect([("hw4.cu", source)], [step])
+    assert found is None if words is None else found is not None and words in found.text
+
+
+MERGED = b"""
+__device__ void merge(State& st, float score, const float* v) {
+    float top = max(st.m, score);
+    float p = expf(score - top);
+    for (int i = 0; i < d; ++i) st.o[i] += p * v[i];
+}
+__global__ void all(const float* q, const float* k, const float* v) {
+    for (int key = 0; key < n - 1; ++key) merge(st, dot(q, k), v);
+}
+"""
+
+
+def test_a_loop_around_a_call_is_the_one_over_the_keys() -> None:
+    found = suspect([("hw4.cu", MERGED)], ["keys"])
+    assert found is not None and "int key" in found.text
+
+
 def test_the_only_power_of_two_is_found() -> None:
     found = suspect([("hw4.cu", TILED.replace(b"part += __expf", b"part += exp2f"))], ["base_two", "output_sum"])
     assert found is not None and "part += exp2f" in found.text

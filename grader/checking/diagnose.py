@@ -33,6 +33,7 @@ from grader.sandbox.quarantine import open_output
 
 SAMPLED_ROWS = 6
 PRECISION_ROWS = 32
+WARP = 32
 COMPARED_VALUES = 32
 """If this many values equal the input's, that is no coincidence."""
 
@@ -90,6 +91,12 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
         cause = "Every value is infinite or NaN: look for a sum l that is 0, or for exp of a large number."
         return Diagnosis(tensors, cause, ("output_sum", "division"))
     where = " ".join(filter(None, (tensors, where_wrong(operator, errors))))
+    if check.nan + check.infinite == check.wrong and _only_first_lane_right(errors):
+        cause = (
+            f"Column 0 of every {WARP} is right and the others are infinite or NaN, as if they were divided by a sum "
+            "that only the first thread of a warp has. Give it to all of them (__shfl_sync), or let all add it up."
+        )
+        return Diagnosis(where, cause, ("total_of_one", "division"))
     return Diagnosis(where, *_cause(check, operator, shape, number, errors, input, expected, got))
 
 
@@ -106,6 +113,8 @@ def _cause(
     """Return (the cause, suspect steps), both empty if nothing explains the values."""
     if check.nan:
         return where_nan(check, operator, errors), ("weight",)
+    if errors.zeros == errors.wrong and (copied := _begins_right(check, operator, shape, number)):
+        return copied, ("copy_back",)
     if errors.zeros == errors.wrong:
         cause = (
             "Every wrong value is exactly 0: this part of the output was never written. Look at the launch "
@@ -140,8 +149,37 @@ def _cause(
     wrong = errors.by_unit > 0
     if not wrong[0] and wrong[1:].all() and len(wrong) > 1:
         one = operator.unit
-        return f"Only {one} 0 is right: look at the offset per {one}, in the kernel and on the host.", ("batch", "read")
+        cause = (
+            f"Only {one} 0 is right: look at the offset per {one}, in the kernel and on the host, and at what must "
+            f"begin anew for each {one} (such as a running maximum or sum)."
+        )
+        return cause, ("reset", "batch", "read")
     return "", ()
+
+
+def _begins_right(check: Check, operator: Operator, shape: Shape, number: int) -> str:
+    """The cause if as many values at the beginning are right as a copy moves that gets a number of values for a number
+    of bytes; '' if not, or if the rest may lack for another reason, because a unit ends there."""
+    layout = operator.output_layouts(shape)[number]
+    size = np.dtype(layout.type.storage).itemsize
+    in_unit = check.values // operator.units(shape)
+    if check.first is None or size == 1 or len(check.errors) > 1 or check.first.index % in_unit == 0:
+        return ""
+    if check.first.index * size == check.values:
+        whose = ""
+    elif check.first.index * size == in_unit and (check.errors[0].by_unit > 0).all():
+        whose = f" of each {operator.unit}"
+    else:
+        return ""
+    return (
+        f"The first 1/{size} of the output{whose} is right and the rest is exactly 0, as if a copy moved as many bytes "
+        f"as there are values: a value has {size} bytes (sizeof)."
+    )
+
+
+def _only_first_lane_right(errors: TensorErrors) -> bool:
+    wrong = errors.by_column > 0
+    return len(wrong) % WARP == 0 and bool((wrong.reshape(-1, WARP) == (np.arange(WARP) > 0)).all())
 
 
 def _begins_with_the_input(operator: Operator, shape: Shape, input: Path, got: Path) -> bool:

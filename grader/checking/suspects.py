@@ -45,6 +45,9 @@ _READ = re.compile(r"\b(?:fread|read\w*)\s*\(")
 _BATCH = re.compile(
     r"\b(\w+)\s*=[^=;]*\bblockIdx\s*\.\s*[yz]\b|\bfor\s*\(.*?\b(\w+)\s*=[^;]*;[^;]*<\s*(?:B\b|\w*batch\w*)"
 )
+_BATCH_LOOP = re.compile(r"\bfor\s*\([^;]*;[^;]*<=?\s*(?:B|b|\w*batch\w*)\s*;", re.IGNORECASE)
+_MEMSET = re.compile(r"\bcudaMemset\w*\s*\(")
+_FUNCTION = re.compile(r"\b__(?:device|global)__\b[^()]*?\b(\w+)\s*\(")
 _COPIED = re.compile(r"\b(\w+)(?:\s*\[[^\]]*\])*\s*=\s*(\w+)(?:\s*\[[^\]]*\])*\s*[,;]")
 _FALLBACKS: dict[Step, tuple[Step, ...]] = {
     "scale": ("store_scores", "scores"),
@@ -52,6 +55,7 @@ _FALLBACKS: dict[Step, tuple[Step, ...]] = {
     "tile": ("keys",),
     "rescale": ("output_sum", "weight"),
     "total": ("weight",),
+    "total_of_one": ("total",),
     "maximum": ("weight",),
     "next_maximum": ("maximum",),
     "shuffle": ("scores",),
@@ -112,6 +116,12 @@ class Suspects:
                 return (line for line in self._exponentials if self._is_rescale(line))
             case "maximum":
                 return self._matching(_MAX)
+            case "overwritten_maximum":
+                return self._overwritten_maxima
+            case "total_of_one":
+                return [line for line in self._totals if re.search(r"\bif\s*\([^;]*==\s*0", line.code)]
+            case "reset":
+                return self._launches_before_batches
             case "exponential":
                 minima = (line for line in self._matching(_MIN) if self._maxima & set(WORD.findall(line.code)))
                 rescaled = (line for line in self._exponentials if self._is_rescale(line))
@@ -306,6 +316,24 @@ class Suspects:
                 found.append(line)
         return found[::-1]
 
+    @property
+    def _overwritten_maxima(self) -> list[Line]:
+        """Lines that set a running maximum to the new one before exp(m_old - m_new) uses the old one."""
+        found = []
+        for line in reversed(self._kept_maxima):
+            said = _COPIED.search(line.code)
+            later = (each for each in self._exponentials if self._is_rescale(each) and each.file == line.file)
+            after = next((each for each in later if each.number > line.number), None)
+            loops = [last for loop, last in self._for_loops if is_around(loop, last, line)]
+            if (
+                said
+                and after
+                and after.number <= min(loops, default=0)
+                and set(said.groups()) <= set(WORD.findall(after.code))
+            ):
+                found.append(line)
+        return found
+
     @cached_property
     def _stores(self) -> list[Line]:
         """Lines that write to an array that is a parameter of a kernel, the last first, because results are written
@@ -401,6 +429,7 @@ class Suspects:
         inside = weight if step == "tile" else next(iter(self._products), weight)
         if inside is None:
             return []
+        inside = self._use_of_function_around(inside)
         around = [(line, last) for line, last in self._for_loops if is_around(line, last, inside)]
         scores = next(iter(self._lines_of("scores")), None)
         both = [line for line, last in around if scores is not None and is_around(line, last, scores)]
@@ -408,6 +437,34 @@ class Suspects:
         if step == "keys":
             return both or self._loops_around_launches or all_around
         return all_around[::-1]
+
+    def _use_of_function_around(self, inside: Line) -> Line:
+        """The first call of the __device__ function that `inside` is in; `inside` itself if it is in a kernel."""
+        heads = [
+            line for line in self._matching(_FUNCTION) if line.file == inside.file and line.number <= inside.number
+        ]
+        name = _FUNCTION.search(heads[-1].code) if heads else None
+        if name is None or "__global__" in heads[-1].code:
+            return inside
+        call = re.compile(rf"\b{name[1]}\s*(?:<[^<>()]*>)?\s*\(")
+        calls = (line for line in self._matching(call) if not _FUNCTION.search(line.code))
+        return next((line for line in calls if any(is_around(*loop, line) for loop in self._for_loops)), inside)
+
+    @property
+    def _launches_before_batches(self) -> list[Line]:
+        """Launches and cudaMemset calls before a host loop over the batches that launches a kernel too."""
+        launches = list(self._matching(_WORDS["launch"]))
+        batches = [
+            loop
+            for loop, last in self._for_loops
+            if _BATCH_LOOP.search(loop.code) and any(is_around(loop, last, line) for line in launches)
+        ]
+        sets = [*launches, *self._matching(_MEMSET)]
+        for loop in batches[:1]:
+            ends = (line.number for line in self._lines if line.file == loop.file and line.code.startswith("}"))
+            begin = max((end for end in ends if end < loop.number), default=0)  # of the function around the loop
+            return [line for line in sets if line.file == loop.file and begin < line.number < loop.number]
+        return []
 
     @property
     def _loops_around_launches(self) -> list[Line]:

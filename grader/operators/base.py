@@ -39,7 +39,7 @@ Step = Literal[
     "scale", "scores", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "next_maximum",
     "division", "store", "store_scores", "load_q", "load_k", "load_v", "row", "batch", "launch", "copy_back", "write",
     "read", "batch_of_q", "batch_of_k", "batch_of_v", "batch_of_o", "read_file", "order", "shuffle", "exponential",
-    "zero_scale", "header", "base_two",
+    "zero_scale", "header", "base_two", "overwritten_maximum", "total_of_one", "reset",
 ]  # fmt: skip
 """A step of the computation, or of the program around it."""
 

@@ -67,6 +67,27 @@ def causes(tests: Iterable[TestRecord]) -> list[Cause]:
     return found
 
 
+def split_by_shape(tests: Iterable[TestRecord]) -> str:
+    """ "Every test of shape … x … x 32 fails, every one of shape … x … x 64 passes: …" if one number of the shape, of
+    which several tests have the same value, decides which tests fail; else ''."""
+    ran = [test for test in tests if test.verdict in (Verdict.PASSED, Verdict.WRONG_ANSWER)]
+    passed, failed = (
+        [test.shape for test in ran if (test.verdict is Verdict.PASSED) is good] for good in (True, False)
+    )
+    if min(len(passed), len(failed)) < 2:
+        return ""
+    said = []
+    for place in range(len(ran[0].shape)):
+        good, bad = ({shape[place] for shape in shapes} for shapes in (passed, failed))
+        if len(good) == len(bad) == 1 and good != bad:
+            shapes = (
+                " x ".join(f"{each.copy().pop():g}" if at == place else "…" for at in range(len(ran[0].shape)))
+                for each in (bad, good)
+            )
+            said.append("Every test of shape {} fails, and every one of shape {} passes".format(*shapes))
+    return f"{said[0]}: what in the program depends on this number?" if len(said) == 1 else ""
+
+
 def consequence(test: TestRecord) -> str:
     """The part of a test's reason that follows its cause: which values are wrong, and by how much."""
     return test.reason.removeprefix(test.cause).strip() if test.cause else test.reason

@@ -18,7 +18,7 @@ from grader.checking.corners import render_corners
 from grader.grading.judge import BUT
 from grader.operators import shape_words
 from grader.records.record import CloserLookRecord, Record, TestRecord
-from grader.report.causes import alike, causes, consequence
+from grader.report.causes import alike, causes, consequence, split_by_shape
 
 WIDTH = 100
 MAX_CAUSES = 3
@@ -119,6 +119,8 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
         seen = _looked_at(look) if look is not None and harmless == look.cause else ""
         yield textwrap.fill(f"It passes, but: {harmless}{seen}", WIDTH)
     found = [cause for cause in causes(record.tests) if cause.first.verdict is not Verdict.NOT_RUN]
+    if not any(cause.known for cause in found) and (split := split_by_shape(record.tests)):
+        yield textwrap.fill(split, WIDTH)
     for cause in found if verbose else found[:MAX_CAUSES]:
         whose = f"[{cause.whose}] " if cause.whose else ""
         label = f"{cause.names}: " if len(found) > 1 or not cause.known or whose else ""
@@ -128,7 +130,8 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
             lines.append(textwrap.fill(f"{cause.first.name}: {came}", WIDTH))
         yield "\n".join(lines)
     if not verbose and len(found) > MAX_CAUSES:
-        yield f"Other tests fail for {len(found) - MAX_CAUSES} other reasons: --verbose lists them."
+        more = len(found) - MAX_CAUSES
+        yield f"Other tests fail for {more} other reason{'s' if more > 1 else ''}, which --verbose lists."
 
 
 def _harmless(record: Record) -> str:
@@ -280,7 +283,10 @@ def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Itera
     if look.problem:
         yield f"{look.test} was run again to find a cause, but that failed ({look.problem.rstrip('.')})."
     else:
-        yield f"{look.test} was run again with checks in {look.seconds:.1f} s: no race and no other cause was found."
+        yield (
+            f"{look.test} was run again with checks in {look.seconds:.1f} s, which found no race, bad access or "
+            "unwritten memory: the mistake is in what the program computes."
+        )
 
 
 def _score(record: Record) -> str:

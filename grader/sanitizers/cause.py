@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from grader.profiling.kernel_profile import short_name
 from grader.programs.build import handed_in_name
 from grader.programs.trace import Diagnostic, Race
+from grader.sanitizers.barriers import Gap, find_gap
+from grader.sanitizers.origins import with_origin
 from grader.sanitizers.triton_words import in_triton, is_python
 
 SourceLine = Callable[[str, int], str]
@@ -82,7 +84,7 @@ def _sentence(found: Diagnostic, source_line: SourceLine) -> str:
         kernel, why = short_name(refused["kernel"]), refused["why"].rstrip(". ")
         return f"{place(found)}the launch of kernel {kernel} {why}.{advice}"
     message = _ALLOCATION.sub(lambda said: _allocated(said, source_line), found.message.rstrip(". "))
-    message = _LONG_NUMBER.sub(lambda digits: f"{int(digits[0]):,}", message)
+    message = with_origin(found, _LONG_NUMBER.sub(lambda digits: f"{int(digits[0]):,}", message), source_line)
     return f"{place(found)}{message}.{advice}"
 
 
@@ -151,8 +153,18 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
     said = f"{here} {does} {variable} while another {whom} still {other} it {at}"
     if race.between == "blocks":
         return f"Race: {said}, and no block waits for another. {found.advice} {LUCK}"
+    same_file = found.file == race.file
     wait = "wait for the copy (__pipeline_wait_prior(0)), then " if race.other == "asynchronous write" else ""
-    return f"Race: {said}; {wait}put {_BARRIERS[race.between]} between them. {LUCK}"
+    barrier = _BARRIERS[race.between]
+    gap = find_gap(source_line, handed_in_name(race.file), found.line or 0, race.line) if same_file else Gap()
+    if gap.closes is not None:
+        return (
+            f"Race: {said.replace(' still ', ' ')} in another pass of the loop. The barrier at line {gap.present} "
+            f"separates them within one pass only: {wait}put {barrier} at the end of the loop, before "
+            f"{handed_in_name(race.file)}:{gap.closes} closes it. {LUCK}"
+        )
+    after = f", after line {gap.after}" if gap.after is not None else ""
+    return f"Race: {said}; {wait}put {barrier} between them{after}. {LUCK}"
 
 
 def _two_layouts(found: Diagnostic, race: Race, source_line: SourceLine) -> str:

@@ -58,6 +58,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
             const struct kernel_info *k = w->block->launch->kernel;
             char place[256] = "shared memory";
             if (w->shared_size) shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
+            if (strstr(place, " past the end of the dynamic ")) rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, place);
             rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes%s %s; the block has %u bytes of shared memory (%u static, %u dynamic)", did(w, site), bytes,
                      strstr(place, " past ") ? "" : strncmp(place, "offset", 6) == 0 ? " at" : " of", place, w->shared_size, k->static_shared, w->dynamic_shared);
         }

@@ -109,6 +109,8 @@ void memory_describe(u64 address, char *text, size_t size);
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
 /* "offset 8 of the shared variable tile (1024 bytes)" */
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size);
+/* Where the variable at an offset begins, and its size; 0 if none is known. */
+u32 shared_extent(const struct kernel_info *k, u32 offset, u32 shared_size, u32 *start);
 /* The name of the variable at an offset; "" if none is known. */
 const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size);
 
@@ -235,6 +237,7 @@ struct block {
     u32 *wait_site;
     u32 *poll_site;
     u32 warp_count, done, current, threads_alive, polls, waits;
+    u32 epoch_alive; /* shadow.c: threads that had not exited when this epoch began */
     u64 index;
     u32 indexed[3]; /* the block shape for which the warps' thread indices are set */
     struct barrier barriers[16];

@@ -208,7 +208,9 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     char text[400];
     u64 threads = (u64)block.x * block.y * block.z;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0) {
-        snprintf(text, sizeof text, "grid (%u,%u,%u) and block (%u,%u,%u) must have no zero", grid.x, grid.y, grid.z, block.x, block.y, block.z);
+        const char *zero = !grid.x ? "grid.x" : !grid.y ? "grid.y" : !grid.z ? "grid.z" : !block.x ? "block.x" : !block.y ? "block.y" : "block.z";
+        snprintf(text, sizeof text, "%s is 0 (grid (%u,%u,%u), block (%u,%u,%u)); if a division rounds down to 0, round up: (n + size - 1) / size", zero, grid.x, grid.y, grid.z, block.x,
+                 block.y, block.z);
         return refuse(function, INVALID_SHAPE, k, text);
     }
     if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {

@@ -255,6 +255,12 @@ static const struct shared_info *shared_at(const struct kernel_info *k, u32 offs
     return found;
 }
 
+u32 shared_extent(const struct kernel_info *k, u32 offset, u32 shared_size, u32 *start) {
+    const struct shared_info *found = shared_at(k, offset, shared_size);
+    *start = found ? found->offset : offset;
+    return !found ? 0 : found->size ? found->size : shared_size - found->offset;
+}
+
 const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size) {
     const struct shared_info *found = shared_at(k, offset, shared_size);
     return found ? last_name(found->name) : "";

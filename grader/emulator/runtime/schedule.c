@@ -222,7 +222,9 @@ static void fault(struct warp *w, u32 site, u32 lane, int code, const char *text
     static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&first);
     if (!l->abort) {
-        const char *advice = code == cudaErrorIllegalAddress      ? "Check the index against the size of the array, for the last block and the last thread too."
+        int is_first = !w->block->index && !w->index && !lane;
+        const char *advice = strstr(text, " past the end of the dynamic ") ? "Ask for more in the launch (the third parameter in <<<…>>>), or correct the index."
+                             : code == cudaErrorIllegalAddress   ? is_first ? "Check the index against the size of the array." : "Check the index against the size of the array, for the last block and the last thread too."
                              : code == cudaErrorMisalignedAddress ? "Vector types such as float4 need addresses that are multiples of their size."
                              : code == cudaErrorLaunchTimeout     ? "Check the loop's condition, and whether it waits for a thread or block that cannot run."
                              : code == cudaErrorIllegalInstruction && l->module->info->sites[site].kind != SITE_CALL

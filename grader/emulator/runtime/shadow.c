@@ -32,7 +32,7 @@ void shadow_start(struct block *b) {
         b->shadow_words = words;
     }
     memset(b->shadow, 0, words * sizeof *b->shadow);
-    b->early_count = 0;
+    b->early_count = 0, b->epoch_alive = b->launch->threads;
     proxies_start(b);
     if (b->launch->module->info->sanitize & SANITIZE_RACE) order_start_block(b);
 }
@@ -208,10 +208,42 @@ static void report_uninitialised(const struct access *x, u64 addr) {
     if (!first_time(x->w->block->launch->module->info, x->site, ~0u)) return;
     char place[256];
     place_of(x, addr, place, sizeof place);
-    diagnose(x->w, x->site, x->thread, "warning", "init",
-             x->allocation ? "Write the memory before it is read: cudaMemset, cudaMemcpy, or a kernel that stores every element."
-                           : "Store a value in every element before it is read, for the last tile too.",
-             "read %s, which %s", place, x->allocation ? "nothing has written since its allocation" : "no thread of the block has written");
+    diagnose(x->w, x->site, x->thread, "warning", "init", "Write the memory before it is read: cudaMemset, cudaMemcpy, or a kernel that stores every element.",
+             "read %s, which nothing has written since its allocation", place);
+}
+
+#define PADDING_WORDS 8u /* a longer gap between stored words is no padding at the end of a row */
+
+/* An unwritten word of shared memory. What else of the variable is written shows why: a gap between words that one line
+ * stores is padding, which the reading line takes no account of; threads that have left did not store their share. */
+static void report_unwritten(const struct access *x, u64 addr) {
+    const struct block *b = x->w->block;
+    const struct launch *l = b->launch;
+    const struct module_info *info = l->module->info;
+    if (!first_time(info, x->site, ~0u)) return;
+    u32 start, bytes = shared_extent(l->kernel, (u32)addr, x->w->shared_size, &start), at = (u32)addr / 4, written = 0, before = ~0u, after = ~0u;
+    for (u32 i = start / 4; i < (start + bytes) / 4; i++) {
+        if (!b->shadow[i].initialised) continue;
+        written++;
+        if (i < at) before = i;
+        else if (i > at && after == ~0u) after = i;
+    }
+    u32 line = before != ~0u && b->shadow[before].write.stamp ? info->sites[b->shadow[before].write.at >> 10].line : 0;
+    u32 line_after = after != ~0u && b->shadow[after].write.stamp ? info->sites[b->shadow[after].write.at >> 10].line : 0;
+    char place[256], why[200] = "", by[40] = "", advice[240] = "Store a value in every element before it is read.";
+    if (line) snprintf(by, sizeof by, " by line %u", line);
+    if (line && line == line_after && after - before <= PADDING_WORDS) {
+        snprintf(why, sizeof why, "; line %u stores the words before and after it", line);
+        snprintf(advice, sizeof advice, "Do both lines compute the index with the same row length (stride, padding)?");
+    } else if (b->epoch_alive < l->threads) {
+        snprintf(why, sizeof why, "; %u of the block's %u threads had returned before", l->threads - b->epoch_alive, l->threads);
+        snprintf(advice, sizeof advice, "If they were to store a part of it, let no thread return before the last load and the last __syncthreads().");
+    } else if (written) {
+        snprintf(why, sizeof why, "; %u of its %u words are stored%s", written, bytes / 4, by);
+        snprintf(advice, sizeof advice, "Let the block's threads store all of it before it is read, for example in a loop whose step is the number of threads.");
+    }
+    place_of(x, addr, place, sizeof place);
+    diagnose(x->w, x->site, x->thread, "warning", "init", advice, "read %s, which no thread of the block has written%s", place, why);
 }
 
 /* A warp may read memory that another warp writes later in the same epoch: that is a race, and reported as one. So an
@@ -229,9 +261,9 @@ void shadow_end_epoch(struct block *b) {
         const struct early_read *e = &b->early[i];
         if (b->shadow[e->addr / 4].write.stamp) continue; /* known only under --sanitize race */
         struct access x = {.w = &b->warps[e->warp], .site = e->site, .thread = e->thread, .does = word_for(&info->sites[e->site])};
-        report_uninitialised(&x, e->addr);
+        report_unwritten(&x, e->addr);
     }
-    b->early_count = 0;
+    b->early_count = 0, b->epoch_alive = b->threads_alive;
 }
 
 /* ---- an access ------------------------------------------------------------------------------------------------------------ */

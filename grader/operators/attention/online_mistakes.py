@@ -72,8 +72,9 @@ _STALE = Sum(correction=lambda merge: np.zeros_like(merge.new))
 _FORGOTTEN = (
     _Mistake(
         "both_not_rescaled",
-        "neither O nor l is multiplied by exp(m_old − m_new) when the running maximum grows.",
-        ("output_sum",),
+        "neither O nor l is multiplied by exp(m_old − m_new) when the running maximum grows (or m_old is overwritten "
+        "before that factor is computed).",
+        ("overwritten_maximum", "output_sum"),
         _STALE,
         _STALE,
     ),
