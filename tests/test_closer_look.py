@@ -228,22 +228,24 @@ def test_a_write_past_the_end_is_said_in_one_sentence_with_the_pointer_s_name() 
     ("message", "origin"),
     [
         ("read x, which no thread has written; 9 of the block's 32 threads had returned before", "before, at line 2."),
-        ("wrote 4 bytes 8 bytes past the end of the dynamic shared memory s (64 bytes)", "at hw4.cu:6, of the size "),
-        ("wrote 4 bytes past the end", "past the end."),
+        ("wrote 4 bytes 8 bytes past the end of the dynamic shared memory s (64 bytes)", "at hw4.cu:7, of the size "),
+        ("wrote 4 bytes past the end of x", "past the end of x; line 3 sets `s`."),
+        ("wrote 4 bytes to x", "bytes to x."),
     ],
 )
 def test_a_finding_goes_back_to_the_line_that_brought_it_about(message: str, origin: str) -> None:
     lines = [
         "__global__ void k() {",
         "if (i > n) return;",
+        "float* s = q + b;",
         "x = s[i];",
         "}",
         "int size = 64;",
         "k<<<2, (a + 1), size>>>();",
     ]
-    found = Diagnostic("error", "memory", message, "k()", (0, 0, 0), (3, 0, 0), "/x/source/hw4.cu", 3)
+    found = Diagnostic("error", "memory", message, "k()", (0, 0, 0), (3, 0, 0), "/x/source/hw4.cu", 4)
     said = sentence(found, lambda file, line: dict(enumerate(lines, 1)).get(line, ""))
-    assert origin in said and (origin != "at hw4.cu:6, of the size " or said.endswith("computed at hw4.cu:5."))
+    assert origin in said and (origin != "at hw4.cu:7, of the size " or said.endswith("computed at hw4.cu:6."))
 
 
 # ---- what does not end ----------------------------------------------------------------------------------------------

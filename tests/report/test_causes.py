@@ -78,6 +78,17 @@ def test_a_shown_test_refers_to_no_hidden_one(hw4: Assignment) -> None:
     assert SCALE in outputs["s02"] and "t01" not in outputs["s02"]
 
 
+def test_a_number_of_the_shape_that_decides_what_fails_leads() -> None:
+    shapes = ((2, 128, 32), (2, 256, 64), (4, 512, 32), (4, 128, 64))
+    tests = [
+        (wrong if shape[2] == 32 else made_test)(f"s{number}").model_copy(update={"shape": shape})
+        for number, shape in enumerate(shapes)
+    ]
+    lead = terminal.render_check(made_record(tests=tests)).split("\n\n")[1]
+    assert "Every test of shape … x … x 32 fails" in lead and "… x … x 64 passes" in lead
+    assert "Every test" not in terminal.render_check(made_record(tests=tests[:2]))
+
+
 def test_a_mistake_that_did_no_harm_leads_and_is_said_once() -> None:
     warning = "The output is right, but: hw4.cu:40: kernel k wrote 16 bytes past the end of the thread's local arrays."
     tests = [made_test(name, warnings=(warning.replace("16", size),)) for name, size in (("s01", "16"), ("s02", "4"))]
