@@ -283,9 +283,11 @@ def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Itera
     if look.problem:
         yield f"{look.test} was run again to find a cause, but that failed ({look.problem.rstrip('.')})."
     else:
+        wrong = any(test.verdict is Verdict.WRONG_ANSWER for test in tests)
+        so = ": the mistake is in what the program computes" if wrong else ""
         yield (
             f"{look.test} was run again with checks in {look.seconds:.1f} s, which found no race, bad access or "
-            "unwritten memory: the mistake is in what the program computes."
+            f"unwritten memory{so}."
         )
 
 
