@@ -42,3 +42,15 @@ def test_a_signal_in_a_destructor_still_ends_the_program_and_prints_nothing(sign
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_a_thread_that_never_ends_does_not_keep_the_program_from_ending() -> None:
+    waiting = """
+import sys, threading
+from grader.base.unwinding import end_at_last
+
+threading.Thread(target=threading.Event().wait).start()
+end_at_last(143, 0.1)
+sys.exit(0)
+"""
+    assert subprocess.run([sys.executable, "-c", waiting], cwd=ROOT, check=False).returncode == 143

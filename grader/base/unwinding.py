@@ -2,6 +2,8 @@
 
 A signal's exception may be raised in a callback that swallows exceptions: a destructor, or a hook that runs around a
 fork (logging has one). Python then prints a traceback and drops the exception, and with it the request to end.
+
+An exception in the main thread also waits for threads that run compilers, which may take minutes.
 """
 
 from __future__ import annotations
@@ -12,12 +14,22 @@ import sys
 import threading
 
 _SOON_S = 0.02
+_UNWINDING_S = 20.0
+"""Ending the workers of a class, or cancelling jobs of a cluster, takes a few seconds."""
 _SIGNALS = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
 
 
 def never_drop_a_signal() -> None:
     """From now on, send the signal again whenever Python drops a KeyboardInterrupt or SystemExit."""
     sys.unraisablehook = _ask_again
+
+
+def end_at_last(code: int, after_s: float = _UNWINDING_S) -> None:
+    """End the process with `code` after this time, unless it has ended by then. The sandbox's watchdog then kills what
+    still runs and removes its folders, as after SIGKILL."""
+    timer = threading.Timer(after_s, os._exit, (code,))
+    timer.daemon = True
+    timer.start()
 
 
 def _ask_again(dropped: sys.UnraisableHookArgs) -> None:

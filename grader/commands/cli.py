@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
-from grader.base.unwinding import never_drop_a_signal
+from grader.base.unwinding import end_at_last, never_drop_a_signal
 from grader.base.verdict import Verdict
 from grader.commands import class_cli, judge_cli
 from grader.commands.class_cli import CLASS_RULE, BestOption, StoreOption
@@ -434,11 +434,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         interrupts.append(number)
+        end_at_last(_STOPPED)
         raise KeyboardInterrupt
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        end_at_last(128 + number)
+        sys.exit(128 + number)  # unwinds: children end, files stay whole
 
     never_drop_a_signal()
     signal.signal(signal.SIGINT, interrupt)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # unwinds: children end, files stay whole
+    signal.signal(signal.SIGTERM, terminate)
     verbose = "--verbose" in _grader_words(words) or "-v" in _grader_words(words)
     try:
         code = app(args=words, standalone_mode=False)

@@ -104,7 +104,7 @@ def compile_program(
     project = Project(folder, work, written, nvcc, parsed, target, run, content)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
     toolkit = toolkit_of(nvcc, run, work)
-    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
+    with _tool_threads() as pool:
         runtime = pool.submit(runtime_object, toolkit.include, run, written)
         cuda = [name for name in names if parsed.is_cuda(name)]
         plain = [
@@ -162,6 +162,17 @@ def compile_program(
         finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
         logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
     return EmulatedProgram(output, "".join(logs), tuple(kernels))
+
+
+@contextmanager
+def _tool_threads() -> Iterator[ThreadPoolExecutor]:
+    """Threads that wait for compilers. Once the grader has been asked to end, they start no further compiler."""
+    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
+        try:
+            yield pool
+        except (KeyboardInterrupt, SystemExit):
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @contextmanager
