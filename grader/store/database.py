@@ -40,6 +40,10 @@ from grader.store.faults import _BUSY_S, translate_sqlite_errors
 from grader.store.rows import Attempt, HandIn, Points, State, Student
 
 
+_STORE_MODE = 0o660
+"""A store holds every student's source, so a new one is for its owner, and for the group if the umask allows it."""
+
+
 def default_store(assignment: str) -> Path:
     """The default path of a class's store: results/ASSIGNMENT.sqlite below the working directory."""
     return Path("results") / f"{assignment}.sqlite"
@@ -56,10 +60,9 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
             )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(_STORE_MODE)
         except OSError as error:
-            raise UsageError(
-                f"The folder {shown(path.parent)} for the store cannot be made: {error.strerror}."
-            ) from error
+            raise UsageError(f"The store {shown(path)} cannot be made: {error.strerror}.") from error
     elif path.is_dir():
         raise UsageError(f"The store {shown(path)} is a folder, expected a file: name one inside it.")
     store = Store(path)

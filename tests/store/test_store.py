@@ -51,6 +51,12 @@ def test_a_record_comes_back_from_a_copy_of_an_open_store_as_it_was_stored(tmp_p
         assert store.sources(attempt.submission) == (("hw4.cu", b"int main() {}"),)
 
 
+def test_others_on_the_machine_cannot_read_a_new_store(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.sqlite", create=True):
+        pass
+    assert (tmp_path / "s.sqlite").stat().st_mode & 0o007 == 0
+
+
 def test_storing_the_same_record_twice_keeps_one(tmp_path: Path) -> None:
     with open_store(tmp_path / "s", create=True) as store:
         number = keep(store, made_record())
