@@ -39,7 +39,6 @@ from grader.store import schema
 from grader.store.faults import _BUSY_S, translate_sqlite_errors
 from grader.store.rows import Attempt, HandIn, Points, State, Student
 
-
 _STORE_MODE = 0o660
 """A store holds every student's source, so a new one is for its owner, and for the group if the umask allows it."""
 
