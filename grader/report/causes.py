@@ -81,7 +81,7 @@ def split_by_shape(tests: Iterable[TestRecord]) -> str:
         good, bad = ({shape[place] for shape in shapes} for shapes in (passed, failed))
         if len(good) == len(bad) == 1 and good != bad:
             shapes = (
-                " x ".join(f"{each.copy().pop():g}" if at == place else "…" for at in range(len(ran[0].shape)))
+                " x ".join(f"{next(iter(each)):g}" if at == place else "…" for at in range(len(ran[0].shape)))
                 for each in (bad, good)
             )
             said.append("Every test of shape {} fails, and every one of shape {} passes".format(*shapes))
