@@ -22,7 +22,7 @@ from grader.emulator.ptx.modifiers import Modifiers
 
 TOUCHED, UNFENCED = "touched", "unfenced"
 READ_SUMS, WROTE_SUMS, WROTE_A = range(3)
-_GROUPS_MAXIMUM = 8  # committed groups that are told apart
+_GROUPS_MAXIMUM = 8  # committed groups that can be distinguished
 
 
 @dataclass(frozen=True)

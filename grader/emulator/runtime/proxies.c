@@ -97,7 +97,7 @@ u32 read_begins(struct warp *w, u32 site, u32 lane) {
     return p->next;
 }
 
-/* The thread may have waited later than it read: the read counts as one of now, too. */
+/* The thread may have waited later than it read: so the read also counts as one after the wait. */
 void read_ends(struct warp *w, u32 number) {
     struct proxies *p = proxies_of(w->block);
     u32 i = 0;
