@@ -169,7 +169,7 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
 
 def _two_layouts(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
     """Two elements of an array by which lines of one file mean different places, with the same variables as indices in
-    another way; '' if there are none. Then one of the lines is probably wrong, whether or not a barrier lies between them."""
+    another way; '' if there are none. Then one of them is probably wrong, even with a barrier between."""
     if found.file is None or found.line is None or race.line is None or found.file != race.file:
         return ""
     file = handed_in_name(found.file)

@@ -22,7 +22,7 @@ from grader.emulator.ptx.modifiers import Modifiers
 
 TOUCHED, UNFENCED = "touched", "unfenced"
 READ_SUMS, WROTE_SUMS, WROTE_A = range(3)
-_GROUPS_MAXIMUM = 8  # committed groups that can be distinguished
+_GROUPS_MAXIMUM = 8  # more committed groups count as one
 
 
 @dataclass(frozen=True)
